@@ -1,0 +1,2 @@
+//! boltkv.
+fn main() {}
