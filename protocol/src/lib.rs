@@ -1,1 +1,48 @@
-//! To be filled.
+//! The wire protocol of boltkv: requests, replies, binary frames and text lines.
+//!
+//! Everything here is a pure codec: bytes in, values out, and back. No sockets, no clocks, no runtime, and nothing that
+//! decides what a command *does*; that is the server's executor. Nothing a peer sends can make this crate panic or reserve
+//! memory for bytes that have not arrived.
+//!
+//! # The rooms
+//! | module | what it holds |
+//! | --- | --- |
+//! | [`Request`] | what a client can ask for, the same in every dialect; to and from a frame |
+//! | [`Reply`] | what the server says, and [`EntriesWriter`], which writes a scan's frames in place |
+//! | [`ErrorReply`], [`ErrorCode`] | what the server says when it cannot |
+//! | [`FrameCodec`], [`Frame`] | the binary dialect's frames, cut from a stream of bytes |
+//! | [`text`] | the text dialect: lines, words, commands, and replies on one line |
+//! | [`command`] | the commands as data: feeds parsing, help, completion and documentation |
+//! | [`Dialect`] | which dialect a connection speaks, told by its first byte |
+//!
+//! The wire itself is described in `docs/protocol.md`.
+
+pub mod command;
+mod dialect;
+mod entries;
+mod error;
+mod escape;
+mod field;
+mod frame;
+mod op;
+mod path;
+mod range;
+mod reply;
+mod request;
+pub mod text;
+
+pub use dialect::{Dialect, RESP_REFUSAL, is_http_request_line};
+pub use entries::{EntriesWriter, Entry, EntryKind, decode_entries};
+pub use error::{ErrorCode, ErrorReply};
+pub use field::{DecodeError, EncodeError};
+pub use frame::{
+    DEFAULT_MAX_FRAME, FLAG_MORE, FLAG_REPLY, FLAG_SNAPSHOT, Frame, FrameCodec, FrameError,
+    HEADER_LEN, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT, write_frame,
+};
+pub use op::{BucketOp, Op};
+pub use path::{Path, PathError};
+pub use range::{KeyRange, LowBound};
+pub use reply::{Expect, HelloReply, Reply};
+pub use request::{
+    BucketRequest, Cond, Hello, MAGIC, Request, Scan, ScanMode, ScanOptions, VERSION,
+};

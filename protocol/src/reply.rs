@@ -1,0 +1,220 @@
+//! What the server says: one [`Reply`] for every dialect, and its binary form both ways.
+//!
+//! It is generic over how it holds bytes: the server replies with slices of the mapped file (`Reply<&[u8]>`), which go
+//! straight into the connection's buffer; the client gets slices of what it received (`Reply<Bytes>`).
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::entries::{Entry, decode_entries, put_entries};
+use crate::error::{ErrorCode, ErrorReply};
+use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
+use crate::frame::{FLAG_REPLY, Frame, HEADER_LEN, write_frame};
+
+/// A reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply<B = Bytes> {
+    /// To HELLO: what the server agrees to.
+    Hello(HelloReply),
+    /// To PING: its bytes.
+    Pong(B),
+    /// To GET: the value.
+    Value(B),
+    /// To SET and to BUCKET requests that write.
+    Written {
+        /// The transaction that wrote it.
+        txid: u64,
+    },
+    /// To DELETE.
+    Deleted {
+        /// The transaction that did it.
+        txid: u64,
+        /// Whether the key was there.
+        existed: bool,
+    },
+    /// To SCAN and BUCKET LIST: the entries of one frame.
+    Entries(Vec<Entry<B>>),
+    /// To SCAN and BUCKET LIST where only the count was asked for.
+    Count(u64),
+    /// To STATS: names and values as text.
+    Stats(Vec<(B, B)>),
+    /// To anything.
+    Error(ErrorReply),
+}
+
+/// What the server agrees to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HelloReply {
+    /// The version both speak.
+    pub version: u8,
+    /// The features both know, a bit each.
+    pub features: u32,
+    /// The longest frame either side may send, header included, in bytes.
+    pub max_frame: u32,
+    /// How many unanswered requests the server reads from one connection.
+    pub max_in_flight: u32,
+    /// How many streams one connection may have open.
+    pub max_streams: u32,
+    /// Whether the server refuses all writes.
+    pub read_only: bool,
+    /// What the server calls itself.
+    pub server: Bytes,
+}
+
+/// Which shape a successful reply has; told by the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Expect {
+    /// [`Reply::Hello`]
+    Hello,
+    /// [`Reply::Pong`]
+    Pong,
+    /// [`Reply::Value`]
+    Value,
+    /// [`Reply::Written`]
+    Written,
+    /// [`Reply::Deleted`]
+    Deleted,
+    /// [`Reply::Entries`], in any number of frames
+    Entries,
+    /// [`Reply::Count`]
+    Count,
+    /// [`Reply::Stats`]
+    Stats,
+}
+
+impl Reply<Bytes> {
+    /// Reads a reply off a frame. Bytes after the fields it knows are ignored.
+    ///
+    /// # Errors
+    /// A frame that is no reply, or whose body does not have the shape that is due.
+    pub fn decode(expect: Expect, frame: Frame) -> Result<Self, DecodeError> {
+        if !frame.is_reply() {
+            return Err(DecodeError::NotAReply);
+        }
+        if let Some(code) = ErrorCode::from_u8(frame.op) {
+            return decode_error(code, frame.body).map(Self::Error);
+        }
+        let mut fields = Fields::new(frame.body);
+        Ok(match expect {
+            Expect::Hello => Self::Hello(HelloReply::decode(&mut fields)?),
+            Expect::Pong => Self::Pong(fields.into_rest()),
+            Expect::Value => Self::Value(fields.bytes32("value")?),
+            Expect::Written => Self::Written {
+                txid: fields.u64("txid")?,
+            },
+            Expect::Deleted => Self::Deleted {
+                txid: fields.u64("txid")?,
+                existed: fields.bool("existed")?,
+            },
+            Expect::Entries => Self::Entries(decode_entries(fields.into_rest())?),
+            Expect::Count => Self::Count(fields.u64("count")?),
+            Expect::Stats => Self::Stats(decode_stats(&mut fields)?),
+        })
+    }
+}
+
+impl<B: AsRef<[u8]>> Reply<B> {
+    /// Appends the reply to request `id` as one last frame. After an error `out` is as it was before. Streams of several frames
+    /// are written by [`EntriesWriter`](crate::EntriesWriter).
+    ///
+    /// # Errors
+    /// A field longer than the wire can carry.
+    pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let status = match self {
+            Self::Error(error) => error.code.to_u8(),
+            _ => 0,
+        };
+        write_frame(out, id, status, FLAG_REPLY, |out| self.encode_body(out))
+    }
+
+    /// The length of the frame that [`encode`](Self::encode) makes of a value of `len` bytes, header included.
+    #[must_use]
+    pub const fn value_frame_len(len: usize) -> usize {
+        HEADER_LEN + 4 + len
+    }
+
+    fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Hello(hello) => hello.encode(out)?,
+            Self::Pong(bytes) => out.put_slice(bytes.as_ref()),
+            Self::Value(value) => put_bytes32(out, "value", value.as_ref())?,
+            Self::Written { txid } | Self::Count(txid) => out.put_u64(*txid),
+            Self::Deleted { txid, existed } => {
+                out.put_u64(*txid);
+                out.put_u8((*existed).into());
+            }
+            Self::Entries(entries) => put_entries(out, entries)?,
+            Self::Stats(stats) => encode_stats(stats, out)?,
+            Self::Error(error) => encode_error(error, out)?,
+        }
+        Ok(())
+    }
+}
+
+impl HelloReply {
+    fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
+        Ok(Self {
+            version: fields.u8("version")?,
+            features: fields.u32("features")?,
+            max_frame: fields.u32("max_frame")?,
+            max_in_flight: fields.u32("max_in_flight")?,
+            max_streams: fields.u32("max_streams")?,
+            read_only: fields.bool("read_only")?,
+            server: fields.str16("server")?,
+        })
+    }
+
+    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u8(self.version);
+        out.put_u32(self.features);
+        out.put_u32(self.max_frame);
+        out.put_u32(self.max_in_flight);
+        out.put_u32(self.max_streams);
+        out.put_u8(self.read_only.into());
+        put_str16(out, "server", &self.server)
+    }
+}
+
+fn decode_stats(fields: &mut Fields) -> Result<Vec<(Bytes, Bytes)>, DecodeError> {
+    let count = fields.u16("n")?;
+    (0..count)
+        .map(|_| Ok((fields.str16("name")?, fields.bytes32("value")?)))
+        .collect()
+}
+
+fn encode_stats<B: AsRef<[u8]>>(stats: &[(B, B)], out: &mut BytesMut) -> Result<(), EncodeError> {
+    let count = u16::try_from(stats.len()).map_err(|_| EncodeError {
+        field: "stats",
+        len: stats.len(),
+        limit: u16::MAX.into(),
+    })?;
+    out.put_u16(count);
+    for (name, value) in stats {
+        put_str16(out, "name", name.as_ref())?;
+        put_bytes32(out, "value", value.as_ref())?;
+    }
+    Ok(())
+}
+
+fn decode_error(code: ErrorCode, body: Bytes) -> Result<ErrorReply, DecodeError> {
+    let mut fields = Fields::new(body);
+    let message = fields.str16("message")?;
+    let detail = fields.bytes32("detail")?;
+    Ok(ErrorReply {
+        code,
+        message: String::from_utf8_lossy(&message).into_owned().into(),
+        detail,
+    })
+}
+
+fn encode_error(error: &ErrorReply, out: &mut BytesMut) -> Result<(), EncodeError> {
+    let message = error.message.as_bytes();
+    // Cutting a character in two is mended by the reader, who takes the message as lossy UTF-8.
+    put_str16(
+        out,
+        "message",
+        message.get(..usize::from(u16::MAX)).unwrap_or(message),
+    )?;
+    put_bytes32(out, "detail", &error.detail)
+}
