@@ -147,6 +147,13 @@ impl Path {
         self.depth() == 0
     }
 
+    /// A path that this crate wrote down itself, as the wire has it.
+    pub(crate) const fn from_static_wire(wire: &'static [u8]) -> Self {
+        Self {
+            wire: Bytes::from_static(wire),
+        }
+    }
+
     /// The path as a frame carries it: a count and that many `str16`.
     pub(crate) fn as_wire(&self) -> &[u8] {
         &self.wire

@@ -36,8 +36,6 @@ pub enum Reply<B = Bytes> {
     Entries(Vec<Entry<B>>),
     /// To SCAN and BUCKET LIST where only the count was asked for.
     Count(u64),
-    /// To STATS: names and values as text.
-    Stats(Vec<(B, B)>),
     /// To anything.
     Error(ErrorReply),
 }
@@ -79,8 +77,6 @@ pub enum Expect {
     Entries,
     /// [`Reply::Count`]
     Count,
-    /// [`Reply::Stats`]
-    Stats,
 }
 
 impl Reply<Bytes> {
@@ -109,7 +105,6 @@ impl Reply<Bytes> {
             },
             Expect::Entries => Self::Entries(decode_entries(fields.into_rest())?),
             Expect::Count => Self::Count(fields.u64("count")?),
-            Expect::Stats => Self::Stats(decode_stats(&mut fields)?),
         })
     }
 }
@@ -145,7 +140,6 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u8((*existed).into());
             }
             Self::Entries(entries) => put_entries(out, entries)?,
-            Self::Stats(stats) => encode_stats(stats, out)?,
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())
@@ -174,27 +168,6 @@ impl HelloReply {
         out.put_u8(self.read_only.into());
         put_str16(out, "server", &self.server)
     }
-}
-
-fn decode_stats(fields: &mut Fields) -> Result<Vec<(Bytes, Bytes)>, DecodeError> {
-    let count = fields.u16("n")?;
-    (0..count)
-        .map(|_| Ok((fields.str16("name")?, fields.bytes32("value")?)))
-        .collect()
-}
-
-fn encode_stats<B: AsRef<[u8]>>(stats: &[(B, B)], out: &mut BytesMut) -> Result<(), EncodeError> {
-    let count = u16::try_from(stats.len()).map_err(|_| EncodeError {
-        field: "stats",
-        len: stats.len(),
-        limit: u16::MAX.into(),
-    })?;
-    out.put_u16(count);
-    for (name, value) in stats {
-        put_str16(out, "name", name.as_ref())?;
-        put_bytes32(out, "value", value.as_ref())?;
-    }
-    Ok(())
 }
 
 fn decode_error(code: ErrorCode, body: Bytes) -> Result<ErrorReply, DecodeError> {

@@ -54,8 +54,6 @@ pub enum Request {
     Bucket(BucketRequest),
     /// Entries in key order, or their count.
     Scan(Scan),
-    /// The server's figures. Not supported yet.
-    Stats,
     /// Lets a stream send more. Has no reply.
     Credit {
         /// The id of the request that the stream answers.
@@ -188,7 +186,6 @@ impl Request {
             Self::Delete { .. } => Op::Delete,
             Self::Bucket(_) => Op::Bucket,
             Self::Scan(_) => Op::Scan,
-            Self::Stats => Op::Stats,
             Self::Credit { .. } => Op::Credit,
             Self::Cancel { .. } => Op::Cancel,
         }
@@ -217,7 +214,6 @@ impl Request {
                 ScanMode::Entries | ScanMode::Keys => Expect::Entries,
             },
             Self::Set { .. } | Self::Bucket(_) => Expect::Written,
-            Self::Stats => Expect::Stats,
             Self::Credit { .. } | Self::Cancel { .. } => return None,
         })
     }
@@ -272,7 +268,6 @@ impl Request {
             },
             Op::Bucket => Self::Bucket(BucketRequest::decode(&mut fields)?),
             Op::Scan => Self::Scan(Scan::decode(&mut fields)?),
-            Op::Stats => Self::Stats,
             Op::Credit => Self::Credit {
                 stream: fields.u32("stream")?,
                 bytes: fields.u32("bytes")?,
@@ -280,7 +275,7 @@ impl Request {
             Op::Cancel => Self::Cancel {
                 stream: fields.u32("stream")?,
             },
-            Op::DeleteRange | Op::Txn | Op::Snapshot | Op::Backup => {
+            Op::DeleteRange | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup => {
                 return Err(DecodeError::NotYet { name: op.name() });
             }
         })
@@ -320,7 +315,6 @@ impl Request {
             }
             Self::Bucket(bucket) => bucket.encode(out)?,
             Self::Scan(scan) => scan.encode(out)?,
-            Self::Stats => {}
             Self::Credit { stream, bytes } => {
                 out.put_u32(*stream);
                 out.put_u32(*bytes);

@@ -1,0 +1,168 @@
+//! Replies as lines. Every reply, or every entry of one, is one line, whatever bytes it holds.
+
+use bytes::{BufMut, BytesMut};
+
+use super::word::{write_key, write_value};
+use crate::command::COMMANDS;
+use crate::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply};
+
+/// How the reply to a text command is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Answer {
+    /// `OK`
+    Done,
+    /// The value, or `(nil)`.
+    Value,
+    /// `1` or `0`.
+    Exists,
+    /// `OK`, or `(nil)` where there was nothing.
+    Deleted,
+    /// Key and value a line, then `END`.
+    Entries,
+    /// A bucket's name a line, then `END`.
+    Names,
+    /// A number.
+    Count,
+    /// `PONG`
+    Pong,
+}
+
+/// What a bucket that is not there means to a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MissingBucket {
+    /// An error, as everywhere else.
+    Error,
+    /// Emptiness: the connection's bucket is the default one, which the first SET makes.
+    Empty,
+}
+
+impl Answer {
+    /// Prints a whole reply with its line end. A stream is printed entry by entry with [`write_entry`](Self::write_entry) and
+    /// closed with [`write_end`].
+    pub fn write<B: AsRef<[u8]>>(
+        self,
+        reply: &Reply<B>,
+        missing: MissingBucket,
+        out: &mut BytesMut,
+    ) {
+        match reply {
+            Reply::Error(error) => match self.emptiness(error.code, missing) {
+                Some(line) => write_line(line, out),
+                None => write_error(error, out),
+            },
+            Reply::Value(_) if self == Self::Exists => write_line("1", out),
+            Reply::Value(value) => {
+                write_value(value.as_ref(), out);
+                out.put_u8(b'\n');
+            }
+            Reply::Deleted { existed: false, .. } => write_line(NIL, out),
+            Reply::Hello(_) | Reply::Written { .. } | Reply::Deleted { .. } => write_ok(out),
+            Reply::Entries(entries) => {
+                for entry in entries {
+                    self.write_entry(entry, out);
+                }
+                write_end(out);
+            }
+            Reply::Count(count) => write_line(&count.to_string(), out),
+            Reply::Pong(_) => write_line("PONG", out),
+        }
+    }
+
+    /// Prints one entry of a stream with its line end.
+    pub fn write_entry<B: AsRef<[u8]>>(self, entry: &Entry<B>, out: &mut BytesMut) {
+        let key = entry.key.as_ref();
+        match entry.kind {
+            EntryKind::Value => {
+                write_key(key, out);
+                out.put_u8(b' ');
+                write_value(entry.value.as_ref(), out);
+            }
+            EntryKind::Bucket => self.write_bucket(key, out),
+            // No value reads like this: one that starts with `ERR ` is quoted.
+            EntryKind::TooLarge => {
+                write_key(key, out);
+                let size = entry.value_size().unwrap_or_default();
+                out.put_slice(format!(" ERR {} {size} bytes", ErrorCode::ValueTooLarge).as_bytes());
+            }
+        }
+        out.put_u8(b'\n');
+    }
+
+    /// A bucket's name, as it stands in a path. Among entries a slash tells it from a key.
+    fn write_bucket(self, name: &[u8], out: &mut BytesMut) {
+        let mut text = Vec::with_capacity(name.len() + 1);
+        Path::put_name(name, &mut text);
+        if self != Self::Names {
+            text.push(b'/');
+        }
+        write_key(&text, out);
+    }
+
+    /// What is printed instead of an error that only says that nothing is there.
+    fn emptiness(self, code: ErrorCode, missing: MissingBucket) -> Option<&'static str> {
+        let absent = match code {
+            ErrorCode::KeyNotFound => true,
+            ErrorCode::BucketNotFound => missing == MissingBucket::Empty,
+            // A value that is too large to send is there all the same.
+            ErrorCode::ValueTooLarge if self == Self::Exists => return Some("1"),
+            _ => false,
+        };
+        match self {
+            Self::Value | Self::Deleted if absent => Some(NIL),
+            Self::Exists | Self::Count if absent => Some("0"),
+            Self::Entries if absent => Some("END"),
+            _ => None,
+        }
+    }
+}
+
+const NIL: &str = "(nil)";
+
+fn write_line(line: &str, out: &mut BytesMut) {
+    out.put_slice(line.as_bytes());
+    out.put_u8(b'\n');
+}
+
+/// Prints `OK`.
+pub fn write_ok(out: &mut BytesMut) {
+    write_line("OK", out);
+}
+
+/// Prints the `END` of a stream.
+pub fn write_end(out: &mut BytesMut) {
+    write_line("END", out);
+}
+
+/// Prints `ERR CODE_NAME what and why`, on one line whatever the message holds.
+pub fn write_error(error: &ErrorReply, out: &mut BytesMut) {
+    out.put_slice(format!("ERR {} ", error.code).as_bytes());
+    for character in error.message.chars() {
+        if character.is_control() {
+            out.put_slice(character.escape_default().to_string().as_bytes());
+        } else {
+            out.put_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+    out.put_u8(b'\n');
+}
+
+/// Prints the commands that this version has, one a line, then `END`.
+pub fn write_help(out: &mut BytesMut) {
+    let lines = COMMANDS
+        .iter()
+        .filter(|command| command.available)
+        .filter_map(|command| {
+            let usage = command.usage()?;
+            let alias = command
+                .text?
+                .alias
+                .map(|alias| format!(" ({alias})"))
+                .unwrap_or_default();
+            Some(format!("{usage:<26} {}{alias}", command.summary))
+        });
+    for line in lines {
+        write_line(&line, out);
+    }
+    write_end(out);
+}

@@ -1,0 +1,245 @@
+//! From a line to what it asks for. The shape of every command comes from the table in [`command`](crate::command); this file
+//! only says what its words mean.
+
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+
+use super::answer::Answer;
+use super::word::{self, WordError, Words};
+use crate::command::{self, Command, TextForm, Verb};
+use crate::{
+    BucketRequest, Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, Request, Scan, ScanMode,
+    ScanOptions,
+};
+
+/// What a line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TextCommand {
+    /// One request.
+    Run {
+        /// What to execute.
+        request: Request,
+        /// How to print its reply.
+        answer: Answer,
+    },
+    /// Several requests, whose replies are printed one after the other.
+    RunEach {
+        /// What to execute, in this order.
+        requests: Vec<Request>,
+        /// How to print each reply.
+        answer: Answer,
+    },
+    /// From now on this is the connection's bucket, if it is there.
+    Use(Path),
+    /// Print the commands.
+    Help,
+    /// Close the connection.
+    Quit,
+}
+
+/// Reads a line, without its end. `current` is the connection's bucket. `None` for a line of blanks, which has no answer.
+///
+/// # Errors
+/// `MALFORMED` for a line that breaks the rules of words or of its command; `UNSUPPORTED` for a command that this version does
+/// not have.
+pub fn parse(line: &Bytes, current: &Path) -> Result<Option<TextCommand>, ErrorReply> {
+    let mut words = Words::new(line.clone());
+    let Some(first) = words.next()? else {
+        return Ok(None);
+    };
+    let (command, form) = find(&first, &mut words)?;
+    if !command.available {
+        let message = format!("{} is not supported yet", command.name);
+        return Err(ErrorReply::new(ErrorCode::Unsupported, message));
+    }
+    if form.verb == Verb::Set {
+        return set(words, current, command).map(Some);
+    }
+    let arguments = words.all()?;
+    if !(form.min..=form.max).contains(&arguments.len()) {
+        return Err(usage(command));
+    }
+    interpret(form.verb, arguments, current, command).map(Some)
+}
+
+/// The command that a line starts with; takes its second word off the line where the name has two.
+fn find(first: &[u8], words: &mut Words) -> Result<(&'static Command, TextForm), ErrorReply> {
+    if let Some(found) = command::find_text(first, None) {
+        return Ok(found);
+    }
+    let choices: Vec<_> = command::second_words(first).collect();
+    if choices.is_empty() {
+        let message = format!(
+            "unknown command {}; HELP lists them all",
+            word::for_message(first)
+        );
+        return Err(ErrorReply::new(ErrorCode::Unsupported, message));
+    }
+    let second = words.next()?;
+    second
+        .and_then(|second| command::find_text(first, Some(&second)))
+        .ok_or_else(|| {
+            let name = String::from_utf8_lossy(first).to_uppercase();
+            malformed(format!(
+                "{name} is followed by one of {}",
+                choices.join(", ")
+            ))
+        })
+}
+
+/// SET takes its value as the line has it, so its words are not cut as everyone's.
+fn set(mut words: Words, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
+    let key = words.next()?.ok_or_else(|| usage(command))?;
+    let value = words.rest_as_value()?.ok_or_else(|| usage(command))?;
+    let request = Request::Set {
+        path: current.clone(),
+        key,
+        value,
+        cond: Cond::Always,
+    };
+    Ok(TextCommand::Run {
+        request,
+        answer: Answer::Done,
+    })
+}
+
+/// What a command with this many arguments asks for.
+fn interpret(
+    verb: Verb,
+    arguments: Vec<Bytes>,
+    current: &Path,
+    command: &Command,
+) -> Result<TextCommand, ErrorReply> {
+    let path = current.clone();
+    let mut arguments = arguments.into_iter();
+    let first = arguments.next();
+    let run = |request, answer| TextCommand::Run { request, answer };
+    Ok(match (verb, first) {
+        (Verb::Get, Some(key)) => run(Request::Get { path, key }, Answer::Value),
+        (Verb::Exists, Some(key)) => run(Request::Get { path, key }, Answer::Exists),
+        (Verb::Delete, Some(key)) => run(
+            Request::Delete {
+                path,
+                key,
+                cond: Cond::Always,
+            },
+            Answer::Deleted,
+        ),
+        (Verb::MultiGet, Some(first)) => {
+            let keys = std::iter::once(first).chain(arguments);
+            let requests = keys
+                .map(|key| Request::Get {
+                    path: path.clone(),
+                    key,
+                })
+                .collect();
+            TextCommand::RunEach {
+                requests,
+                answer: Answer::Value,
+            }
+        }
+        (Verb::BucketCreate, Some(path)) => {
+            let path = Path::parse(&path)?;
+            run(
+                Request::Bucket(BucketRequest::CreateIfMissing(path)),
+                Answer::Done,
+            )
+        }
+        (Verb::BucketDelete, Some(path)) => {
+            let path = Path::parse(&path)?;
+            run(Request::Bucket(BucketRequest::Delete(path)), Answer::Done)
+        }
+        (Verb::BucketUse, Some(path)) => TextCommand::Use(Path::parse(&path)?),
+        (Verb::BucketList, path) => {
+            let path = path.map_or(Ok(Path::ROOT), |path| Path::parse(&path))?;
+            let scan = Scan {
+                path,
+                ..Scan::default()
+            };
+            run(Request::Bucket(BucketRequest::List(scan)), Answer::Names)
+        }
+        (Verb::Scan, first) => {
+            let words = first.into_iter().chain(arguments).collect();
+            run(Request::Scan(scan(words, path, command)?), Answer::Entries)
+        }
+        (Verb::Count, prefix) => {
+            let options = ScanOptions {
+                mode: ScanMode::Count,
+                ..ScanOptions::default()
+            };
+            run(
+                Request::Scan(Scan {
+                    path,
+                    range: range(prefix),
+                    options,
+                }),
+                Answer::Count,
+            )
+        }
+        (Verb::Ping, None) => run(Request::Ping(Bytes::new()), Answer::Pong),
+        (Verb::Help, None) => TextCommand::Help,
+        (Verb::Quit, None) => TextCommand::Quit,
+        _ => return Err(usage(command)),
+    })
+}
+
+/// `[prefix] [LIMIT n]`
+fn scan(mut words: Vec<Bytes>, path: Path, command: &Command) -> Result<Scan, ErrorReply> {
+    let mut limit = None;
+    if let [.., name, number] = words.as_slice() {
+        if !name.eq_ignore_ascii_case(b"LIMIT") {
+            return Err(usage(command));
+        }
+        limit = Some(parse_limit(number)?);
+        words.truncate(words.len() - 2);
+    }
+    let options = ScanOptions {
+        limit,
+        ..ScanOptions::default()
+    };
+    Ok(Scan {
+        path,
+        range: range(words.pop()),
+        options,
+    })
+}
+
+fn parse_limit(number: &[u8]) -> Result<NonZeroU64, ErrorReply> {
+    std::str::from_utf8(number)
+        .ok()
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| {
+            malformed(format!(
+                "LIMIT takes a number of 1 or more, not {}",
+                word::for_message(number)
+            ))
+        })
+}
+
+fn range(prefix: Option<Bytes>) -> KeyRange {
+    prefix
+        .filter(|prefix| !prefix.is_empty())
+        .map_or(KeyRange::ALL, KeyRange::prefix)
+}
+
+fn usage(command: &Command) -> ErrorReply {
+    malformed(format!("usage: {}", command.usage().unwrap_or_default()))
+}
+
+fn malformed(message: String) -> ErrorReply {
+    ErrorReply::new(ErrorCode::Malformed, message)
+}
+
+impl From<WordError> for ErrorReply {
+    fn from(error: WordError) -> Self {
+        malformed(error.to_string())
+    }
+}
+
+impl From<PathError> for ErrorReply {
+    fn from(error: PathError) -> Self {
+        malformed(error.to_string())
+    }
+}

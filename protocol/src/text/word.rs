@@ -1,0 +1,191 @@
+//! Words: taken off a line, and printed so that they can be pasted back.
+//!
+//! An unquoted word is literal. A quoted one knows `\"`, `\\`, `\n`, `\r`, `\t` and `\xNN`, and must end where it is closed.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::escape;
+
+/// Why a line has no such word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum WordError {
+    #[error("a quoted word is not closed")]
+    Unclosed,
+    #[error("unknown escape in a quoted word: only \\\", \\\\, \\n, \\r, \\t and \\xNN are known")]
+    BadEscape,
+    #[error("a quoted word must end where its quote is closed")]
+    TextAfterQuote,
+}
+
+pub(super) const fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// A line's words, taken from the left.
+#[derive(Debug)]
+pub(super) struct Words {
+    rest: Bytes,
+}
+
+impl Words {
+    pub(super) const fn new(line: Bytes) -> Self {
+        Self { rest: line }
+    }
+
+    /// The next word; `None` at the line's end.
+    pub(super) fn next(&mut self) -> Result<Option<Bytes>, WordError> {
+        let blanks = self.rest.iter().take_while(|&&byte| is_blank(byte)).count();
+        self.rest.advance(blanks);
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        if self.rest.starts_with(b"\"") {
+            let (word, len) = unquote(&self.rest)?;
+            self.rest.advance(len);
+            if self.rest.first().is_some_and(|&byte| !is_blank(byte)) {
+                return Err(WordError::TextAfterQuote);
+            }
+            return Ok(Some(word));
+        }
+        let len = self
+            .rest
+            .iter()
+            .position(|&byte| is_blank(byte))
+            .unwrap_or(self.rest.len());
+        Ok(Some(self.rest.split_to(len)))
+    }
+
+    /// All words that are left.
+    pub(super) fn all(mut self) -> Result<Vec<Bytes>, WordError> {
+        let mut words = Vec::new();
+        while let Some(word) = self.next()? {
+            words.push(word);
+        }
+        Ok(words)
+    }
+
+    /// All that follows one blank, as it is; or the one quoted word that ends the line. `None` if there is nothing: the empty
+    /// value is written `""`.
+    pub(super) fn rest_as_value(mut self) -> Result<Option<Bytes>, WordError> {
+        if self.rest.len() <= 1 {
+            return Ok(None);
+        }
+        self.rest.advance(1);
+        if !self.rest.starts_with(b"\"") {
+            return Ok(Some(self.rest));
+        }
+        let (word, len) = unquote(&self.rest)?;
+        if len < self.rest.len() {
+            return Err(WordError::TextAfterQuote);
+        }
+        Ok(Some(word))
+    }
+}
+
+/// The word that a quote at the start of `text` holds, and its length with both quotes.
+fn unquote(text: &[u8]) -> Result<(Bytes, usize), WordError> {
+    let mut word = BytesMut::with_capacity(text.len());
+    let mut at = 1;
+    loop {
+        match *text.get(at).ok_or(WordError::Unclosed)? {
+            b'"' => return Ok((word.freeze(), at + 1)),
+            b'\\' => {
+                let after = text.get(at + 1..).unwrap_or_default();
+                let (byte, len) = match *after.first().ok_or(WordError::Unclosed)? {
+                    byte @ (b'"' | b'\\') => (byte, 1),
+                    b'n' => (b'\n', 1),
+                    b'r' => (b'\r', 1),
+                    b't' => (b'\t', 1),
+                    b'x' => {
+                        let digits = after.get(1..).and_then(<[u8]>::first_chunk);
+                        (escape::parse_hex(digits).ok_or(WordError::BadEscape)?, 3)
+                    }
+                    _ => return Err(WordError::BadEscape),
+                };
+                word.put_u8(byte);
+                at += 1 + len;
+            }
+            byte => {
+                word.put_u8(byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Prints a key: bare where it reads back as the same bytes and as nothing else, otherwise quoted.
+pub fn write_key(key: &[u8], out: &mut BytesMut) {
+    if is_bare(key) && !key.contains(&b' ') {
+        out.put_slice(key);
+    } else {
+        write_quoted(key, out);
+    }
+}
+
+/// Prints a value: as a key, but blanks within it are no reason to quote it.
+pub fn write_value(value: &[u8], out: &mut BytesMut) {
+    if is_bare(value) {
+        out.put_slice(value);
+    } else {
+        write_quoted(value, out);
+    }
+}
+
+/// A word for a message to people: quoted, escaped and cut.
+pub(super) fn for_message(word: &[u8]) -> String {
+    const MOST: usize = 32;
+    let (shown, dots) = word.get(..MOST).map_or((word, ""), |start| (start, "…"));
+    let mut out = BytesMut::new();
+    write_quoted(shown, &mut out);
+    // What is quoted is UTF-8: all else is escaped.
+    format!("{}{dots}", String::from_utf8_lossy(&out))
+}
+
+/// Whether bytes can be printed as they are, as far as keys and values share the rule. Tabs are control characters, so a
+/// space is the only blank to look for.
+fn is_bare(bytes: &[u8]) -> bool {
+    let ends_plainly = |end: Option<&u8>| end.is_some_and(|&byte| byte != b' ');
+    ends_plainly(bytes.first())
+        && ends_plainly(bytes.last())
+        && !bytes.starts_with(b"\"")
+        && !reads_as_reply(bytes)
+        && std::str::from_utf8(bytes)
+            .is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
+}
+
+/// Whether bytes would look like one of the server's own answers.
+fn reads_as_reply(bytes: &[u8]) -> bool {
+    matches!(bytes, b"(nil)" | b"OK" | b"END" | b"ERR") || bytes.starts_with(b"ERR ")
+}
+
+fn write_quoted(bytes: &[u8], out: &mut BytesMut) {
+    out.reserve(bytes.len() + 2);
+    out.put_u8(b'"');
+    for chunk in bytes.utf8_chunks() {
+        write_escaped(chunk.valid(), out);
+        write_hex(chunk.invalid(), out);
+    }
+    out.put_u8(b'"');
+}
+
+fn write_escaped(text: &str, out: &mut BytesMut) {
+    for character in text.chars() {
+        let mut buffer = [0; 4];
+        let bytes = character.encode_utf8(&mut buffer).as_bytes();
+        match character {
+            '"' => out.put_slice(b"\\\""),
+            '\\' => out.put_slice(b"\\\\"),
+            '\n' => out.put_slice(b"\\n"),
+            '\r' => out.put_slice(b"\\r"),
+            '\t' => out.put_slice(b"\\t"),
+            _ if character.is_control() => write_hex(bytes, out),
+            _ => out.put_slice(bytes),
+        }
+    }
+}
+
+fn write_hex(bytes: &[u8], out: &mut BytesMut) {
+    for &byte in bytes {
+        out.put_slice(&escape::hex(byte));
+    }
+}
