@@ -1,0 +1,72 @@
+//! What the integration tests share: a model of a database's content, traces of changes that both this engine and Go's
+//! bbolt can replay, and the Go program at the other end. Nothing here may know more of the engine than its public API.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "every test binary compiles all of this and uses its own part"
+)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "test code: a panic is how it reports"
+)]
+
+pub mod generator;
+pub mod model;
+pub mod peer;
+pub mod random;
+pub mod setup;
+pub mod trace;
+
+use boltkv_storage::{Db, Tx, TxMut};
+use model::Model;
+use std::path::Path;
+
+/// All that a read transaction sees.
+pub fn content(tx: &Tx) -> Model {
+    Model::load(tx.buckets()).expect("a sound file is read without an error")
+}
+
+/// All that a write transaction sees, its own changes included.
+pub fn content_of_writer(tx: &TxMut) -> Model {
+    Model::load(tx.buckets()).expect("a sound file is read without an error")
+}
+
+/// All that is committed in a database.
+pub fn committed(db: &Db) -> Model {
+    content(&db.begin().unwrap())
+}
+
+/// All that is in a file, opened as a reader does.
+pub fn content_of_file(file: &Path) -> Model {
+    let db = boltkv_storage::Options::new()
+        .read_only(true)
+        .open(file)
+        .unwrap();
+    committed(&db)
+}
+
+/// Fails unless the engine's own check finds nothing wrong.
+pub fn assert_check_clean(db: &Db, what: &str) {
+    let problems = db.check().unwrap();
+    let shown: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(shown.is_empty(), "{what}: check found {shown:#?}");
+}
+
+/// Fails, showing the first line that differs, unless two dumps are equal.
+pub fn assert_same_dump(left: &str, right: &str, what: &str) {
+    if left == right {
+        return;
+    }
+    let lines = left.lines().zip(right.lines()).enumerate();
+    let different = lines.into_iter().find(|(_, (a, b))| a != b);
+    let (left_count, right_count) = (left.lines().count(), right.lines().count());
+    match different {
+        Some((number, (a, b))) => {
+            panic!("{what}: the dumps differ at line {number}:\n  {a}\n  {b}")
+        }
+        None => panic!("{what}: one dump ends early: {left_count} lines and {right_count}"),
+    }
+}

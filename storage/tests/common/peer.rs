@@ -1,0 +1,179 @@
+//! The Go program at the other end: built once from `tests/go`, run as a process for each thing asked of it.
+
+use super::setup::Setup;
+use super::trace::Trace;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+/// Where cargo lets integration tests keep what they build.
+const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
+
+/// What the Go program ends with when it could not get the file's lock in time.
+pub const EXIT_LOCK_TIMEOUT: i32 = 3;
+
+/// The built Go program.
+pub struct Peer {
+    program: PathBuf,
+}
+
+/// The Go program, or `None` (said on standard error) where there is no Go. With `BOLTKV_REQUIRE_TOOLS=1` that is a
+/// failure.
+pub fn peer() -> Option<&'static Peer> {
+    static PEER: OnceLock<Result<Peer, String>> = OnceLock::new();
+    match PEER.get_or_init(build) {
+        Ok(peer) => Some(peer),
+        Err(why) => {
+            let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+            assert!(
+                !required,
+                "BOLTKV_REQUIRE_TOOLS=1, but there is no Go peer: {why}"
+            );
+            eprintln!("skipped: no Go peer: {why}");
+            None
+        }
+    }
+}
+
+/// What is missing to build it is an `Err`; a program that does not compile is a failure of the test.
+fn build() -> Result<Peer, String> {
+    fs::create_dir_all(SCRATCH).unwrap();
+    // Test binaries may run at the same time: one builds, the others find it done.
+    let lock = File::create(Path::new(SCRATCH).join("bboltpeer.lock")).unwrap();
+    lock.lock().unwrap();
+    let fetched = go(&["mod", "download"]).map_err(|error| format!("go does not run: {error}"))?;
+    if !fetched.status.success() {
+        let why = String::from_utf8_lossy(&fetched.stderr);
+        return Err(format!("its modules cannot be fetched: {}", why.trim()));
+    }
+    let program = Path::new(SCRATCH).join("bboltpeer");
+    let target = program.to_str().unwrap();
+    let built = go(&["build", "-mod=readonly", "-o", target, "."]).unwrap();
+    assert!(
+        built.status.success(),
+        "go build: {}",
+        String::from_utf8_lossy(&built.stderr)
+    );
+    Ok(Peer { program })
+}
+
+fn go(args: &[&str]) -> std::io::Result<Output> {
+    Command::new("go")
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/go"))
+        .env_remove("GOFLAGS")
+        .env("GOWORK", "off")
+        .args(args)
+        .output()
+}
+
+impl Peer {
+    /// Makes a new file of one kind.
+    pub fn make(&self, kind: &str, file: &Path, flags: &[String]) {
+        self.succeed(
+            Command::new(&self.program)
+                .arg("make")
+                .args(flags)
+                .arg(kind)
+                .arg(file),
+        );
+    }
+
+    /// Replays a trace on a file, which is made when it is missing.
+    pub fn replay(&self, trace: &Trace, file: &Path, setup: &Setup) {
+        let text = file.with_extension("trace");
+        fs::write(&text, trace.to_string()).unwrap();
+        self.succeed(
+            Command::new(&self.program)
+                .arg("trace")
+                .args(setup.peer_flags())
+                .args([file, &text]),
+        );
+    }
+
+    /// All that bbolt sees in a file, in the form of `Model::dump`.
+    pub fn dump(&self, file: &Path) -> String {
+        let output = self.succeed(Command::new(&self.program).arg("dump").arg(file));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Fails unless bbolt's check finds nothing wrong with a file.
+    pub fn assert_check_clean(&self, file: &Path, what: &str) {
+        let output = Command::new(&self.program)
+            .arg("check")
+            .arg(file)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{what}: bbolt's check: {}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    /// Whether the program got the file's lock within the time, given in Go's form ("100ms").
+    pub fn can_lock(&self, file: &Path, read_only: bool, timeout: &str) -> bool {
+        let output = self
+            .lock_command(file, read_only, timeout)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        match output.status.code() {
+            Some(0) => true,
+            Some(EXIT_LOCK_TIMEOUT) => false,
+            _ => panic!("lock: {}", String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+
+    /// Has the program hold a file's lock until the answer is dropped.
+    pub fn hold_lock(&self, file: &Path, read_only: bool) -> HeldLock {
+        let mut child = self
+            .lock_command(file, read_only, "10s")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut said).unwrap();
+        let held = HeldLock { child };
+        assert_eq!(said, "locked\n");
+        held
+    }
+
+    fn lock_command(&self, file: &Path, read_only: bool, timeout: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(["lock", "--timeout", timeout]);
+        if read_only {
+            command.arg("--read-only");
+        }
+        command.arg(file);
+        command
+    }
+
+    #[expect(clippy::unused_self, reason = "it is the built program that runs")]
+    fn succeed(&self, command: &mut Command) -> Output {
+        let output = command.output().unwrap();
+        assert!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        output
+    }
+}
+
+/// A lock that the Go program holds.
+pub struct HeldLock {
+    child: Child,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        // The end of its input is what it waits for.
+        drop(self.child.stdin.take());
+        self.child.wait().expect("the child can be waited for");
+    }
+}
