@@ -47,3 +47,45 @@ pub fn is_http_request_line(line: &[u8]) -> bool {
         .any(|known| known.eq_ignore_ascii_case(method))
         && (rest.ends_with(b"HTTP/1.0") || rest.ends_with(b"HTTP/1.1"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_byte_tells_the_dialect() {
+        for byte in 0..=u8::MAX {
+            let expected = match byte {
+                0..=7 => Dialect::Binary,
+                0x16 => Dialect::Tls,
+                b'*' => Dialect::Resp,
+                _ => Dialect::Text,
+            };
+            assert_eq!(Dialect::of(byte), expected, "0x{byte:02x}");
+        }
+    }
+
+    #[test]
+    fn http_requests_are_recognised_and_commands_are_not() {
+        for line in [
+            &b"GET / HTTP/1.1"[..],
+            b"POST /SET%20k%20v HTTP/1.0",
+            b"DELETE k HTTP/1.1",
+            b"patch / HTTP/1.1",
+            b"OPTIONS * HTTP/1.1",
+        ] {
+            assert!(is_http_request_line(line), "{}", line.escape_ascii());
+        }
+        for line in [
+            &b"GET k"[..],
+            b"GET",
+            b"",
+            b"GET / HTTP/2",
+            b"SET k HTTP/1.1",
+            b"GETHTTP/1.1",
+            b"GET HTTP/1.1 k",
+        ] {
+            assert!(!is_http_request_line(line), "{}", line.escape_ascii());
+        }
+    }
+}

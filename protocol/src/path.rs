@@ -313,3 +313,68 @@ impl Builder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Result<Vec<Vec<u8>>, PathError> {
+        Path::parse(text.as_bytes()).map(|path| path.names().map(<[u8]>::to_vec).collect())
+    }
+
+    #[test]
+    fn slashes_separate_and_escapes_do_not() {
+        assert_eq!(names("users").unwrap(), [b"users"]);
+        assert_eq!(names("users/eu").unwrap(), [&b"users"[..], b"eu"]);
+        assert_eq!(
+            names(r"a\/b/c\\\x2F\xff").unwrap(),
+            [&b"a/b"[..], b"c\\/\xff"]
+        );
+        assert_eq!(names("users/eu/").unwrap(), names("users/eu").unwrap());
+    }
+
+    #[test]
+    fn nothing_or_one_slash_is_the_root() {
+        for text in ["", "/"] {
+            let path: Path = text.parse().unwrap();
+            assert!(path.is_root());
+            assert_eq!(path, Path::ROOT);
+            assert_eq!(path.to_string(), "/");
+        }
+    }
+
+    #[test]
+    fn empty_names_and_unknown_escapes_are_refused() {
+        for text in ["/a", "a//b", "//", "a//"] {
+            assert_eq!(names(text), Err(PathError::EmptyName), "{text}");
+        }
+        for (text, at) in [(r"a\", 1), (r"ab\n", 2), (r"\x4", 0), (r"a/\xg0", 2)] {
+            assert_eq!(names(text), Err(PathError::BadEscape { at }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_holds_255_names_of_65535_bytes_and_no_more() {
+        assert_eq!(Path::from_names(vec!["a"; 255]).unwrap().depth(), 255);
+        assert_eq!(Path::from_names(vec!["a"; 256]), Err(PathError::TooDeep));
+        assert!(Path::from_names([vec![0; 65_535]]).is_ok());
+        assert_eq!(
+            Path::from_names([vec![0; 65_536]]),
+            Err(PathError::NameTooLong { len: 65_536 })
+        );
+    }
+
+    #[test]
+    fn a_child_is_one_name_deeper() {
+        let eu = Path::ROOT.child("users").unwrap().child("e/u").unwrap();
+        assert_eq!(eu.to_string(), r"users/e\/u");
+        assert_eq!(eu.names().len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_printed_is_escaped() {
+        let path = Path::from_names([&b"gr\xc3\xb6\xc3\x9fe\n\xff"[..]]).unwrap();
+        assert_eq!(path.to_string(), r"größe\x0a\xff");
+        assert_eq!(format!("{path:?}"), format!("Path({path})"));
+    }
+}

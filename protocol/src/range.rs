@@ -140,3 +140,47 @@ fn lower_of(left: Bound<Bytes>, right: Bound<Bytes>) -> Bound<Bytes> {
         right
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where a prefix ends that a high bound narrows.
+    fn end(prefix: &'static [u8], high: Bound<&'static [u8]>) -> Bound<Bytes> {
+        KeyRange {
+            high: high.map(Bytes::from_static),
+            ..KeyRange::prefix(prefix)
+        }
+        .into_bounds()
+        .1
+    }
+
+    fn excluded(key: &'static [u8]) -> Bound<Bytes> {
+        Bound::Excluded(Bytes::from_static(key))
+    }
+
+    #[test]
+    fn a_prefix_ends_before_the_next_one() {
+        assert_eq!(end(b"ab", Bound::Unbounded), excluded(b"ac"));
+        assert_eq!(end(b"a\xff\xff", Bound::Unbounded), excluded(b"b"));
+        assert_eq!(
+            end(b"\xff\xff", Bound::Unbounded),
+            Bound::Unbounded,
+            "nothing comes after it"
+        );
+        assert_eq!(
+            end(b"", Bound::Unbounded),
+            Bound::Unbounded,
+            "every key starts with nothing"
+        );
+    }
+
+    #[test]
+    fn a_high_bound_narrows_a_prefix_and_never_widens_it() {
+        assert_eq!(end(b"ab", Bound::Excluded(b"abc")), excluded(b"abc"));
+        let included = Bound::Included(Bytes::from_static(b"abc"));
+        assert_eq!(end(b"ab", Bound::Included(b"abc")), included);
+        assert_eq!(end(b"ab", Bound::Included(b"ac")), excluded(b"ac"));
+        assert_eq!(end(b"ab", Bound::Included(b"z")), excluded(b"ac"));
+    }
+}

@@ -1,0 +1,326 @@
+//! What holds for any bytes: nothing panics, and what is written reads back the same.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::num::NonZeroU64;
+use std::ops::{Bound, RangeBounds};
+
+use boltkv_protocol::text::{
+    Answer, LineCodec, LineEvent, TextCommand, parse, write_key, write_value,
+};
+use boltkv_protocol::{
+    BucketRequest, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
+    KeyRange, LowBound, MAX_FRAME_LIMIT, Path, Reply, Request, Scan, ScanMode, ScanOptions,
+};
+use bytes::{Bytes, BytesMut};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tokio_util::codec::{Decoder, Encoder};
+
+fn bytes() -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..24).prop_map(Bytes::from)
+}
+
+/// Bytes that are likely to need quoting: blanks, quotes, escapes, words of the protocol.
+fn awkward() -> impl Strategy<Value = Bytes> {
+    const PIECES: [&[u8]; 16] = [
+        b" ",
+        b"\"",
+        b"\\",
+        b"\n",
+        b"\r",
+        b"\t",
+        b"/",
+        b"x41",
+        b"OK",
+        b"END",
+        b"ERR ",
+        b"(nil)",
+        b"\xff",
+        "é".as_bytes(),
+        "\u{85}".as_bytes(),
+        b"k",
+    ];
+    let piece = prop::sample::select(&PIECES[..]);
+    prop_oneof![
+        vec(piece, 0..6).prop_map(|pieces| pieces.concat().into()),
+        bytes()
+    ]
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    vec(awkward(), 0..4).prop_map(|names| Path::from_names(names).unwrap())
+}
+
+fn cond() -> impl Strategy<Value = Cond> {
+    prop_oneof![
+        Just(Cond::Always),
+        Just(Cond::IfAbsent),
+        Just(Cond::IfPresent),
+        bytes().prop_map(Cond::IfEquals)
+    ]
+}
+
+fn range() -> impl Strategy<Value = KeyRange> {
+    let low = prop_oneof![
+        Just(LowBound::Unbounded),
+        bytes().prop_map(LowBound::Included),
+        bytes().prop_map(LowBound::Excluded),
+        bytes().prop_map(LowBound::Prefix)
+    ];
+    let high = prop_oneof![
+        Just(Bound::Unbounded),
+        bytes().prop_map(Bound::Included),
+        bytes().prop_map(Bound::Excluded)
+    ];
+    (low, high).prop_map(|(low, high)| KeyRange { low, high })
+}
+
+fn scan() -> impl Strategy<Value = Scan> {
+    let mode = prop_oneof![
+        Just(ScanMode::Entries),
+        Just(ScanMode::Keys),
+        Just(ScanMode::Count)
+    ];
+    let options =
+        (any::<bool>(), mode, any::<u64>()).prop_map(|(reverse, mode, limit)| ScanOptions {
+            reverse,
+            mode,
+            limit: NonZeroU64::new(limit),
+        });
+    (path(), range(), options).prop_map(|(path, range, options)| Scan {
+        path,
+        range,
+        options,
+    })
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let hello = (any::<[u8; 2]>(), any::<u32>(), bytes(), bytes()).prop_map(
+        |([min_version, max_version], features, client, token)| {
+            Request::Hello(Hello {
+                min_version,
+                max_version,
+                features,
+                token,
+                ..Hello::new(client)
+            })
+        },
+    );
+    prop_oneof![
+        hello,
+        bytes().prop_map(Request::Ping),
+        (path(), bytes()).prop_map(|(path, key)| Request::Get { path, key }),
+        (path(), bytes(), bytes(), cond()).prop_map(|(path, key, value, cond)| Request::Set {
+            path,
+            key,
+            value,
+            cond
+        }),
+        (path(), bytes(), cond()).prop_map(|(path, key, cond)| Request::Delete { path, key, cond }),
+        path().prop_map(|path| Request::Bucket(BucketRequest::Create(path))),
+        path().prop_map(|path| Request::Bucket(BucketRequest::CreateIfMissing(path))),
+        path().prop_map(|path| Request::Bucket(BucketRequest::Delete(path))),
+        scan().prop_map(|scan| Request::Bucket(BucketRequest::List(scan))),
+        scan().prop_map(Request::Scan),
+        any::<[u32; 2]>().prop_map(|[stream, bytes]| Request::Credit { stream, bytes }),
+        any::<u32>().prop_map(|stream| Request::Cancel { stream }),
+    ]
+}
+
+fn reply() -> impl Strategy<Value = (Expect, Reply)> {
+    let kind = prop_oneof![
+        Just(EntryKind::Value),
+        Just(EntryKind::Bucket),
+        Just(EntryKind::TooLarge)
+    ];
+    let entry = (kind, bytes(), bytes()).prop_map(|(kind, key, value)| Entry { kind, key, value });
+    let error = (1..=u8::MAX, ".{0,20}", bytes()).prop_map(|(code, message, detail)| ErrorReply {
+        code: ErrorCode::from_u8(code).unwrap(),
+        message: message.into(),
+        detail,
+    });
+    prop_oneof![
+        bytes().prop_map(|pong| (Expect::Pong, Reply::Pong(pong))),
+        bytes().prop_map(|value| (Expect::Value, Reply::Value(value))),
+        any::<u64>().prop_map(|txid| (Expect::Written, Reply::Written { txid })),
+        any::<(u64, bool)>()
+            .prop_map(|(txid, existed)| (Expect::Deleted, Reply::Deleted { txid, existed })),
+        vec(entry, 0..5).prop_map(|entries| (Expect::Entries, Reply::Entries(entries))),
+        any::<u64>().prop_map(|count| (Expect::Count, Reply::Count(count))),
+        error.prop_map(|error| (Expect::Value, Reply::Error(error))),
+    ]
+}
+
+fn expect() -> impl Strategy<Value = Expect> {
+    prop_oneof![
+        Just(Expect::Hello),
+        Just(Expect::Pong),
+        Just(Expect::Value),
+        Just(Expect::Written),
+        Just(Expect::Deleted),
+        Just(Expect::Entries),
+        Just(Expect::Count),
+    ]
+}
+
+/// Feeds a decoder a stream in pieces of `step` bytes.
+fn feed<D: Decoder>(decoder: &mut D, stream: &[u8], step: usize) -> Result<Vec<D::Item>, D::Error> {
+    let (mut buffer, mut items) = (BytesMut::new(), Vec::new());
+    for piece in stream.chunks(step) {
+        buffer.extend_from_slice(piece);
+        while let Some(item) = decoder.decode(&mut buffer)? {
+            items.push(item);
+        }
+    }
+    while let Some(item) = decoder.decode_eof(&mut buffer)? {
+        items.push(item);
+    }
+    Ok(items)
+}
+
+proptest! {
+    #[test]
+    fn requests_read_back_as_they_were_written(
+        requests in vec((1..=u32::MAX, request()), 1..8),
+        step in 1_usize..64,
+    ) {
+        let mut wire = BytesMut::new();
+        for (id, request) in &requests {
+            request.encode(*id, &mut wire).unwrap();
+        }
+        let frames = feed(&mut FrameCodec::default(), &wire, step).unwrap();
+        let ids: Vec<_> = frames.iter().map(|frame| frame.id).collect();
+        let read: Result<Vec<_>, _> = frames.into_iter().map(Request::decode).collect();
+        prop_assert_eq!((ids, read.unwrap()), requests.into_iter().unzip());
+    }
+
+    #[test]
+    fn replies_read_back_as_they_were_written((expect, reply) in reply(), id in any::<u32>()) {
+        let mut wire = BytesMut::new();
+        reply.encode(id, &mut wire).unwrap();
+        let frame = FrameCodec::default().decode(&mut wire).unwrap().expect("a whole frame");
+        prop_assert_eq!(frame.id, id);
+        prop_assert_eq!(Reply::decode(expect, frame), Ok(reply));
+    }
+
+    #[test]
+    fn frames_read_back_as_they_were_written(
+        frames in vec((any::<(u32, u8, u8)>(), vec(any::<u8>(), 0..300)), 0..8),
+        step in 1_usize..500,
+    ) {
+        let frames: Vec<_> = frames
+            .into_iter()
+            .map(|((id, op, flags), body)| Frame { id, op, flags, body: body.into() })
+            .collect();
+        let mut codec = FrameCodec::default();
+        let mut wire = BytesMut::new();
+        for frame in &frames {
+            codec.encode(frame.clone(), &mut wire).unwrap();
+        }
+        prop_assert_eq!(feed(&mut codec, &wire, step).unwrap(), frames);
+    }
+
+    #[test]
+    fn garbage_never_panics_the_frame_codec(
+        stream in vec(any::<u8>(), 0..300),
+        step in 1_usize..64,
+        limit in 0..=MAX_FRAME_LIMIT,
+    ) {
+        if let Ok(frames) = feed(&mut FrameCodec::new(limit), &stream, step) {
+            prop_assert!(frames.len() * 10 <= stream.len());
+        }
+    }
+
+    #[test]
+    fn garbage_bodies_never_panic(
+        op in prop_oneof![any::<u8>(), Just(0x01), Just(0x10), Just(0x11), Just(0x12), Just(0x20), Just(0x30)],
+        body in vec(prop_oneof![0_u8..4, any::<u8>()], 0..64),
+        expect in expect(),
+    ) {
+        let frame = Frame { id: 1, op, flags: 0, body: body.into() };
+        if let Ok(request) = Request::decode(frame.clone()) {
+            prop_assert_eq!(request.op() as u8, op);
+        }
+        let reply = Reply::decode(expect, Frame { flags: 0x80, ..frame });
+        if let Ok(Reply::Error(error)) = reply {
+            prop_assert_eq!(error.code.to_u8(), op);
+        }
+    }
+
+    #[test]
+    fn garbage_lines_never_panic(stream in vec(prop_oneof![Just(b' '), Just(b'"'), Just(b'\\'), any::<u8>()], 0..100)) {
+        for start in [&b""[..], b"SET k ", b"GET ", b"SCAN ", b"BUCKET USE "] {
+            let line = Bytes::from([start, &stream].concat());
+            if let Err(error) = parse(&line, &Path::ROOT) {
+                prop_assert!(matches!(error.code, ErrorCode::Malformed | ErrorCode::Unsupported));
+            }
+        }
+    }
+
+    #[test]
+    fn a_printed_key_and_value_can_be_pasted_back(key in awkward(), value in awkward()) {
+        let mut line = BytesMut::from("SET ".as_bytes());
+        write_key(&key, &mut line);
+        line.extend_from_slice(b" ");
+        write_value(&value, &mut line);
+        line.extend_from_slice(b"\n");
+
+        // Through the line codec: what is printed stays on one line.
+        let events = feed(&mut LineCodec::default(), &line, 7).unwrap();
+        let [LineEvent::Line { text, .. }] = &events[..] else { panic!("{events:?}") };
+        let expected = Request::Set { path: Path::ROOT, key, value, cond: Cond::Always };
+        let command = parse(text, &Path::ROOT).unwrap();
+        prop_assert_eq!(command, Some(TextCommand::Run { request: expected, answer: Answer::Done }));
+    }
+
+    #[test]
+    fn a_printed_entry_is_never_taken_for_a_reply_of_another_kind(key in awkward(), value in awkward()) {
+        for kind in [EntryKind::Value, EntryKind::Bucket, EntryKind::TooLarge] {
+            let mut out = BytesMut::new();
+            Answer::Entries.write_entry(&Entry { kind, key: &key, value: &value }, &mut out);
+            let line_end = out.iter().position(|&byte| byte == b'\n');
+            prop_assert_eq!(line_end, Some(out.len() - 1));
+            prop_assert!(out != "END\n" && out != "(nil)\n" && !out.starts_with(b"ERR "));
+        }
+    }
+
+    #[test]
+    fn a_printed_bucket_name_is_the_path_of_that_bucket(name in awkward()) {
+        prop_assume!(!name.is_empty());
+        let expected = TextCommand::Use(Path::from_names([&name]).unwrap());
+        for answer in [Answer::Names, Answer::Entries] {
+            let mut line = BytesMut::from("BUCKET USE ".as_bytes());
+            answer.write_entry(&Entry { kind: EntryKind::Bucket, key: &name, value: &Bytes::new() }, &mut line);
+            line.truncate(line.len() - 1);
+            let command = parse(&line.freeze(), &Path::ROOT).unwrap();
+            prop_assert_eq!(command.as_ref(), Some(&expected));
+        }
+    }
+
+    #[test]
+    fn a_path_reads_back_as_it_was_displayed(names in vec(awkward(), 0..4)) {
+        prop_assume!(names.iter().all(|name| !name.is_empty()));
+        let path = Path::from_names(&names).unwrap();
+        prop_assert_eq!(path.to_string().parse::<Path>(), Ok(path.clone()));
+        prop_assert_eq!(path.names().collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn plain_bounds_cover_the_same_keys_as_the_range(range in range(), key in vec(any::<u8>(), 0..4)) {
+        let within_low = match &range.low {
+            LowBound::Unbounded => true,
+            LowBound::Included(low) => key >= *low,
+            LowBound::Excluded(low) => key > *low,
+            LowBound::Prefix(prefix) => key.starts_with(prefix),
+        };
+        let key = Bytes::from(key);
+        let within_high = (Bound::Unbounded, range.high.clone()).contains(&key);
+        prop_assert_eq!(range.into_bounds().contains(&key), within_low && within_high);
+    }
+}
