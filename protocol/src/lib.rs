@@ -29,6 +29,7 @@ mod path;
 mod range;
 mod reply;
 mod request;
+mod scan;
 pub mod text;
 
 pub use dialect::{Dialect, RESP_REFUSAL, is_http_request_line};
@@ -43,6 +44,5 @@ pub use op::{BucketOp, Op};
 pub use path::{Path, PathError};
 pub use range::{KeyRange, LowBound};
 pub use reply::{Expect, HelloReply, Reply};
-pub use request::{
-    BucketRequest, Cond, Hello, MAGIC, Request, Scan, ScanMode, ScanOptions, VERSION,
-};
+pub use request::{BucketRequest, Cond, Hello, MAGIC, Request, VERSION};
+pub use scan::{Scan, ScanMode, ScanOptions};

@@ -2,13 +2,11 @@
 //!
 //! A request says what is wanted and nothing about how it is done or answered.
 
-use std::num::NonZeroU64;
-
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::frame::{Frame, write_frame};
-use crate::{BucketOp, Expect, KeyRange, Op, Path};
+use crate::{BucketOp, Expect, Op, Path, Scan, ScanMode};
 
 /// The first field of HELLO: `BKV1`.
 pub const MAGIC: u32 = u32::from_be_bytes(*b"BKV1");
@@ -135,44 +133,6 @@ pub enum BucketRequest {
     /// The buckets within one, as a scan; only they count.
     List(Scan),
 }
-
-/// Which entries of a bucket to give, and how.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Scan {
-    /// The bucket; the root is allowed.
-    pub path: Path,
-    /// Which keys.
-    pub range: KeyRange,
-    /// How.
-    pub options: ScanOptions,
-}
-
-/// How a scan goes and what it gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ScanOptions {
-    /// From the highest key down.
-    pub reverse: bool,
-    /// What is given of each entry.
-    pub mode: ScanMode,
-    /// At most so many entries; `None` for all.
-    pub limit: Option<NonZeroU64>,
-}
-
-/// What a scan gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ScanMode {
-    /// Keys and values.
-    #[default]
-    Entries,
-    /// Keys with their kind; values are left empty.
-    Keys,
-    /// Only how many there are, in one frame.
-    Count,
-}
-
-const OPTION_REVERSE: u8 = 1;
-const OPTION_KEYS: u8 = 2;
-const OPTION_COUNT: u8 = 4;
 
 impl Request {
     /// The operation's number.
@@ -423,56 +383,6 @@ impl BucketRequest {
         };
         out.put_u8(sub as u8);
         out.put_slice(path.as_wire());
-        Ok(())
-    }
-}
-
-impl Scan {
-    fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
-        let path = Path::decode(fields)?;
-        let range = KeyRange::decode(fields)?;
-        let bits = fields.u8("options")?;
-        let unknown = bits & !(OPTION_REVERSE | OPTION_KEYS | OPTION_COUNT);
-        if unknown != 0 {
-            return Err(DecodeError::Unknown {
-                what: "scan option",
-                number: unknown,
-            });
-        }
-        let mode = if bits & OPTION_COUNT != 0 {
-            ScanMode::Count
-        } else if bits & OPTION_KEYS != 0 {
-            ScanMode::Keys
-        } else {
-            ScanMode::Entries
-        };
-        let limit = NonZeroU64::new(fields.u64("limit")?);
-        Ok(Self {
-            path,
-            range,
-            options: ScanOptions {
-                reverse: bits & OPTION_REVERSE != 0,
-                mode,
-                limit,
-            },
-        })
-    }
-
-    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        out.put_slice(self.path.as_wire());
-        self.range.encode(out)?;
-        let reverse = if self.options.reverse {
-            OPTION_REVERSE
-        } else {
-            0
-        };
-        let mode = match self.options.mode {
-            ScanMode::Entries => 0,
-            ScanMode::Keys => OPTION_KEYS,
-            ScanMode::Count => OPTION_COUNT,
-        };
-        out.put_u8(reverse | mode);
-        out.put_u64(self.options.limit.map_or(0, NonZeroU64::get));
         Ok(())
     }
 }

@@ -437,7 +437,6 @@ fn a_request_knows_the_shape_of_its_reply_and_whether_it_writes() {
             Request::Hello(_) => (Some(Expect::Hello), false),
             Request::Ping(_) => (Some(Expect::Pong), false),
             Request::Get { .. } => (Some(Expect::Value), false),
-            Request::Set { .. } => (Some(Expect::Written), true),
             Request::Delete { .. } => (Some(Expect::Deleted), true),
             Request::Scan(scan) if scan.options.mode == ScanMode::Count => {
                 (Some(Expect::Count), false)
@@ -445,7 +444,7 @@ fn a_request_knows_the_shape_of_its_reply_and_whether_it_writes() {
             Request::Scan(_) | Request::Bucket(BucketRequest::List(_)) => {
                 (Some(Expect::Entries), false)
             }
-            Request::Bucket(_) => (Some(Expect::Written), true),
+            Request::Set { .. } | Request::Bucket(_) => (Some(Expect::Written), true),
             _ => (None, false),
         };
         assert_eq!(

@@ -90,9 +90,11 @@ fn every_reply_has_its_line() {
     }
 }
 
-/// Every answer with what it prints for a missing key, for a missing default bucket, and for a value too large to send;
-/// `None`: as an error.
-const EMPTINESS: [(Answer, Option<&str>, Option<&str>, Option<&str>); 8] = [
+/// A line, or nothing where an error is printed as such.
+type Line = Option<&'static str>;
+
+/// Every answer with what it prints for a missing key, for a missing default bucket, and for a value too large to send.
+const EMPTINESS: [(Answer, Line, Line, Line); 8] = [
     (Answer::Done, None, None, None),
     (Answer::Value, Some("(nil)\n"), Some("(nil)\n"), None),
     (Answer::Exists, Some("0\n"), Some("0\n"), Some("1\n")),
