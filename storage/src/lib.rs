@@ -1,1 +1,69 @@
-//! To be filled.
+//! An embedded key-value store in one file: a B+tree with snapshots, one writer and any number of
+//! readers. The file is exactly that of Go's [bbolt](https://github.com/etcd-io/bbolt): each opens,
+//! checks and writes what the other wrote.
+//!
+//! ```
+//! # fn main() -> boltkv_storage::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("app.db");
+//! use boltkv_storage::{Db, Error};
+//!
+//! let db = Db::open(&path)?;
+//!
+//! // One write transaction at a time; it is durable when `update` returns.
+//! db.update(|tx| {
+//!     let mut planets = tx.create_bucket("planets")?;
+//!     planets.put("earth", "third")?;
+//!     planets.put("mars", "fourth")
+//! })?;
+//!
+//! // Readers see one state, whatever is written meanwhile, and nobody waits for anybody.
+//! let before = db.begin()?;
+//! db.update(|tx| tx.bucket_mut("planets")?.delete("mars"))?;
+//! assert_eq!(before.bucket("planets")?.get("mars")?, Some(&b"fourth"[..]));
+//! assert_eq!(db.begin()?.bucket("planets")?.get("mars")?, None);
+//! # Ok(()) }
+//! ```
+//!
+//! # Rooms
+//! - `db`: open, lock, begin, the readers' registry, the writer's slot
+//! - `tx`: read and write transactions; how a write transaction keeps and commits its changes
+//! - `bucket`, `cursor`, `range`: what people read and write with
+//! - `freelist`: which pages are free, and which wait for which readers
+//! - `format`: the file's layout, as views over bytes that check every bound
+//! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
+//! - `check`: looking for damage
+//!
+//! # What is promised
+//! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
+//!   its word about `fdatasync`). One that did not return is there wholly or not at all.
+//! - No file, however damaged, makes the crate panic, run for ever or read outside of the file.
+//! - An operation that returns an error has changed nothing.
+#![expect(clippy::cast_possible_truncation, reason = "only u64 to usize, which are the same: see below")]
+
+// Offsets in a file are `u64`, in a map `usize`; a 32-bit process could not map a file of any size.
+const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
+
+mod bucket;
+mod check;
+mod cursor;
+mod db;
+mod disk;
+mod error;
+mod format;
+mod freelist;
+mod options;
+mod range;
+mod stats;
+mod tx;
+
+pub use bucket::{Bucket, BucketMut, Buckets};
+pub use check::Problem;
+pub use cursor::{Cursor, CursorMut, Entry};
+pub use db::Db;
+pub use error::{Error, Result};
+pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
+pub use options::{FreelistStored, Options};
+pub use range::Range;
+pub use stats::Stats;
+pub use tx::{Fill, Tx, TxMut};

@@ -1,0 +1,203 @@
+//! The database: what its handles share, and how transactions begin.
+
+mod open;
+mod readers;
+mod writer;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+pub(crate) use readers::{Readers, Snapshot};
+pub(crate) use writer::{Writer, WriterSlot};
+
+use crate::check::Problem;
+use crate::disk::Disk;
+use crate::options::{FreelistStored, Options};
+use crate::stats::Stats;
+use crate::tx::{Tx, TxMut};
+use crate::{Error, Result};
+
+/// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
+/// unlocked when the last handle and the last transaction are gone.
+///
+/// ```
+/// # fn main() -> boltkv_storage::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.db");
+/// use boltkv_storage::{Db, Error};
+///
+/// let db = Db::open(&path)?;
+/// db.update(|tx| tx.create_bucket("users")?.put("ada", "lovelace"))?;
+/// db.view(|tx| {
+///     assert_eq!(tx.bucket("users")?.get("ada")?, Some(&b"lovelace"[..]));
+///     Ok::<_, Error>(())
+/// })?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Db(Arc<Shared>);
+
+/// What the handles and transactions of a database have in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Box<dyn Disk>,
+    pub(crate) readers: Readers,
+    pub(crate) writer: WriterSlot,
+    pub(crate) freelist_stored: FreelistStored,
+    path: Option<PathBuf>,
+    read_only: bool,
+    /// Why no more writes are taken.
+    failure: OnceLock<String>,
+}
+
+impl Shared {
+    fn new(
+        disk: Box<dyn Disk>,
+        path: Option<&Path>,
+        options: &Options,
+        snapshot: Snapshot,
+        writer: Option<Writer>,
+    ) -> Self {
+        Self {
+            disk,
+            readers: Readers::new(snapshot),
+            writer: WriterSlot::new(writer),
+            freelist_stored: options.freelist,
+            path: path.map(Into::into),
+            read_only: options.read_only,
+            failure: OnceLock::new(),
+        }
+    }
+
+    /// Stops all further writes; returns the error for the one that failed.
+    pub(crate) fn poison(&self, op: &'static str, source: std::io::Error) -> Error {
+        let error = Error::io(op, self.path.as_deref())(source);
+        // The first failure is the one that matters.
+        let _ = self.failure.set(error.to_string());
+        error
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
+    }
+}
+
+impl From<Shared> for Db {
+    fn from(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+}
+
+impl Db {
+    /// Opens the file `path` for reading and writing, waiting for its lock; creates it if it is
+    /// missing. See [`Options`] for everything else.
+    ///
+    /// The file is locked with `flock`, as bbolt does it, so that no other bolt library writes it
+    /// meanwhile. A program that writes or truncates it all the same can end this process with a
+    /// bus error, or change what a read transaction sees: no database that maps its file can
+    /// prevent that.
+    ///
+    /// # Errors
+    /// - [`Error::Io`]: the file cannot be opened, created, read or mapped, or is no regular file.
+    /// - [`Error::LockTimeout`]: another process holds it.
+    /// - [`Error::NotABoltFile`], [`Error::VersionMismatch`], [`Error::ChecksumMismatch`],
+    ///   [`Error::InvalidPageSize`]: neither meta page can be used.
+    /// - [`Error::FileTooShort`], [`Error::Corrupt`]: the file is cut or damaged. It is left as it is.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    /// Begins a read transaction on the newest snapshot.
+    ///
+    /// # Errors
+    /// None today; a `Result` so that limits on readers can come.
+    pub fn begin(&self) -> Result<Tx> {
+        Ok(Tx::new(Arc::clone(&self.0)))
+    }
+
+    /// Begins the write transaction, waiting for the one before it to end. A thread that already
+    /// has it waits for ever.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
+    pub fn begin_mut(&self) -> Result<TxMut> {
+        if self.0.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.0.check_usable()?;
+        let writer = self.0.writer.take();
+        // From here on the transaction returns the writer, whatever happens.
+        let mut tx = TxMut::new(Arc::clone(&self.0), writer);
+        self.0.check_usable()?;
+        tx.release_pages()?;
+        Ok(tx)
+    }
+
+    /// Runs `read` in a read transaction.
+    ///
+    /// # Errors
+    /// What `read` returns, and those of [`Self::begin`].
+    pub fn view<T, E: From<Error>>(&self, read: impl FnOnce(&Tx) -> Result<T, E>) -> Result<T, E> {
+        read(&self.begin()?)
+    }
+
+    /// Runs `write` in a write transaction, which is committed if it returns `Ok`, and rolled back
+    /// if it returns an error or panics.
+    ///
+    /// # Errors
+    /// What `write` returns, and those of [`Self::begin_mut`] and [`TxMut::commit`].
+    pub fn update<T, E: From<Error>>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E>) -> Result<T, E> {
+        let mut tx = self.begin_mut()?;
+        let result = write(&mut tx)?;
+        tx.commit()?;
+        Ok(result)
+    }
+
+    /// Looks for damage in the newest snapshot; see [`Tx::check`].
+    ///
+    /// # Errors
+    /// Only what keeps it from looking at all.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        self.begin()?.check()
+    }
+
+    /// The file; `None` for a database in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Whether it was opened read-only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.0.read_only
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.0.readers.current().meta.page_size as usize
+    }
+
+    /// Figures about the newest snapshot and who uses the database.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let meta = self.0.readers.current().meta;
+        let freelist = self.0.writer.peek(|writer| (writer.freelist.free_pages(), writer.freelist.waiting_pages()));
+        Stats {
+            txid: meta.txid,
+            page_size: meta.page_size,
+            pages: meta.mark,
+            free_pages: freelist.map(|(free, _)| free),
+            pending_pages: freelist.map(|(_, waiting)| waiting),
+            open_readers: self.0.readers.count(),
+        }
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db").field("path", &self.0.path).field("read_only", &self.0.read_only).finish_non_exhaustive()
+    }
+}

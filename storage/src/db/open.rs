@@ -1,0 +1,148 @@
+//! From a path to a database: find or create the file, lock it, find its newest meta.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::writer::{Writer, map_size};
+use super::{Db, Shared, Snapshot};
+use crate::disk::{Disk, FileDisk, HeapDisk, Publish, create, lock};
+use crate::format::{
+    BUCKET_HEADER, META_BYTES, Meta, MetaFault, NO_FREELIST, PAGE_HEADER, TxId, freelist_ids, freelist_page,
+    is_page_size, leaf_page,
+};
+use crate::freelist::Freelist;
+use crate::options::Options;
+use crate::{Error, Result};
+
+/// Page size of a new file where the options name none.
+const DEFAULT_PAGE_SIZE: u32 = 4096;
+/// How many rivals for one name are borne before giving up.
+const MOST_TRIES: usize = 100;
+
+const _: () = assert!(BUCKET_HEADER == 16 && PAGE_HEADER == 16, "the format's sizes");
+
+impl Db {
+    pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
+        let file = open_locked(path, options)?;
+        Self::on_disk(Box::new(FileDisk::new(file)), Some(path), options)
+    }
+
+    pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
+        let disk = HeapDisk::default();
+        disk.write_at(&new_database(options)?, 0).map_err(Error::io("create a database in memory", None))?;
+        Self::on_disk(Box::new(disk), None, options)
+    }
+
+    /// Opens what is on a disk that belongs to this process.
+    pub(crate) fn on_disk(disk: Box<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
+        let len = disk.len().map_err(Error::io("look at", path))?;
+        let meta = newest_meta(&*disk, len, path)?;
+        meta.validate(len)?;
+        let map_len = map_size(len);
+        let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
+        let map = Arc::new(map.map_err(Error::io("map", path))?);
+        let snapshot = Snapshot { meta, map };
+        let writer = if options.read_only {
+            None
+        } else {
+            let freelist = load_freelist(&snapshot)?;
+            Some(Writer { freelist, file_len: len, map_len, page_size: meta.page_size.into() })
+        };
+        Ok(Self::from(Shared::new(disk, path, options, snapshot, writer)))
+    }
+}
+
+/// Opens and locks the file; creates it where that is asked for.
+fn open_locked(path: &Path, options: &Options) -> Result<File> {
+    for _ in 0..MOST_TRIES {
+        let opened = OpenOptions::new().read(true).write(!options.read_only).open(path);
+        let file = match opened {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && options.create && !options.read_only => {
+                match create(path, options.mode, &new_database(options)?, Publish::New)? {
+                    Some(file) => return Ok(file),
+                    None => continue,
+                }
+            }
+            Err(error) => return Err(Error::io("open", Some(path))(error)),
+        };
+        let metadata = file.metadata().map_err(Error::io("look at", Some(path)))?;
+        if !metadata.is_file() {
+            let what = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+            return Err(Error::io("open", Some(path))(what));
+        }
+        if !lock(&file, path, options.read_only, options.timeout)? {
+            continue;
+        }
+        let len = file.metadata().map_err(Error::io("look at", Some(path)))?.len();
+        if len > 0 || options.read_only || !options.create {
+            return Ok(file);
+        }
+        // An empty file is a new database (as in bbolt). It is filled by taking its place, so that
+        // a crash cannot leave half of it; whoever waits for the old file's lock opens again.
+        if let Some(file) = create(path, metadata.mode() & 0o7777, &new_database(options)?, Publish::OverEmpty)? {
+            return Ok(file);
+        }
+    }
+    let what = io::Error::other(format!("the path named another file after each of {MOST_TRIES} tries"));
+    Err(Error::io("open", Some(path))(what))
+}
+
+/// The four pages of a new database.
+fn new_database(options: &Options) -> Result<Vec<u8>> {
+    let page_size = options.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
+    if !is_page_size(page_size) {
+        return Err(Error::InvalidPageSize { found: page_size.into() });
+    }
+    let meta = |txid: TxId| Meta { page_size, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
+    let size = page_size as usize;
+    let mut file = meta(0).encode();
+    file.extend(meta(1).encode());
+    file.resize(4 * size, 0);
+    freelist_page(&mut file[2 * size..], 2, 0, &[]);
+    leaf_page(&mut file[3 * size..], 3, 0, 0, std::iter::empty());
+    Ok(file)
+}
+
+/// The valid meta with the highest transaction number.
+fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
+    let read = |offset: u64| -> Result<std::result::Result<Meta, MetaFault>> {
+        let mut page = [0; META_BYTES];
+        let read = disk.read_at(&mut page, offset).map_err(Error::io("read", path))?;
+        Ok(Meta::decode(&page[..read]))
+    };
+    let first = read(0)?;
+    let page_size = match first {
+        Ok(meta) => meta.page_size,
+        // The first meta is damaged: the second one is at some page size.
+        Err(_) => (0..15)
+            .map(|power| 1024 << power)
+            .find(|&size| read(u64::from(size)).is_ok_and(|meta| meta.is_ok_and(|meta| meta.page_size == size)))
+            .unwrap_or(DEFAULT_PAGE_SIZE),
+    };
+    let second = read(page_size.into())?;
+    let belongs = |meta: &Meta| meta.page_size == page_size;
+    let newest = [first.ok(), second.ok()].into_iter().flatten().filter(belongs).max_by_key(|meta| meta.txid);
+    match (newest, first) {
+        (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => Ok(meta),
+        (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
+        (None, _) if len < META_BYTES as u64 => Err(Error::FileTooShort { len, needed: 2 * u64::from(page_size) }),
+        (None, Err(fault)) => Err(fault.into()),
+        (None, Ok(_)) => Err(Error::ChecksumMismatch),
+    }
+}
+
+/// Reads the stored freelist, or finds the free pages by walking all others.
+fn load_freelist(snapshot: &Snapshot) -> Result<Freelist> {
+    let meta = &snapshot.meta;
+    if meta.freelist == NO_FREELIST {
+        let reachable = crate::check::reachable(snapshot)?;
+        let free = (2..meta.mark).filter(|&id| !reachable.contains(id));
+        return Freelist::load(meta.freelist, free, meta.mark);
+    }
+    let (_, bytes) = snapshot.pages().bytes(meta.freelist)?;
+    Freelist::load(meta.freelist, freelist_ids(meta.freelist, bytes)?, meta.mark)
+}

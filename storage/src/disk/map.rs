@@ -1,0 +1,175 @@
+//! The map: the crate's only unsafe code.
+//!
+//! A [`Map`] hands out byte slices of memory that is written while the map lives: by `pwrite` to
+//! the mapped file, or by [`Region::write`] in an in-memory database. That is sound because of one
+//! rule, which the rest of the engine keeps:
+//!
+//! > **A page that is reachable from a registered snapshot is not written while that snapshot is
+//! > registered**, and slices are taken only of such pages, for no longer than the snapshot lives.
+//!
+//! Who keeps it: pages are written only at commit, and only pages that the freelist handed out or
+//! that lie above the high-water mark. The freelist hands out a page only when no registered reader
+//! can reach it (`freelist.rs`), the writer's own base snapshot is the newest one, whose pages are
+//! never free before the next commit is published, and meta pages are never read through the map.
+//! A slice borrows the map, a map is owned by a snapshot, and a snapshot is held by the transaction
+//! that lends the slice. No reference ever spans more than one page's run.
+//!
+//! What the rule cannot cover is another program that writes or truncates the file in spite of its
+//! lock. That is the same for every database that maps its file, and documented in `Db::open`.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::{fmt, fs, io};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+/// A run of memory that mirrors the disk's first bytes.
+pub(crate) struct Map {
+    base: *const u8,
+    len: usize,
+    /// Keeps `base..base + len` valid; never read.
+    _memory: Memory,
+}
+
+enum Memory {
+    File(#[expect(dead_code, reason = "held for its drop")] MmapRaw),
+    Heap(#[expect(dead_code, reason = "held for its drop")] Arc<Region>),
+}
+
+// SAFETY: `base` points into memory that `_memory` owns and that any thread may read; the module's
+// rule excludes writes to bytes that are being read.
+unsafe impl Send for Map {}
+// SAFETY: as for `Send`; a shared `Map` only reads.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// Maps the first `len` bytes of `file` for reading.
+    pub(crate) fn of_file(file: &fs::File, len: usize) -> io::Result<Self> {
+        let map = MmapOptions::new().len(len).map_raw_read_only(file)?;
+        Ok(Self { base: map.as_ptr(), len, _memory: Memory::File(map) })
+    }
+
+    /// The first `len` bytes of a region, which has at least as many.
+    pub(crate) fn of_region(region: Arc<Region>, len: usize) -> Self {
+        assert!(len <= region.len(), "a region is grown before it is mapped");
+        Self { base: region.base.as_ptr(), len, _memory: Memory::Heap(region) }
+    }
+
+    /// Bytes that the map covers. The disk may have fewer.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Where the map begins, to compute the offset of a slice that it handed out.
+    pub(crate) fn base_address(&self) -> usize {
+        self.base.addr()
+    }
+
+    /// `len` bytes from `offset`, or `None` where they are not all inside the map.
+    ///
+    /// They must lie on one run of pages that is reachable from a registered snapshot (see the
+    /// module's rule), and so below the end of the disk.
+    pub(crate) fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(len)?;
+        if end > self.len {
+            return None;
+        }
+        // SAFETY: `start..end` is inside the map, whose memory lives as long as `self`; by the
+        // module's rule nobody writes these bytes while the slice lives. `u8` has no invalid values.
+        Some(unsafe { std::slice::from_raw_parts(self.base.add(start), len) })
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Map").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// Zeroed heap memory that plays the role of the mapped file: one writer, many readers, kept apart
+/// by the module's rule.
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the region owns its memory; access from several threads is governed by the module's rule.
+unsafe impl Send for Region {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// `len` zeroed bytes; `len` is not 0.
+    pub(crate) fn new(len: usize) -> io::Result<Arc<Self>> {
+        let layout = Layout::from_size_align(len, 16).map_err(io::Error::other)?;
+        assert!(layout.size() > 0, "an empty region is never asked for");
+        // SAFETY: the layout has a size above 0.
+        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        Ok(Arc::new(Self { base, layout }))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// Copies `data` to `offset`.
+    ///
+    /// # Panics
+    /// Where it does not fit: the caller grows the region first.
+    pub(crate) fn write(&self, offset: usize, data: &[u8]) {
+        let end = offset.checked_add(data.len());
+        assert!(end.is_some_and(|end| end <= self.len()), "a region is grown before it is written");
+        // SAFETY: the target is inside the region's memory and cannot overlap `data`: by the
+        // module's rule no slice of the bytes being written exists. One writer at a time: the
+        // engine has one write transaction, and `HeapDisk` writes under its lock.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), self.base.as_ptr().add(offset), data.len()) }
+    }
+
+    /// Copies bytes from `offset` into `buf`; the caller is the only writer, or excludes it.
+    pub(crate) fn read(&self, offset: usize, buf: &mut [u8]) {
+        let end = offset.checked_add(buf.len());
+        assert!(end.is_some_and(|end| end <= self.len()), "reads are cut to the region's length");
+        // SAFETY: the source is inside the region's memory, `buf` is elsewhere, and nobody writes.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr().add(offset), buf.as_mut_ptr(), buf.len()) }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout, freed nowhere else.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_stays_as_it_is_while_other_bytes_are_written() {
+        let region = Region::new(64).unwrap();
+        region.write(0, b"kept");
+        let map = Map::of_region(Arc::clone(&region), 64);
+        let kept = map.bytes(0, 4).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| region.write(32, b"new"));
+            assert_eq!(kept, b"kept");
+        });
+        drop(region);
+        assert_eq!(map.bytes(32, 3).unwrap(), b"new");
+        assert_eq!(kept, b"kept");
+    }
+
+    #[test]
+    fn nothing_outside_of_the_map_is_handed_out() {
+        let map = Map::of_region(Region::new(64).unwrap(), 48);
+        assert!(map.bytes(0, 48).is_some());
+        assert!(map.bytes(48, 0).is_some());
+        assert!(map.bytes(40, 9).is_none());
+        assert!(map.bytes(u64::MAX, 2).is_none());
+        assert!(map.bytes(8, usize::MAX).is_none());
+    }
+}

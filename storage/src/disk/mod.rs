@@ -1,0 +1,36 @@
+//! What touches the operating system: the file, its lock, its map. Everything above sees a [`Disk`].
+//!
+//! A disk is written with `write_at` and read through a [`Map`]; only the meta pages are read with
+//! `read_at`. It never decides anything about pages or transactions.
+
+mod file;
+mod heap;
+mod map;
+
+use std::{fmt, io};
+
+pub(crate) use file::{FileDisk, Publish, create, lock};
+pub(crate) use heap::HeapDisk;
+pub(crate) use map::Map;
+
+/// Bytes that outlast the process, or play that role.
+pub(crate) trait Disk: fmt::Debug + Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Fills `buf` from `offset` on; returns fewer bytes only where the disk ends.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Writes all of `data` at `offset`.
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes the disk `len` bytes long; what is new reads as zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Returns when all that was written, and the length, would survive a power cut.
+    fn sync(&self) -> io::Result<()>;
+
+    /// A view of the first `len` bytes, which may be more than the disk has: bytes beyond its end
+    /// must not be touched before the disk has grown over them.
+    fn map(&self, len: usize) -> io::Result<Map>;
+}

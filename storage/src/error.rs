@@ -1,0 +1,188 @@
+//! Everything that can go wrong, one variant a kind, so that a caller can tell them apart.
+//!
+//! Messages name what was wrong and where: the page, the key (escaped and cut), the limit. Nothing
+//! here ever carries a whole value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fmt, io};
+
+use crate::format::Pgid;
+
+/// The crate's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What a call on a database can answer instead of its result.
+///
+/// A call that returns one of these on a transaction has changed nothing in it: the transaction can
+/// go on, be committed or be dropped. The exceptions are [`Error::Poisoned`] and [`Error::Io`] from
+/// a commit, after which the outcome of that commit is unknown until the file is opened again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused or failed.
+    #[error("could not {op}{}: {source}", in_path(path.as_ref()))]
+    Io {
+        /// What was being done, as a verb: `open`, `lock`, `read`, `write the meta page of`.
+        op: &'static str,
+        /// The file, where there is one.
+        path: Option<PathBuf>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Neither meta page starts with bolt's magic number (bbolt: `ErrInvalid`).
+    #[error("not a bolt file: neither meta page holds the magic number 0xED0CDAED")]
+    NotABoltFile,
+    /// The file is of another version of the format (bbolt: `ErrVersionMismatch`).
+    #[error("the file has format version {found}; only version 2 is known")]
+    VersionMismatch {
+        /// The version that the file names.
+        found: u32,
+    },
+    /// Both meta pages are damaged (bbolt: `ErrChecksum`).
+    #[error("both meta pages are damaged: their checksums do not match")]
+    ChecksumMismatch,
+    /// The file ends before it can hold what its meta page promises. It was left as it is.
+    #[error("the file is cut: it has {len} bytes and needs at least {needed}")]
+    FileTooShort {
+        /// Bytes that are there.
+        len: u64,
+        /// Bytes that have to be there.
+        needed: u64,
+    },
+    /// A page size that is no power of two in 1,024..=16,777,216 bytes.
+    #[error("page size {found} is not a power of two from 1024 to 16777216")]
+    InvalidPageSize {
+        /// The size asked for or found.
+        found: u64,
+    },
+    /// A page says something that cannot be. The file is damaged; `check` tells more.
+    #[error("page {page} is damaged: {what}")]
+    Corrupt {
+        /// The page that holds the damage (0 for a meta page).
+        page: Pgid,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Another process holds the file's lock (bbolt: `ErrTimeout`).
+    #[error("{} is locked by another process (waited {waited:?})", path.display())]
+    LockTimeout {
+        /// The file.
+        path: PathBuf,
+        /// How long this call waited.
+        waited: Duration,
+    },
+    /// A write was asked of a database that was opened read-only.
+    #[error("the database is open read-only")]
+    ReadOnly,
+    /// The disk, the quota or the file-size limit is full. The transaction was rolled back, nothing
+    /// was lost, and the database goes on: a later commit may fit.
+    #[error("no space left for the commit: {source}")]
+    NoSpace {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An earlier write or sync failed, so nobody knows what the disk holds: no more writes are
+    /// taken until the file is opened again. Reads go on.
+    ///
+    /// A second `fsync` after a failed one says nothing: the kernel may already have dropped the
+    /// pages it could not write (see the "fsyncgate" discussions of `PostgreSQL`, 2018).
+    #[error("no more writes: an earlier one failed ({reason}); open the file again")]
+    Poisoned {
+        /// The failure that did it.
+        reason: String,
+    },
+    /// There is no bucket of that name.
+    #[error("no bucket {}", Excerpt(name))]
+    BucketNotFound {
+        /// The name, cut to what a message bears.
+        name: Vec<u8>,
+    },
+    /// There is a bucket of that name already.
+    #[error("bucket {} exists already", Excerpt(name))]
+    BucketExists {
+        /// The name, cut to what a message bears.
+        name: Vec<u8>,
+    },
+    /// A bucket's name was empty.
+    #[error("a bucket's name must have at least one byte")]
+    BucketNameRequired,
+    /// A key was empty.
+    #[error("a key must have at least one byte")]
+    KeyRequired,
+    /// A key or a bucket's name is too long.
+    #[error("the key has {len} bytes; the limit is {max}")]
+    KeyTooLarge {
+        /// Bytes it has.
+        len: usize,
+        /// Bytes it may have.
+        max: usize,
+    },
+    /// A value is too long.
+    #[error("the value has {len} bytes; the limit is {max}")]
+    ValueTooLarge {
+        /// Bytes it has.
+        len: usize,
+        /// Bytes it may have.
+        max: usize,
+    },
+    /// A bucket where a value is meant, or a value where a bucket is meant.
+    #[error("{} is a {}, not a {}", Excerpt(key), found(*is_bucket), found(!*is_bucket))]
+    IncompatibleValue {
+        /// The key, cut to what a message bears.
+        key: Vec<u8>,
+        /// Whether it is a bucket.
+        is_bucket: bool,
+    },
+    /// The bucket's sequence cannot be raised past 2^64 - 1.
+    #[error("the bucket's sequence is at its end (2^64 - 1)")]
+    SequenceExhausted,
+}
+
+/// How much of a key an error keeps.
+const EXCERPT: usize = 64;
+
+impl Error {
+    pub(crate) fn corrupt(page: Pgid, what: impl Into<String>) -> Self {
+        Self::Corrupt { page, what: what.into() }
+    }
+
+    pub(crate) fn io(op: &'static str, path: Option<&std::path::Path>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { op, path: path.map(Into::into), source }
+    }
+
+    pub(crate) fn bucket_not_found(name: &[u8]) -> Self {
+        Self::BucketNotFound { name: cut(name) }
+    }
+
+    pub(crate) fn bucket_exists(name: &[u8]) -> Self {
+        Self::BucketExists { name: cut(name) }
+    }
+
+    pub(crate) fn incompatible(key: &[u8], is_bucket: bool) -> Self {
+        Self::IncompatibleValue { key: cut(key), is_bucket }
+    }
+}
+
+fn cut(bytes: &[u8]) -> Vec<u8> {
+    bytes[..bytes.len().min(EXCERPT)].to_vec()
+}
+
+fn found(is_bucket: bool) -> &'static str {
+    if is_bucket { "bucket" } else { "value" }
+}
+
+fn in_path(path: Option<&PathBuf>) -> String {
+    path.map_or_else(String::new, |path| format!(" {}", path.display()))
+}
+
+/// Bytes for a message: quoted, escaped, cut.
+pub(crate) struct Excerpt<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Excerpt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(EXCERPT)];
+        let more = if self.0.len() >= EXCERPT { "…" } else { "" };
+        write!(f, "\"{}\"{more}", shown.escape_ascii())
+    }
+}

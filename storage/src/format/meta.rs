@@ -1,0 +1,195 @@
+//! The meta page: where the tree starts, and which transaction wrote it.
+
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{PAGE_HEADER, PageHeader, PageKind, Pgid, TxId, is_page_size};
+use crate::{Error, Result};
+
+const MAGIC: u32 = 0xED0C_DAED;
+const VERSION: u32 = 2;
+/// Bytes of a meta page that mean something: the page header and the meta after it.
+pub(crate) const META_BYTES: usize = PAGE_HEADER + size_of::<RawMeta>();
+/// The freelist's page id where the freelist is not stored.
+pub(crate) const NO_FREELIST: Pgid = u64::MAX;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawMeta {
+    magic: U32,
+    version: U32,
+    page_size: U32,
+    flags: U32,
+    root: U64,
+    sequence: U64,
+    freelist: U64,
+    high_water_mark: U64,
+    txid: U64,
+    checksum: U64,
+}
+
+/// A valid meta, in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meta {
+    pub(crate) page_size: u32,
+    pub(crate) root: Pgid,
+    /// The root bucket's sequence: bbolt writes it and gives no way to change it.
+    pub(crate) sequence: u64,
+    /// [`NO_FREELIST`] where it is not stored.
+    pub(crate) freelist: Pgid,
+    /// The first page id never used.
+    pub(crate) mark: Pgid,
+    pub(crate) txid: TxId,
+}
+
+/// Why bytes are not a valid meta, in the order in which bbolt looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaFault {
+    Magic,
+    Version(u32),
+    Checksum,
+    PageSize(u32),
+}
+
+impl From<MetaFault> for Error {
+    fn from(fault: MetaFault) -> Self {
+        match fault {
+            MetaFault::Magic => Self::NotABoltFile,
+            MetaFault::Version(found) => Self::VersionMismatch { found },
+            MetaFault::Checksum => Self::ChecksumMismatch,
+            MetaFault::PageSize(found) => Self::InvalidPageSize { found: found.into() },
+        }
+    }
+}
+
+impl Meta {
+    /// Reads the meta in the first [`META_BYTES`] of a page.
+    pub(crate) fn decode(page: &[u8]) -> std::result::Result<Self, MetaFault> {
+        let raw = page.get(PAGE_HEADER..).ok_or(MetaFault::Magic)?;
+        let (raw, _) = RawMeta::ref_from_prefix(raw).map_err(|_| MetaFault::Magic)?;
+        if raw.magic != MAGIC {
+            return Err(MetaFault::Magic);
+        }
+        if raw.version != VERSION {
+            return Err(MetaFault::Version(raw.version.get()));
+        }
+        if raw.checksum != checksum(raw) {
+            return Err(MetaFault::Checksum);
+        }
+        if !is_page_size(raw.page_size.get()) {
+            return Err(MetaFault::PageSize(raw.page_size.get()));
+        }
+        Ok(Self {
+            page_size: raw.page_size.get(),
+            root: raw.root.get(),
+            sequence: raw.sequence.get(),
+            freelist: raw.freelist.get(),
+            mark: raw.high_water_mark.get(),
+            txid: raw.txid.get(),
+        })
+    }
+
+    /// The page this meta goes to: a torn write spoils only the older one.
+    pub(crate) fn slot(&self) -> Pgid {
+        self.txid % 2
+    }
+
+    /// A whole page that holds this meta.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut raw = RawMeta {
+            magic: MAGIC.into(),
+            version: VERSION.into(),
+            page_size: self.page_size.into(),
+            flags: 0.into(),
+            root: self.root.into(),
+            sequence: self.sequence.into(),
+            freelist: self.freelist.into(),
+            high_water_mark: self.mark.into(),
+            txid: self.txid.into(),
+            checksum: 0.into(),
+        };
+        raw.checksum = checksum(&raw).into();
+        let header = PageHeader {
+            id: self.slot().into(),
+            flags: U16::new(PageKind::Meta as u16),
+            count: 0.into(),
+            overflow: 0.into(),
+        };
+        let mut page = Vec::with_capacity(self.page_size as usize);
+        page.extend_from_slice(header.as_bytes());
+        page.extend_from_slice(raw.as_bytes());
+        page.resize(self.page_size as usize, 0);
+        page
+    }
+
+    /// Whether what it says can be true of a file of `len` bytes.
+    pub(crate) fn validate(&self, len: u64) -> Result<()> {
+        let at = self.slot();
+        let needed = self.mark.checked_mul(self.page_size.into());
+        let needed = needed
+            .ok_or_else(|| Error::corrupt(at, format!("the high-water mark {} is beyond any file", self.mark)))?;
+        if needed > len {
+            return Err(Error::FileTooShort { len, needed });
+        }
+        if self.root < 2 || self.root >= self.mark {
+            let what = format!("the root page {} is not below the high-water mark {}", self.root, self.mark);
+            return Err(Error::corrupt(at, what));
+        }
+        if self.freelist != NO_FREELIST && (self.freelist < 2 || self.freelist >= self.mark) {
+            let what = format!("the freelist page {} is not below the high-water mark {}", self.freelist, self.mark);
+            return Err(Error::corrupt(at, what));
+        }
+        Ok(())
+    }
+}
+
+/// FNV-1a, 64 bits, over everything before the checksum.
+fn checksum(raw: &RawMeta) -> u64 {
+    let bytes = raw.as_bytes();
+    let mut hasher = FnvHasher::default();
+    hasher.write(&bytes[..bytes.len() - size_of::<U64>()]);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const META: Meta = Meta { page_size: 4096, root: 3, sequence: 0, freelist: 2, mark: 4, txid: 1 };
+
+    #[test]
+    fn a_meta_reads_back_and_fills_its_page() {
+        let page = META.encode();
+        assert_eq!(page.len(), 4096);
+        assert_eq!(page[..16], [1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(Meta::decode(&page), Ok(META));
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_meta_is_noticed() {
+        let page = META.encode();
+        for bit in 0..(META_BYTES - PAGE_HEADER) * 8 {
+            let mut damaged = page.clone();
+            damaged[PAGE_HEADER + bit / 8] ^= 1 << (bit % 8);
+            assert!(Meta::decode(&damaged).is_err(), "bit {bit}");
+        }
+        assert_eq!(Meta::decode(&page[..40]), Err(MetaFault::Magic));
+    }
+
+    #[test]
+    fn a_meta_that_points_outside_the_file_is_refused() {
+        assert!(META.validate(4 * 4096).is_ok());
+        assert!(matches!(META.validate(4 * 4096 - 1), Err(Error::FileTooShort { needed: 16384, .. })));
+        for wrong in [
+            Meta { root: 4, ..META },
+            Meta { root: 1, ..META },
+            Meta { freelist: 4, ..META },
+            Meta { mark: u64::MAX, ..META },
+        ] {
+            assert!(matches!(wrong.validate(4 * 4096), Err(Error::Corrupt { .. })), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Pages as they lie in the file, read with every bound checked.
+
+use std::cmp::Ordering;
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{BUCKET_FLAG, ELEMENT, PAGE_HEADER, PageKind, Pgid};
+use crate::{Error, Result};
+
+/// The first 16 bytes of every page.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct PageHeader {
+    pub(crate) id: U64,
+    pub(crate) flags: U16,
+    pub(crate) count: U16,
+    pub(crate) overflow: U32,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct LeafElement {
+    pub(super) flags: U32,
+    pub(super) pos: U32,
+    pub(super) ksize: U32,
+    pub(super) vsize: U32,
+}
+
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(super) struct BranchElement {
+    pub(super) pos: U32,
+    pub(super) ksize: U32,
+    pub(super) child: U64,
+}
+
+impl PageHeader {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        Self::read_from_prefix(bytes).ok().map(|(header, _)| header)
+    }
+}
+
+/// A page of the tree.
+#[derive(Clone, Copy)]
+pub(crate) enum Page<'a> {
+    Leaf(LeafPage<'a>),
+    Branch(BranchPage<'a>),
+}
+
+/// One entry of a leaf.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafEntry<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) is_bucket: bool,
+}
+
+/// A leaf page, or the inline page of a bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafPage<'a> {
+    /// The page that holds it (an inline page: the page its parent's leaf is on).
+    id: Pgid,
+    bytes: &'a [u8],
+    elements: &'a [LeafElement],
+}
+
+/// A branch page.
+#[derive(Clone, Copy)]
+pub(crate) struct BranchPage<'a> {
+    id: Pgid,
+    bytes: &'a [u8],
+    elements: &'a [BranchElement],
+}
+
+impl<'a> Page<'a> {
+    /// The page in `bytes`, which are all of its run.
+    pub(crate) fn parse(id: Pgid, bytes: &'a [u8]) -> Result<Self> {
+        let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
+        let count = usize::from(header.count.get());
+        match PageKind::of(header.flags.get()) {
+            Some(PageKind::Leaf) => Ok(Self::Leaf(LeafPage { id, bytes, elements: elements(id, bytes, count)? })),
+            Some(PageKind::Branch) => {
+                if count == 0 {
+                    return Err(Error::corrupt(id, "a branch page without elements"));
+                }
+                Ok(Self::Branch(BranchPage { id, bytes, elements: elements(id, bytes, count)? }))
+            }
+            _ => {
+                let what = format!("a leaf or branch page is expected, its flags are {:#06x}", header.flags);
+                Err(Error::corrupt(id, what))
+            }
+        }
+    }
+}
+
+impl<'a> LeafPage<'a> {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Where `part`, a key or value of this page, begins in its bytes.
+    pub(crate) fn offset_of(&self, part: &[u8]) -> usize {
+        part.as_ptr().addr() - self.bytes.as_ptr().addr()
+    }
+
+    /// The page of an inline bucket whose parent's leaf is on page `holder`. Its size is bounded
+    /// by the value it lies in; its own `id` and `overflow` mean nothing.
+    pub(crate) fn parse_inline(holder: Pgid, bytes: &'a [u8]) -> Result<Self> {
+        match Page::parse(holder, bytes) {
+            Ok(Page::Leaf(leaf)) => Ok(leaf),
+            Ok(Page::Branch(_)) => Err(Error::corrupt(holder, "the page of an inline bucket is a branch")),
+            Err(Error::Corrupt { what, .. }) => Err(Error::corrupt(holder, format!("in an inline bucket: {what}"))),
+            Err(other) => Err(other),
+        }
+    }
+
+    pub(crate) fn id(&self) -> Pgid {
+        self.id
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        let element = self.element(index)?;
+        data(self.id, self.bytes, index, element.pos, element.ksize.get().into())
+    }
+
+    pub(crate) fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
+        let element = self.element(index)?;
+        let ksize = element.ksize.get() as usize;
+        let both = ksize as u64 + u64::from(element.vsize.get());
+        let (key, value) = data(self.id, self.bytes, index, element.pos, both)?.split_at(ksize);
+        Ok(LeafEntry { key, value, is_bucket: element.flags.get() & BUCKET_FLAG != 0 })
+    }
+
+    /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
+    pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+        search(self.len(), key, |index| self.key(index))
+    }
+
+    fn element(&self, index: usize) -> Result<&'a LeafElement> {
+        self.elements.get(index).ok_or_else(|| no_element(self.id, index))
+    }
+}
+
+impl<'a> BranchPage<'a> {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Where `part`, a key or value of this page, begins in its bytes.
+    pub(crate) fn offset_of(&self, part: &[u8]) -> usize {
+        part.as_ptr().addr() - self.bytes.as_ptr().addr()
+    }
+
+    pub(crate) fn id(&self) -> Pgid {
+        self.id
+    }
+
+    /// At least 1.
+    pub(crate) fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        let element = self.element(index)?;
+        data(self.id, self.bytes, index, element.pos, element.ksize.get().into())
+    }
+
+    pub(crate) fn child(&self, index: usize) -> Result<Pgid> {
+        Ok(self.element(index)?.child.get())
+    }
+
+    /// The child in whose subtree `key` lies: the last whose key is not above it, or the first.
+    pub(crate) fn search(&self, key: &[u8]) -> Result<usize> {
+        Ok(match search(self.len(), key, |index| self.key(index))? {
+            Ok(index) => index,
+            Err(index) => index.saturating_sub(1),
+        })
+    }
+
+    fn element(&self, index: usize) -> Result<&'a BranchElement> {
+        self.elements.get(index).ok_or_else(|| no_element(self.id, index))
+    }
+}
+
+/// The page ids that a freelist page lists, in the order they stand there.
+pub(crate) fn freelist_ids(id: Pgid, bytes: &[u8]) -> Result<impl Iterator<Item = Pgid> + '_> {
+    let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
+    if PageKind::of(header.flags.get()) != Some(PageKind::Freelist) {
+        let what = format!("a freelist page is expected, its flags are {:#06x}", header.flags);
+        return Err(Error::corrupt(id, what));
+    }
+    let all = &bytes[PAGE_HEADER..];
+    let (count, skip) = match header.count.get() {
+        0xFFFF => match U64::read_from_prefix(all) {
+            Ok((count, _)) => (count.get(), size_of::<U64>()),
+            Err(_) => return Err(cut(id)),
+        },
+        count => (u64::from(count), 0),
+    };
+    let fits = (all.len() - skip) / size_of::<U64>();
+    let count = usize::try_from(count).ok().filter(|&count| count <= fits);
+    let count =
+        count.ok_or_else(|| Error::corrupt(id, format!("the freelist claims more ids than the {fits} that fit")))?;
+    let ids = <[U64]>::ref_from_prefix_with_elems(&all[skip..], count).map_err(|_| cut(id))?.0;
+    Ok(ids.iter().map(|id| id.get()))
+}
+
+fn elements<T: FromBytes + Immutable + KnownLayout + Unaligned>(id: Pgid, bytes: &[u8], count: usize) -> Result<&[T]> {
+    <[T]>::ref_from_prefix_with_elems(&bytes[PAGE_HEADER..], count)
+        .map(|(elements, _)| elements)
+        .map_err(|_| Error::corrupt(id, format!("{count} elements do not fit its {} bytes", bytes.len())))
+}
+
+/// The bytes of element `index`: `pos` counts from the element itself.
+fn data(id: Pgid, bytes: &[u8], index: usize, pos: U32, len: u64) -> Result<&[u8]> {
+    let start = (PAGE_HEADER + index * ELEMENT) as u64 + u64::from(pos.get());
+    let range = usize::try_from(start).ok().zip(usize::try_from(start + len).ok());
+    match range.and_then(|(start, end)| bytes.get(start..end)) {
+        Some(data) => Ok(data),
+        None => Err(outside(id, index, start, len)),
+    }
+}
+
+#[cold]
+fn outside(id: Pgid, index: usize, start: u64, len: u64) -> Error {
+    Error::corrupt(id, format!("element {index} points to {len} bytes at offset {start}, outside of its page"))
+}
+
+#[cold]
+fn no_element(id: Pgid, index: usize) -> Error {
+    Error::corrupt(id, format!("there is no element {index}"))
+}
+
+#[cold]
+fn cut(id: Pgid) -> Error {
+    Error::corrupt(id, "the page is cut")
+}
+
+fn search<'a>(
+    len: usize,
+    key: &[u8],
+    key_at: impl Fn(usize) -> Result<&'a [u8]>,
+) -> Result<std::result::Result<usize, usize>> {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match key_at(middle)?.cmp(key) {
+            Ordering::Less => low = middle + 1,
+            Ordering::Greater => high = middle,
+            Ordering::Equal => return Ok(Ok(middle)),
+        }
+    }
+    Ok(Err(low))
+}

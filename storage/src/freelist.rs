@@ -1,0 +1,269 @@
+//! Which pages are free, and which wait for which readers.
+//!
+//! The writer owns the list. A page that transaction `f` freed and that `a` had allocated may be
+//! used again when no open reader `r` has `a <= r < f`; until then it waits. Nothing here knows
+//! what a page holds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fnv::FnvBuildHasher;
+
+use crate::format::{Pgid, TxId};
+use crate::{Error, Result};
+
+/// A run of pages: `start..start + len`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) start: Pgid,
+    pub(crate) len: u64,
+}
+
+/// Sets of pages as runs that neither touch nor overlap.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Spans {
+    runs: BTreeMap<Pgid, u64>,
+    pages: u64,
+}
+
+impl Spans {
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        self.runs.iter().map(|(&start, &len)| Run { start, len })
+    }
+
+    /// Adds a run; one that overlaps what is there means that a page was freed twice.
+    pub(crate) fn insert(&mut self, run: Run) -> Result<()> {
+        let Run { mut start, mut len } = run;
+        let end = start + len;
+        if let Some((&before, &before_len)) = self.runs.range(..end).next_back() {
+            if before + before_len > start {
+                return Err(freed_twice(start.max(before)));
+            }
+            if before + before_len == start {
+                (start, len) = (before, before_len + len);
+            }
+        }
+        if let Some(after_len) = self.runs.remove(&end) {
+            len += after_len;
+        }
+        self.runs.insert(start, len);
+        self.pages += run.len;
+        Ok(())
+    }
+
+    /// Takes the lowest run of `len` pages, as bbolt's array freelist does.
+    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
+        let (&start, &found) = self.runs.iter().find(|&(_, &found)| found >= len)?;
+        self.runs.remove(&start);
+        if found > len {
+            self.runs.insert(start + len, found - len);
+        }
+        self.pages -= len;
+        Some(start)
+    }
+}
+
+fn freed_twice(page: Pgid) -> Error {
+    Error::corrupt(page, "the page is freed twice, or freed and in use")
+}
+
+/// A run that waits: freed by `freed_by`, allocated by `allocated_by` (0: not known).
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    run: Run,
+    allocated_by: TxId,
+    freed_by: TxId,
+}
+
+impl Waiting {
+    /// The newest of `readers` (ascending) that can still reach the run.
+    fn pinned_by(&self, readers: &[TxId]) -> Option<TxId> {
+        let older = readers.partition_point(|&reader| reader < self.freed_by);
+        readers[..older].last().copied().filter(|&reader| reader >= self.allocated_by)
+    }
+}
+
+/// The free pages of a database that is open for writing.
+#[derive(Debug, Default)]
+pub(crate) struct Freelist {
+    free: Spans,
+    /// What the last commit freed; sorted out when the next write transaction begins.
+    fresh: Vec<Waiting>,
+    /// Runs by the reader that keeps them: looked at again only when that reader is gone.
+    pinned: BTreeMap<TxId, Vec<Waiting>>,
+    /// Pages in `fresh` and `pinned`.
+    waiting: u64,
+    /// Who allocated a run, by its first page; kept only while an older reader is open, because
+    /// only then does it matter.
+    allocated: HashMap<Pgid, TxId, FnvBuildHasher>,
+}
+
+impl Freelist {
+    /// The list of a file, as ids in ascending order below `mark`.
+    pub(crate) fn load(page: Pgid, ids: impl Iterator<Item = Pgid>, mark: Pgid) -> Result<Self> {
+        let mut free = Spans::default();
+        let mut open: Option<Run> = None;
+        for id in ids {
+            if id < 2 || id >= mark {
+                return Err(Error::corrupt(page, format!("the freelist holds page {id}, outside of 2..{mark}")));
+            }
+            match &mut open {
+                Some(run) if run.start + run.len == id => run.len += 1,
+                _ => {
+                    if let Some(run) = open.replace(Run { start: id, len: 1 }) {
+                        free.insert(run)?;
+                    }
+                }
+            }
+        }
+        if let Some(run) = open {
+            free.insert(run)?;
+        }
+        Ok(Self { free, ..Self::default() })
+    }
+
+    /// Pages that may be used now.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.free.pages()
+    }
+
+    /// Pages that wait for readers, or for the next write transaction to begin.
+    pub(crate) fn waiting_pages(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Moves to the free pages what none of `readers` (ascending, without repetition) can reach.
+    pub(crate) fn release(&mut self, readers: &[TxId]) -> Result<()> {
+        if readers.is_empty() {
+            self.allocated.clear();
+        }
+        let mut again = std::mem::take(&mut self.fresh);
+        let gone: Vec<TxId> =
+            self.pinned.keys().copied().filter(|reader| readers.binary_search(reader).is_err()).collect();
+        for reader in gone {
+            again.extend(self.pinned.remove(&reader).into_iter().flatten());
+        }
+        for waiting in again {
+            if let Some(reader) = waiting.pinned_by(readers) {
+                self.pinned.entry(reader).or_default().push(waiting);
+            } else {
+                self.waiting -= waiting.run.len;
+                self.free.insert(waiting.run)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The lowest free run of `len` pages.
+    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
+        self.free.take(len)
+    }
+
+    /// Undoes [`Self::take`] for a transaction that is rolled back.
+    pub(crate) fn give_back(&mut self, taken: &[Run]) {
+        for &run in taken {
+            self.free.insert(run).expect("a run that was taken from the free pages does not overlap them");
+        }
+    }
+
+    /// Every page that is free once `freed` is, ascending: what the file's freelist page lists.
+    pub(crate) fn ids_with(&self, freed: &[Run]) -> Result<Vec<Pgid>> {
+        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
+        let mut runs: Vec<Run> = waiting.chain(freed.iter().copied()).chain(self.free.iter()).collect();
+        runs.sort_unstable_by_key(|run| run.start);
+        let mut ids = Vec::with_capacity(usize::try_from(runs.iter().map(|run| run.len).sum::<u64>()).unwrap_or(0));
+        for run in runs {
+            if ids.last().is_some_and(|&last| last >= run.start) {
+                return Err(freed_twice(run.start));
+            }
+            ids.extend(run.start..run.start + run.len);
+        }
+        Ok(ids)
+    }
+
+    /// Takes over what the committed transaction `txid` allocated and freed.
+    pub(crate) fn committed(&mut self, txid: TxId, allocated: &[Run], freed: &[Run], readers_open: bool) {
+        for &run in freed {
+            let allocated_by = self.allocated.remove(&run.start).unwrap_or(0);
+            self.waiting += run.len;
+            self.fresh.push(Waiting { run, allocated_by, freed_by: txid });
+        }
+        if readers_open {
+            self.allocated.extend(allocated.iter().map(|run| (run.start, txid)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: Pgid, len: u64) -> Run {
+        Run { start, len }
+    }
+
+    fn list(ids: &[Pgid]) -> Freelist {
+        Freelist::load(2, ids.iter().copied(), 1000).unwrap()
+    }
+
+    #[test]
+    fn the_lowest_run_that_fits_is_taken() {
+        let mut free = list(&[3, 5, 6, 9, 10, 11, 12]);
+        assert_eq!(free.take(2), Some(5));
+        assert_eq!(free.take(3), Some(9));
+        assert_eq!(free.take(2), None);
+        assert_eq!(free.take(1), Some(3));
+        assert_eq!(free.take(1), Some(12));
+        assert_eq!(free.free_pages(), 0);
+        free.give_back(&[run(9, 3), run(3, 1)]);
+        assert_eq!(free.ids_with(&[run(7, 1)]).unwrap(), [3, 7, 9, 10, 11]);
+    }
+
+    #[test]
+    fn touching_runs_become_one_and_overlaps_are_refused() {
+        let mut spans = Spans::default();
+        for start in [4, 8, 6] {
+            spans.insert(run(start, 2)).unwrap();
+        }
+        assert_eq!(spans.iter().collect::<Vec<_>>(), [run(4, 6)]);
+        for (start, len) in [(4, 1), (9, 3), (1, 4), (1, 40)] {
+            assert!(spans.insert(run(start, len)).is_err(), "{start} {len}");
+        }
+        assert_eq!(spans.pages(), 6);
+    }
+
+    #[test]
+    fn a_run_waits_for_every_reader_that_can_reach_it_and_for_no_other() {
+        let mut free = Freelist::default();
+        free.committed(5, &[run(20, 1)], &[], true);
+        free.committed(7, &[], &[run(20, 1), run(30, 1)], true);
+        // Reader 4 is older than page 20: it holds page 30 only, whose birth is not known.
+        free.release(&[4]).unwrap();
+        assert_eq!((free.take(1), free.take(1)), (Some(20), None));
+        free.release(&[7]).unwrap();
+        assert_eq!(free.take(1), Some(30));
+        assert_eq!(free.waiting_pages(), 0);
+    }
+
+    #[test]
+    fn a_run_that_two_readers_reach_waits_for_both() {
+        let mut free = Freelist::default();
+        free.committed(9, &[], &[run(20, 4)], true);
+        for readers in [&[5, 8][..], &[5], &[5, 9]] {
+            free.release(readers).unwrap();
+            assert_eq!(free.free_pages(), 0, "{readers:?}");
+        }
+        free.release(&[9]).unwrap();
+        assert_eq!(free.free_pages(), 4);
+    }
+
+    #[test]
+    fn a_list_with_pages_that_cannot_be_free_is_refused() {
+        for ids in [&[1, 5][..], &[5, 5], &[6, 5, 5], &[1000]] {
+            assert!(Freelist::load(2, ids.iter().copied(), 1000).is_err(), "{ids:?}");
+        }
+    }
+}

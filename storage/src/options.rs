@@ -1,0 +1,121 @@
+//! How a database is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::{Db, Result};
+
+/// Whether the freelist is written to the file with every commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FreelistStored {
+    /// It is: opening is fast, a commit writes 8 bytes more for every free page. bbolt's default.
+    #[default]
+    Always,
+    /// It is not: commits are smaller, and opening reads every page (bbolt's `NoFreelistSync`).
+    Never,
+}
+
+/// How a database is opened; [`Db::open`] takes the defaults.
+///
+/// ```
+/// # fn main() -> boltkv_storage::Result<()> {
+/// use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.db");
+/// let db = boltkv_storage::Options::new().timeout(Duration::from_secs(1)).open(&path)?;
+/// # drop(db); Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) read_only: bool,
+    pub(crate) create: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) freelist: FreelistStored,
+    pub(crate) mode: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            create: true,
+            timeout: None,
+            page_size: None,
+            freelist: FreelistStored::Always,
+            mode: 0o600,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: read and write, create a missing file, wait for the lock for ever.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Open for reading only, with a shared lock: others may read the file too, nobody may write
+    /// it. Never creates or changes a file. Default: `false`.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Create a file that is missing, or fill one that is empty. Default: `true`.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// How long to wait for a lock that another process holds, before
+    /// [`Error::LockTimeout`](crate::Error::LockTimeout). Default: for ever, as bbolt does.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Page size of a new file, in bytes: a power of two from 1,024 to 16,777,216. An existing file
+    /// keeps its own. Default: 4,096.
+    #[must_use]
+    pub fn page_size(mut self, bytes: u32) -> Self {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// Whether the freelist is stored. Default: [`FreelistStored::Always`].
+    #[must_use]
+    pub fn freelist(mut self, stored: FreelistStored) -> Self {
+        self.freelist = stored;
+        self
+    }
+
+    /// Permissions of a new file, before the process's umask. Default: `0o600`.
+    #[must_use]
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Opens the database in the file `path`.
+    ///
+    /// # Errors
+    /// See [`Db::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Db> {
+        Db::open_with(path.as_ref(), self)
+    }
+
+    /// Makes a new database on the heap, on the same code as one in a file; it is gone with its
+    /// last handle.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPageSize`](crate::Error::InvalidPageSize).
+    pub fn open_in_memory(&self) -> Result<Db> {
+        Db::new_in_memory(self)
+    }
+}

@@ -1,0 +1,80 @@
+//! Where a write transaction keeps the bytes it was given, and how it refers to bytes at all.
+
+use super::pages::Pages;
+
+/// Bytes of a chunk; a longer piece gets a chunk of its own.
+const CHUNK: usize = 1 << 18;
+/// Set in a [`Loc`] that lies in the arena.
+const IN_ARENA: u64 = 1 << 63;
+const OFFSET_BITS: u32 = 32;
+
+/// Where bytes lie: in the base snapshot's map or in the transaction's arena. Small, and without a
+/// lifetime: who resolves it has both at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Loc(u64);
+
+impl Loc {
+    /// A place for no bytes.
+    pub(crate) const EMPTY: Self = Self(0);
+
+    /// The place `by` bytes further on in the same piece.
+    pub(crate) fn plus(self, by: usize) -> Self {
+        Self(self.0 + by as u64)
+    }
+}
+
+/// Keys and values that were put in this transaction. It only grows: what is overwritten stays
+/// until the transaction ends, so that an undo can point to it.
+#[derive(Default)]
+pub(crate) struct Arena {
+    chunks: Vec<Vec<u8>>,
+}
+
+impl Arena {
+    /// Copies `bytes` in. They may be up to 2^32 - 1 bytes long, twice what a value may have.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Loc {
+        let fits = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= bytes.len());
+        if !fits {
+            let chunk = Vec::with_capacity(bytes.len().max(CHUNK));
+            self.chunks.push(chunk);
+        }
+        let number = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[number];
+        let offset = chunk.len() as u64;
+        chunk.extend_from_slice(bytes);
+        Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset)
+    }
+}
+
+/// Both places that a [`Loc`] can lead to.
+#[derive(Clone, Copy)]
+pub(crate) struct Bytes<'a> {
+    pub(crate) pages: Pages<'a>,
+    pub(crate) arena: &'a Arena,
+}
+
+impl<'a> Bytes<'a> {
+    /// Where `slice` lies, which is part of a page in the map or of a piece in the arena.
+    pub(crate) fn loc_of(&self, slice: &[u8]) -> Loc {
+        if let Some(offset) = self.pages.offset_of(slice) {
+            return Loc(offset);
+        }
+        let address = slice.as_ptr().addr();
+        let newest_first = self.arena.chunks.iter().enumerate().rev();
+        let found = newest_first.filter_map(|(number, chunk)| {
+            let offset = address.checked_sub(chunk.as_ptr().addr())?;
+            (offset + slice.len() <= chunk.len())
+                .then_some(Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset as u64))
+        });
+        found.into_iter().next().expect("a transaction's bytes lie in its map or in its arena")
+    }
+
+    pub(crate) fn at(&self, loc: Loc, len: usize) -> &'a [u8] {
+        if loc.0 & IN_ARENA == 0 {
+            return self.pages.at(loc.0, len);
+        }
+        let chunk = (loc.0 & !IN_ARENA) >> OFFSET_BITS;
+        let offset = (loc.0 & u64::from(u32::MAX)) as usize;
+        &self.arena.chunks[chunk as usize][offset..offset + len]
+    }
+}

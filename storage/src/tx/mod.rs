@@ -1,0 +1,319 @@
+//! Transactions.
+//!
+//! A [`Tx`] reads one snapshot. A [`TxMut`] reads what it has changed over the newest one. Both are
+//! owned: they borrow nothing from the [`Db`](crate::Db), and everything that they lend (buckets,
+//! cursors, keys, values) borrows from them.
+//!
+//! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart
+//! - `view`: one way to read pages and nodes; `work`: all that a write transaction has changed
+//! - `edit` changes it; `rebalance`, `spill` and `commit` write it to the file, in that order
+
+mod arena;
+mod commit;
+mod edit;
+mod node;
+mod pages;
+mod rebalance;
+mod slots;
+mod spill;
+mod view;
+mod work;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub(crate) use pages::{MAX_DEPTH, Pages};
+pub(crate) use slots::At;
+pub(crate) use view::{Child, Root, Source, View, too_deep};
+pub(crate) use work::Work;
+
+use crate::bucket::{Bucket, BucketMut, Buckets};
+use crate::check::Problem;
+use crate::cursor::Cursor;
+use crate::db::{Shared, Snapshot, Writer};
+use crate::format::TxId;
+use crate::{Error, Result};
+
+/// A node of a write transaction, by its place in the list of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeId(u32);
+
+/// A bucket that was opened for writing, by its place in the list of buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BucketId(u32);
+
+pub(crate) const ROOT_BUCKET: BucketId = BucketId(0);
+
+/// How full a page is left when a node is split at commit.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Fill {
+    /// A node that only grew at its end is split full, any other in half. A bucket loaded in key
+    /// order then takes half the space, and one written at random behaves as in bbolt.
+    #[default]
+    Auto,
+    /// bbolt's rule: pages are filled up to this part of their size (0.1 to 1.0; what lies outside
+    /// is moved to the nearer end; bbolt's default is 0.5).
+    Percent(f64),
+}
+
+impl Fill {
+    /// Bytes up to which a page is filled.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a part of a page size, which is at most 2^24"
+    )]
+    pub(crate) fn threshold(self, page_size: usize) -> usize {
+        let part = match self {
+            Self::Auto => 0.5,
+            Self::Percent(part) if part.is_nan() => 0.5,
+            Self::Percent(part) => part.clamp(0.1, 1.0),
+        };
+        (page_size as f64 * part) as usize
+    }
+}
+
+/// A read transaction: one snapshot of the database, unchanged for as long as it lives.
+///
+/// It never waits for the writer, nor the writer for it; but pages that it can see are not used
+/// again before it ends, so that a file under writes grows while an old one is kept open.
+pub struct Tx {
+    snapshot: Arc<Snapshot>,
+    shared: Arc<Shared>,
+}
+
+impl Tx {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { snapshot: shared.readers.enter(), shared }
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source { pages: self.snapshot.pages(), work: None }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The root bucket: it holds the top-level buckets.
+    fn root(&self) -> Bucket<'_> {
+        let meta = &self.snapshot.meta;
+        Bucket::new(self.source(), Root::Tree(Child::Page(meta.root)), meta.sequence, None)
+    }
+
+    /// The number of the transaction that wrote the snapshot.
+    #[must_use]
+    pub fn id(&self) -> TxId {
+        self.snapshot.meta.txid
+    }
+
+    /// Bytes of the file that the snapshot spans: its high-water mark times the page size.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.snapshot.meta.mark * u64::from(self.snapshot.meta.page_size)
+    }
+
+    /// A top-level bucket.
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where the file is damaged.
+    pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Bucket<'_>> {
+        self.root().bucket(name)
+    }
+
+    /// The bucket that a path of names leads to, from the top down.
+    ///
+    /// # Errors
+    /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
+    pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
+        self.root().descend(path)
+    }
+
+    /// The top-level buckets with their names, in the order of the names.
+    #[must_use]
+    pub fn buckets(&self) -> Buckets<'_> {
+        self.root().buckets()
+    }
+
+    /// A cursor over the names of the top-level buckets.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'_> {
+        self.root().cursor()
+    }
+
+    /// Looks for damage: every page is read, and must be used once or free once. Returns what was
+    /// found, in the order of finding; nothing means that the snapshot is sound.
+    ///
+    /// # Errors
+    /// None today: damage is an answer, not an error. What keeps it from looking at all will be one.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        Ok(crate::check::check(self))
+    }
+}
+
+impl Drop for Tx {
+    fn drop(&mut self) {
+        self.shared.readers.leave(self.snapshot.meta.txid);
+    }
+}
+
+impl fmt::Debug for Tx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tx").field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// The write transaction: at any time there is one. Dropping it rolls back.
+///
+/// Reads through it see what it has changed. An operation that returns an error has changed
+/// nothing, and the transaction can go on.
+pub struct TxMut {
+    pub(crate) work: Work,
+    shared: Arc<Shared>,
+    /// `None` only on the way out.
+    writer: Option<Box<Writer>>,
+}
+
+impl TxMut {
+    pub(crate) fn new(shared: Arc<Shared>, writer: Box<Writer>) -> Self {
+        let work = Work::new(shared.readers.current());
+        Self { work, shared, writer: Some(writer) }
+    }
+
+    /// Makes the pages that no reader can see any more available to this transaction.
+    pub(crate) fn release_pages(&mut self) -> Result<()> {
+        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
+        let released = writer.freelist.release(&self.shared.readers.open());
+        // A freelist that contradicts itself would hand out a page twice.
+        released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+    }
+
+    fn root(&self) -> Bucket<'_> {
+        Bucket::of_work(&self.work, ROOT_BUCKET)
+    }
+
+    fn root_mut(&mut self) -> BucketMut<'_> {
+        BucketMut::new(&mut self.work, ROOT_BUCKET)
+    }
+
+    /// The number that this transaction will have once it is committed.
+    #[must_use]
+    pub fn id(&self) -> TxId {
+        self.work.base.meta.txid + 1
+    }
+
+    /// Bytes of the file that its base spans: the high-water mark times the page size.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.work.base.meta.mark * u64::from(self.work.base.meta.page_size)
+    }
+
+    /// A top-level bucket, to be read.
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where the file is damaged.
+    pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Bucket<'_>> {
+        self.root().bucket(name)
+    }
+
+    /// The bucket that a path of names leads to, to be read.
+    ///
+    /// # Errors
+    /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
+    pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
+        self.root().descend(path)
+    }
+
+    /// The top-level buckets with their names, in the order of the names.
+    #[must_use]
+    pub fn buckets(&self) -> Buckets<'_> {
+        self.root().buckets()
+    }
+
+    /// A cursor over the names of the top-level buckets.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor<'_> {
+        self.root().cursor()
+    }
+
+    /// A top-level bucket, to be written.
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where the file is damaged.
+    pub fn bucket_mut(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
+        self.root_mut().into_bucket_mut(name.as_ref())
+    }
+
+    /// The bucket that a path of names leads to, to be written.
+    ///
+    /// # Errors
+    /// As [`Self::bucket_mut`]; [`Error::BucketNameRequired`] for an empty path.
+    pub fn bucket_mut_path<N: AsRef<[u8]>>(&mut self, path: impl IntoIterator<Item = N>) -> Result<BucketMut<'_>> {
+        let mut bucket = self.root_mut();
+        let mut any = false;
+        for name in path {
+            bucket = bucket.into_bucket_mut(name.as_ref())?;
+            any = true;
+        }
+        if any { Ok(bucket) } else { Err(Error::BucketNameRequired) }
+    }
+
+    /// Creates a top-level bucket.
+    ///
+    /// # Errors
+    /// [`Error::BucketExists`], [`Error::BucketNameRequired`], [`Error::KeyTooLarge`].
+    pub fn create_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
+        let id = self.work.create_bucket(ROOT_BUCKET, name.as_ref())?;
+        Ok(BucketMut::new(&mut self.work, id))
+    }
+
+    /// Opens a top-level bucket, which is created if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::BucketNameRequired`], [`Error::KeyTooLarge`].
+    pub fn create_bucket_if_not_exists(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
+        let id = self.work.create_bucket_if_not_exists(ROOT_BUCKET, name.as_ref())?;
+        Ok(BucketMut::new(&mut self.work, id))
+    }
+
+    /// Deletes a top-level bucket with everything in it.
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where a page of it is damaged.
+    pub fn delete_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        self.work.delete_bucket(ROOT_BUCKET, name.as_ref())
+    }
+
+    /// Writes everything, syncs, and shows it to the readers that begin from now on. Returns the
+    /// transaction's number.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`]: rolled back, nothing is lost, the database goes on.
+    /// [`Error::Corrupt`]: a page that had to be changed is damaged; rolled back as well.
+    /// [`Error::Io`]: a write or sync failed; whether the transaction is in the file is unknown
+    /// until it is opened again, and no more writes are taken ([`Error::Poisoned`]).
+    pub fn commit(mut self) -> Result<TxId> {
+        match self.writer.as_mut() {
+            Some(writer) => commit::commit(&mut self.work, &self.shared, writer),
+            None => Err(Error::Poisoned { reason: "the writer is gone".into() }),
+        }
+    }
+
+    /// Forgets everything, as dropping does.
+    pub fn rollback(self) {}
+}
+
+impl Drop for TxMut {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            self.shared.writer.put_back(writer);
+        }
+    }
+}
+
+impl fmt::Debug for TxMut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TxMut").field("id", &self.id()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,193 @@
+//! Everything a write transaction has changed so far. Dropping it is the rollback.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::arena::{Arena, Bytes, Loc};
+use super::node::Node;
+use super::pages::{MAX_DEPTH, Pages};
+use super::slots::{At, Content};
+use super::view::{Child, Root, Source, View, too_deep};
+use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
+use crate::db::Snapshot;
+use crate::format::{LeafPage, Page, bucket_value};
+use crate::freelist::Run;
+use crate::{Error, Result};
+
+/// The nodes, bytes and buckets of one write transaction, over the snapshot it began with.
+pub(crate) struct Work {
+    pub(super) base: Arc<Snapshot>,
+    pub(super) nodes: Vec<Node>,
+    /// Buckets that were opened for writing; a child always comes after its parent.
+    pub(super) buckets: Vec<BucketState>,
+    pub(super) arena: Arena,
+    /// Pages that this transaction no longer needs.
+    pub(super) freed: Vec<Run>,
+}
+
+/// A bucket that was opened for writing.
+pub(super) struct BucketState {
+    /// Where its header stands: `None` for the root bucket, whose header is the meta's.
+    pub(super) parent: Option<(BucketId, Box<[u8]>)>,
+    /// The page its tree starts at, as the file has it; 0 for an inline bucket.
+    pub(super) root: u64,
+    pub(super) sequence: u64,
+    /// Its only page, for an inline bucket.
+    pub(super) inline: Option<(Loc, usize)>,
+    /// The root, once something in the bucket was changed.
+    pub(super) root_node: Option<NodeId>,
+    pub(super) children: BTreeMap<Box<[u8]>, BucketId>,
+    pub(super) fill: Fill,
+    /// It was deleted after it was opened.
+    pub(super) deleted: bool,
+}
+
+impl Work {
+    pub(crate) fn new(base: Arc<Snapshot>) -> Self {
+        let root = BucketState {
+            parent: None,
+            root: base.meta.root,
+            sequence: base.meta.sequence,
+            inline: None,
+            root_node: None,
+            children: BTreeMap::new(),
+            fill: Fill::default(),
+            deleted: false,
+        };
+        Self { base, nodes: Vec::new(), buckets: vec![root], arena: Arena::default(), freed: Vec::new() }
+    }
+
+    pub(crate) fn pages(&self) -> Pages<'_> {
+        self.base.pages()
+    }
+
+    pub(crate) fn bytes(&self) -> Bytes<'_> {
+        Bytes { pages: self.pages(), arena: &self.arena }
+    }
+
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source { pages: self.pages(), work: Some(self) }
+    }
+
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.0 as usize]
+    }
+
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.0 as usize]
+    }
+
+    pub(super) fn state(&self, id: BucketId) -> &BucketState {
+        &self.buckets[id.0 as usize]
+    }
+
+    pub(super) fn state_mut(&mut self, id: BucketId) -> &mut BucketState {
+        &mut self.buckets[id.0 as usize]
+    }
+
+    pub(crate) fn sequence(&self, id: BucketId) -> u64 {
+        self.state(id).sequence
+    }
+
+    /// The state of a child bucket that was opened for writing.
+    pub(crate) fn opened(&self, parent: BucketId, name: &[u8]) -> Option<BucketId> {
+        self.state(parent).children.get(name).copied()
+    }
+
+    /// Where the bucket's tree starts now.
+    pub(crate) fn root(&self, id: BucketId) -> Root<'_> {
+        let state = self.state(id);
+        match (state.root_node, state.inline) {
+            (Some(node), _) => Root::Tree(Child::Node(node)),
+            (None, None) => Root::Tree(Child::Page(state.root)),
+            (None, Some((loc, len))) => {
+                let page = LeafPage::parse_inline(0, self.bytes().at(loc, len));
+                Root::Inline(page.expect("the page was parsed when the bucket was opened, and never changes"))
+            }
+        }
+    }
+
+    /// Opens a child bucket for writing.
+    pub(crate) fn open_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
+        if let Some(id) = self.opened(parent, name) {
+            return Ok(id);
+        }
+        let found = self.source().find(self.root(parent), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
+        if !found.is_bucket {
+            return Err(Error::incompatible(name, false));
+        }
+        let (header, inline) = bucket_value(0, found.value)?;
+        let inline = inline.map(|leaf| (self.bytes().loc_of(leaf.bytes()), leaf.bytes().len()));
+        let state = BucketState {
+            parent: Some((parent, name.into())),
+            root: header.root.get(),
+            sequence: header.sequence.get(),
+            inline,
+            root_node: None,
+            children: BTreeMap::new(),
+            fill: self.state(ROOT_BUCKET).fill,
+            deleted: false,
+        };
+        let id = BucketId(u32::try_from(self.buckets.len()).expect("fewer than 2^32 buckets fit in memory"));
+        self.buckets.push(state);
+        self.state_mut(parent).children.insert(name.into(), id);
+        Ok(id)
+    }
+
+    pub(super) fn add_node(&mut self, node: Node) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes fit in memory"));
+        self.nodes.push(node);
+        id
+    }
+
+    /// The bucket's root as a node: from now on it will be written again.
+    pub(super) fn root_node(&mut self, bucket: BucketId) -> Result<NodeId> {
+        if let Some(id) = self.state(bucket).root_node {
+            return Ok(id);
+        }
+        let node = match self.root(bucket) {
+            Root::Inline(leaf) => Node::of_leaf(None, &leaf, self.bytes())?,
+            Root::Tree(child) => self.taken_apart(child)?,
+        };
+        let id = self.add_node(node);
+        self.state_mut(bucket).root_node = Some(id);
+        Ok(id)
+    }
+
+    fn taken_apart(&self, child: Child) -> Result<Node> {
+        let Child::Page(id) = child else { return Err(Error::corrupt(0, "a node cannot be taken apart")) };
+        let (run, bytes) = self.pages().bytes(id)?;
+        match Page::parse(id, bytes)? {
+            Page::Leaf(leaf) => Node::of_leaf(Some(run), &leaf, self.bytes()),
+            Page::Branch(branch) => Node::of_branch(run, &branch, self.bytes()),
+        }
+    }
+
+    /// The child at `at` of a branch, as a node.
+    pub(super) fn child_node(&mut self, parent: NodeId, at: At) -> Result<NodeId> {
+        match View::Node(self.node(parent), self.bytes()).child(at)? {
+            Child::Node(id) => Ok(id),
+            page @ Child::Page(_) => {
+                let node = self.taken_apart(page)?;
+                let id = self.add_node(node);
+                self.node_mut(parent).replace(at, Content::Node(id));
+                Ok(id)
+            }
+        }
+    }
+
+    /// The leaf of `bucket` that `key` belongs to, and its ancestors, as nodes.
+    pub(super) fn leaf_node(&mut self, bucket: BucketId, key: &[u8]) -> Result<NodeId> {
+        let mut id = self.root_node(bucket)?;
+        for _ in 0..MAX_DEPTH {
+            let node = self.node(id);
+            if node.is_leaf {
+                return Ok(id);
+            }
+            let at = node.child_for(key, self.bytes());
+            let at = at.ok_or_else(|| Error::corrupt(0, "a branch without children"))?;
+            id = self.child_node(id, at)?;
+        }
+        Err(too_deep(&View::Node(self.node(id), self.bytes())))
+    }
+}
