@@ -48,14 +48,11 @@ impl Writer {
         Ok(())
     }
 
-    /// A map that covers all pages below `mark`: the current one, or a new generation.
-    pub(crate) fn map(&self, shared: &Shared, mark: Pgid) -> io::Result<Arc<Map>> {
+    /// A map of the file as it has grown: the current one, or a new generation.
+    pub(crate) fn map(&self, shared: &Shared) -> io::Result<Arc<Map>> {
         let current = shared.readers.current();
-        if mark * self.page_size <= current.map.len() as u64 {
-            return Ok(Arc::clone(&current.map));
-        }
         let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
-        shared.disk.map(len).map(Arc::new)
+        if len <= current.map.len() { Ok(Arc::clone(&current.map)) } else { shared.disk.map(len).map(Arc::new) }
     }
 }
 

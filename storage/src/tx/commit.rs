@@ -33,7 +33,7 @@ pub(super) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer) -> R
     shared.check_usable()?;
     let prepared = prepare(work, shared, writer)?;
     let meta = prepared.meta;
-    let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared, meta.mark));
+    let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
         if is_no_space(&error) { Error::NoSpace { source: error } } else { shared.poison("write pages to", error) }
