@@ -82,6 +82,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The file has reached the size that the options, or the file system, allow. The transaction
+    /// was rolled back, nothing was lost, and the database goes on.
+    #[error("the file would grow past its limit of {max} bytes")]
+    MaxSizeReached {
+        /// The limit, in bytes; 2^64 - 1 where it is the file system's.
+        max: u64,
+    },
+    /// A savepoint of another transaction, or one that an earlier rollback has undone.
+    #[error("the savepoint is not one of this transaction, or was undone")]
+    SavepointNotFound,
     /// An earlier write or sync failed, so nobody knows what the disk holds: no more writes are
     /// taken until the file is opened again. Reads go on.
     ///

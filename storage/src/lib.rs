@@ -63,7 +63,7 @@ pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use error::{Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
-pub use options::{FreelistStored, Options};
+pub use options::{Durability, FreelistStored, Options};
 pub use range::Range;
 pub use stats::Stats;
 pub use tx::{Fill, Tx, TxMut};

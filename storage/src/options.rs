@@ -14,6 +14,32 @@ pub enum FreelistStored {
     Always,
     /// It is not: commits are smaller, and opening reads every page (bbolt's `NoFreelistSync`).
     Never,
+    /// It is when the database is closed, and not with every commit: commits are small, and opening
+    /// is fast but after a crash.
+    OnCleanClose,
+}
+
+/// When a commit is on the disk.
+///
+/// None of these can break the file, or leave half of a transaction: what is lost in a crash is
+/// always the newest commits, none before an older one. A killed process loses as much as a power
+/// cut, because a commit that is not synced is published from memory only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Before it returns.
+    #[default]
+    Always,
+    /// Some time after it has returned: after so long, or with every n-th commit, whichever
+    /// comes first.
+    Interval {
+        /// The longest that a commit stays unsynced, but for the length of a sync.
+        every: Duration,
+        /// Every so many commits one is synced, and those before it with it.
+        commits: u64,
+    },
+    /// When [`Db::sync`] is called, or the database is closed.
+    Never,
 }
 
 /// How a database is opened; [`Db::open`] takes the defaults.
@@ -35,6 +61,8 @@ pub struct Options {
     pub(crate) page_size: Option<u32>,
     pub(crate) freelist: FreelistStored,
     pub(crate) mode: u32,
+    pub(crate) durability: Durability,
+    pub(crate) max_size: Option<u64>,
 }
 
 impl Default for Options {
@@ -46,6 +74,8 @@ impl Default for Options {
             page_size: None,
             freelist: FreelistStored::Always,
             mode: 0o600,
+            durability: Durability::Always,
+            max_size: None,
         }
     }
 }
@@ -92,6 +122,23 @@ impl Options {
     #[must_use]
     pub fn freelist(mut self, stored: FreelistStored) -> Self {
         self.freelist = stored;
+        self
+    }
+
+    /// When commits are on the disk; [`TxMut::commit_with`](crate::TxMut::commit_with) says otherwise
+    /// for one. Default: [`Durability::Always`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The size, in bytes, that the file may not grow past: a commit that would is rolled back with
+    /// [`Error::MaxSizeReached`](crate::Error::MaxSizeReached). A file that is larger already stays
+    /// as it is and can be written as long as it need not grow. Default: none.
+    #[must_use]
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = Some(bytes);
         self
     }
 

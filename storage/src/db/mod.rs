@@ -6,16 +6,19 @@ mod writer;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 pub(crate) use readers::{Readers, Snapshot};
 pub(crate) use writer::{Writer, WriterSlot};
 
 use crate::check::Problem;
 use crate::disk::Disk;
-use crate::options::{FreelistStored, Options};
+use crate::format::TxId;
+use crate::options::{Durability, FreelistStored, Options};
 use crate::stats::Stats;
-use crate::tx::{Tx, TxMut};
+use crate::tx::{Tx, TxMut, sync_point};
 use crate::{Error, Result};
 
 /// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
@@ -45,10 +48,15 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     pub(crate) writer: WriterSlot,
     pub(crate) freelist_stored: FreelistStored,
+    pub(crate) durability: Durability,
+    /// Bytes that the file may not grow past.
+    pub(crate) max_size: Option<u64>,
     path: Option<PathBuf>,
     read_only: bool,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
+    /// Ends the thread that syncs at intervals, where there is one, when it is dropped.
+    syncer: OnceLock<Sender<()>>,
 }
 
 impl Shared {
@@ -64,9 +72,12 @@ impl Shared {
             readers: Readers::new(snapshot),
             writer: WriterSlot::new(writer),
             freelist_stored: options.freelist,
+            durability: options.durability,
+            max_size: options.max_size,
             path: path.map(Into::into),
             read_only: options.read_only,
             failure: OnceLock::new(),
+            syncer: OnceLock::new(),
         }
     }
 
@@ -78,14 +89,39 @@ impl Shared {
         error
     }
 
+    /// Makes the newest state durable.
+    fn sync(&self, store_freelist: bool) -> Result<TxId> {
+        self.writer.with(|writer| sync_point(self, writer, store_freelist))
+    }
+
+    /// What a clean close leaves in the file.
+    fn sync_for_close(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        self.sync(self.freelist_stored != FreelistStored::Never).map(|_| ())
+    }
+
     pub(crate) fn check_usable(&self) -> Result<()> {
         self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
     }
 }
 
-impl From<Shared> for Db {
-    fn from(shared: Shared) -> Self {
-        Self(Arc::new(shared))
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Who wants to know whether it worked calls `Db::close`.
+        let _ = self.sync_for_close();
+    }
+}
+
+/// Syncs every so often, until the database is dropped.
+fn sync_at_intervals(database: &Weak<Shared>, every: Duration, end: &Receiver<()>) {
+    while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let Some(shared) = database.upgrade() else { return };
+        // A full disk may have room next time; any other failure stops all writes.
+        if matches!(shared.sync(shared.freelist_stored == FreelistStored::Always), Err(Error::Poisoned { .. })) {
+            return;
+        }
     }
 }
 
@@ -106,6 +142,19 @@ impl Db {
     /// - [`Error::FileTooShort`], [`Error::Corrupt`]: the file is cut or damaged. It is left as it is.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open(path)
+    }
+
+    fn start(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
+        if let Durability::Interval { every, .. } = shared.durability
+            && !shared.read_only
+        {
+            let (sender, end) = mpsc::channel();
+            let database = Arc::downgrade(&shared);
+            let _ = shared.syncer.set(sender);
+            std::thread::spawn(move || sync_at_intervals(&database, every, &end));
+        }
+        Self(shared)
     }
 
     /// Begins a read transaction on the newest snapshot.
@@ -152,6 +201,29 @@ impl Db {
         let result = write(&mut tx)?;
         tx.commit()?;
         Ok(result)
+    }
+
+    /// A *sync point*: makes everything that was committed so far durable, and returns the newest
+    /// transaction's number. Waits for the write transaction that is open; nothing to do where all
+    /// commits are synced.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`]; [`Error::ReadOnly`].
+    pub fn sync(&self) -> Result<TxId> {
+        if self.0.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.0.sync(self.0.freelist_stored == FreelistStored::Always)
+    }
+
+    /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
+    /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, and cannot say
+    /// whether it worked. The file is unlocked with the last handle and transaction.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`].
+    pub fn close(self) -> Result<()> {
+        self.0.sync_for_close()
     }
 
     /// Looks for damage in the newest snapshot; see [`Tx::check`].

@@ -10,10 +10,9 @@ use super::writer::{Writer, map_size};
 use super::{Db, Shared, Snapshot};
 use crate::disk::{Disk, FileDisk, HeapDisk, Publish, create, lock};
 use crate::format::{
-    BUCKET_HEADER, META_BYTES, Meta, MetaFault, NO_FREELIST, PAGE_HEADER, TxId, freelist_ids, freelist_page,
-    is_page_size, leaf_page,
+    META_BYTES, Meta, MetaFault, NO_FREELIST, TxId, freelist_ids, freelist_page, is_page_size, leaf_page,
 };
-use crate::freelist::Freelist;
+use crate::freelist::{Freelist, Run};
 use crate::options::Options;
 use crate::{Error, Result};
 
@@ -21,8 +20,6 @@ use crate::{Error, Result};
 const DEFAULT_PAGE_SIZE: u32 = 4096;
 /// How many rivals for one name are borne before giving up.
 const MOST_TRIES: usize = 100;
-
-const _: () = assert!(BUCKET_HEADER == 16 && PAGE_HEADER == 16, "the format's sizes");
 
 impl Db {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
@@ -41,17 +38,16 @@ impl Db {
         let len = disk.len().map_err(Error::io("look at", path))?;
         let meta = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
-        let map_len = map_size(len);
-        let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
+        let map = usize::try_from(map_size(len)).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);
         let snapshot = Snapshot { meta, map };
         let writer = if options.read_only {
             None
         } else {
-            let freelist = load_freelist(&snapshot)?;
-            Some(Writer { freelist, file_len: len, map_len, page_size: meta.page_size.into() })
+            let (freelist, stored) = load_freelist(&snapshot)?;
+            Some(Writer::new(freelist, stored, meta, len))
         };
-        Ok(Self::from(Shared::new(disk, path, options, snapshot, writer)))
+        Ok(Self::start(Shared::new(disk, path, options, snapshot, writer)))
     }
 }
 
@@ -135,14 +131,15 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
     }
 }
 
-/// Reads the stored freelist, or finds the free pages by walking all others.
-fn load_freelist(snapshot: &Snapshot) -> Result<Freelist> {
+/// Reads the stored freelist, and says where it is stored; or finds the free pages by walking all
+/// others.
+fn load_freelist(snapshot: &Snapshot) -> Result<(Freelist, Option<Run>)> {
     let meta = &snapshot.meta;
     if meta.freelist == NO_FREELIST {
         let reachable = crate::check::reachable(snapshot)?;
         let free = (2..meta.mark).filter(|&id| !reachable.contains(id));
-        return Freelist::load(meta.freelist, free, meta.mark);
+        return Ok((Freelist::load(meta.freelist, free, meta.mark)?, None));
     }
-    let (_, bytes) = snapshot.pages().bytes(meta.freelist)?;
-    Freelist::load(meta.freelist, freelist_ids(meta.freelist, bytes)?, meta.mark)
+    let (run, bytes) = snapshot.pages().bytes(meta.freelist)?;
+    Ok((Freelist::load(meta.freelist, freelist_ids(meta.freelist, bytes)?, meta.mark)?, Some(run)))
 }

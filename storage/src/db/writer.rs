@@ -2,11 +2,13 @@
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::Shared;
 use crate::disk::Map;
-use crate::format::Pgid;
-use crate::freelist::Freelist;
+use crate::format::{Meta, Pgid, TxId};
+use crate::freelist::{Freelist, Run};
+use crate::options::Durability;
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -30,9 +32,61 @@ pub(crate) struct Writer {
     /// Bytes that the newest map covers, or will cover once this commit is published.
     pub(super) map_len: u64,
     pub(super) page_size: u64,
+    /// The meta that the file would be opened with after a crash.
+    pub(crate) durable: Meta,
+    /// The pages of the freelist that `durable` refers to.
+    pub(crate) stored_freelist: Option<Run>,
+    /// What was committed since.
+    pub(crate) unsynced: Option<Unsynced>,
+}
+
+/// Commits that are not durable yet.
+#[derive(Debug)]
+pub(crate) struct Unsynced {
+    pub(crate) commits: u64,
+    since: Instant,
+}
+
+impl Default for Unsynced {
+    fn default() -> Self {
+        Self { commits: 0, since: Instant::now() }
+    }
 }
 
 impl Writer {
+    pub(super) fn new(freelist: Freelist, stored_freelist: Option<Run>, durable: Meta, file_len: u64) -> Self {
+        let (map_len, page_size) = (map_size(file_len), durable.page_size.into());
+        Self { freelist, file_len, map_len, page_size, durable, stored_freelist, unsynced: None }
+    }
+
+    /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
+    pub(crate) fn is_durable(&self, txid: TxId, with_freelist: bool) -> bool {
+        self.durable.txid == txid && (self.stored_freelist.is_some() || !with_freelist)
+    }
+
+    /// Whether a commit now has to be followed by a sync point.
+    pub(crate) fn must_sync(&self, durability: Durability) -> bool {
+        match durability {
+            Durability::Always => true,
+            Durability::Never => false,
+            Durability::Interval { every, commits } => match &self.unsynced {
+                None => commits <= 1,
+                Some(unsynced) => unsynced.commits + 1 >= commits || unsynced.since.elapsed() >= every,
+            },
+        }
+    }
+
+    /// Whose pages must stay as they are, ascending: those of the readers and the durable state.
+    pub(crate) fn pinned(&self, shared: &Shared) -> Vec<TxId> {
+        let mut pinned = shared.readers.open();
+        if self.unsynced.is_some()
+            && let Err(at) = pinned.binary_search(&self.durable.txid)
+        {
+            pinned.insert(at, self.durable.txid);
+        }
+        pinned
+    }
+
     /// Makes room in the file for all pages below `mark`, in bbolt's steps.
     pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid) -> io::Result<()> {
         let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
@@ -41,7 +95,12 @@ impl Writer {
             self.map_len = map_size(needed.max(self.file_len));
         }
         if needed > self.file_len {
+            let max = shared.max_size.unwrap_or(u64::MAX);
+            if needed > max {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
             let len = if self.map_len <= GROW_STEP { self.map_len } else { needed + GROW_STEP };
+            let len = len.min(max.max(self.file_len));
             shared.disk.set_len(len)?;
             self.file_len = len;
         }
@@ -82,6 +141,21 @@ impl WriterSlot {
     pub(crate) fn put_back(&self, writer: Box<Writer>) {
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
         self.returned.notify_one();
+    }
+
+    /// Waits for the writer and lets `work` have it.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> T {
+        /// Puts the writer back also where `work` panics: everybody else would wait for ever.
+        struct Held<'a>(&'a WriterSlot, Option<Box<Writer>>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                if let Some(writer) = self.1.take() {
+                    self.0.put_back(writer);
+                }
+            }
+        }
+        let mut held = Held(self, Some(self.take()));
+        work(held.1.as_mut().expect("it is there until the drop"))
     }
 
     /// What the writer knows, unless it is at work.

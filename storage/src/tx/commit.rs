@@ -3,6 +3,10 @@
 //! Until the meta page is written nothing in the file refers to what a commit has written, so that
 //! everything up to there can be undone. From the first sync on a failure leaves the outcome
 //! unknown, and poisons the database.
+//!
+//! A commit that is not synced writes data pages only: no meta, no freelist. The next *sync point*
+//! (a synced commit, or [`sync_point`]) writes both for all that came before it. Until then the
+//! last durable state is pinned like a reader, so that the file is whole at any moment.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +18,6 @@ use crate::db::{Shared, Snapshot, Writer};
 use crate::disk::Map;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
 use crate::freelist::Run;
-use crate::options::FreelistStored;
 use crate::{Error, Result};
 
 /// Contiguous pages go out in one write, up to about this many bytes.
@@ -24,33 +27,76 @@ const WRITE_BUFFER: usize = 1 << 20;
 struct Prepared {
     meta: Meta,
     parts: Vec<Part>,
+    /// Where the freelist goes, where it is stored: at sync points only.
     freelist: Option<(Run, Vec<Pgid>)>,
-    taken: Vec<Run>,
     allocated: Vec<Run>,
+    /// The part of `allocated` that came from the freelist.
+    taken: Vec<Run>,
 }
 
-pub(super) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer) -> Result<TxId> {
+/// Whether a commit is followed by a sync point.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sync {
+    /// It is: data, freelist and meta go to the disk, and stay.
+    Point { store_freelist: bool },
+    /// Data pages only; the new state is published from memory.
+    Later,
+}
+
+/// Commits what `work` has changed, under the next number.
+pub(super) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
+    let txid = work.base.meta.txid + 1;
+    write(work, txid, shared, writer, sync)
+}
+
+/// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
+pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
-    let prepared = prepare(work, shared, writer)?;
-    let meta = prepared.meta;
+    let mut work = Work::new(shared.readers.current());
+    let txid = work.base.meta.txid;
+    if writer.is_durable(txid, store_freelist) {
+        return Ok(txid);
+    }
+    writer.freelist.release(&writer.pinned(shared))?;
+    write(&mut work, txid, shared, writer, Sync::Point { store_freelist })
+}
+
+fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
+    shared.check_usable()?;
+    if sync != Sync::Later {
+        // The slot of the last durable meta is not touched before this one is durable.
+        txid += u64::from(txid % 2 == writer.durable.slot());
+    }
+    let prepared = prepare(work, txid, writer, sync)?;
     let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
-        if is_no_space(&error) { Error::NoSpace { source: error } } else { shared.poison("write pages to", error) }
+        match error.kind() {
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
+                Error::NoSpace { source: error }
+            }
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.max_size.unwrap_or(u64::MAX) },
+            _ => shared.poison("write pages to", error),
+        }
     })?;
-    make_durable(&meta, shared)?;
-    publish(work, &prepared, map, shared, writer);
-    Ok(meta.txid)
+    if sync != Sync::Later {
+        make_durable(&prepared.meta, shared)?;
+    }
+    publish(work, &prepared, map, shared, writer, sync);
+    Ok(txid)
 }
 
 /// Everything that needs no disk: merge, split, give each node its pages.
-fn prepare(work: &mut Work, shared: &Shared, writer: &mut Writer) -> Result<Prepared> {
+fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Result<Prepared> {
     for number in 0..work.buckets.len() {
         work.rebalance_bucket(BucketId(u32::try_from(number).expect("buckets are numbered with a u32")))?;
     }
+    if sync != Sync::Later {
+        work.freed.extend(writer.stored_freelist);
+    }
     let mark = work.base.meta.mark;
     let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken: Vec::new(), all: Vec::new() };
-    match place(work, shared, &mut allocator) {
+    match place(work, txid, &mut allocator, sync) {
         Ok((meta, parts, freelist)) => {
             let Allocator { taken, all, .. } = allocator;
             Ok(Prepared { meta, parts, freelist, taken, allocated: all })
@@ -64,27 +110,16 @@ fn prepare(work: &mut Work, shared: &Shared, writer: &mut Writer) -> Result<Prep
 
 type Placed = (Meta, Vec<Part>, Option<(Run, Vec<Pgid>)>);
 
-fn place(work: &mut Work, shared: &Shared, allocator: &mut Allocator<'_>) -> Result<Placed> {
+fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync) -> Result<Placed> {
     let (root, parts) = work.spill(allocator)?;
-    let base = work.base.meta;
-    if base.freelist != NO_FREELIST {
-        let old = work.pages().run(base.freelist)?;
-        work.freed.push(old);
-    }
-    let freelist = match shared.freelist_stored {
-        FreelistStored::Never => None,
-        FreelistStored::Always => {
-            let run = allocator.allocate(freelist_pages(work, allocator))?;
-            Some((run, allocator.freelist.ids_with(&work.freed)?))
-        }
+    let freelist = if sync == (Sync::Point { store_freelist: true }) {
+        let run = allocator.allocate(freelist_pages(work, allocator))?;
+        Some((run, allocator.freelist.ids_with(&work.freed)?))
+    } else {
+        None
     };
-    let meta = Meta {
-        root,
-        freelist: freelist.as_ref().map_or(NO_FREELIST, |(run, _)| run.start),
-        mark: allocator.mark,
-        txid: base.txid + 1,
-        ..base
-    };
+    let freelist_page = freelist.as_ref().map_or(NO_FREELIST, |(run, _)| run.start);
+    let meta = Meta { root, freelist: freelist_page, mark: allocator.mark, txid, ..work.base.meta };
     Ok((meta, parts, freelist))
 }
 
@@ -141,19 +176,18 @@ fn make_durable(meta: &Meta, shared: &Shared) -> Result<()> {
 }
 
 /// Shows the new state to readers, and tells the freelist.
-fn publish(work: &Work, prepared: &Prepared, map: Arc<Map>, shared: &Shared, writer: &mut Writer) {
+fn publish(work: &Work, prepared: &Prepared, map: Arc<Map>, shared: &Shared, writer: &mut Writer, sync: Sync) {
     let meta = prepared.meta;
     shared.readers.publish(Arc::new(Snapshot { meta, map }));
-    writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, shared.readers.any_open());
-}
-
-/// A full disk, quota, file-size limit or address space: nothing refers to the pages yet, so nothing is lost.
-fn is_no_space(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge
-            | io::ErrorKind::OutOfMemory
-    )
+    match sync {
+        Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
+        Sync::Point { .. } => {
+            writer.durable = meta;
+            writer.stored_freelist = prepared.freelist.as_ref().map(|(run, _)| *run);
+            writer.unsynced = None;
+        }
+    }
+    // Who allocated a page matters while something older than it is pinned.
+    let pinned = shared.readers.any_open() || writer.unsynced.is_some();
+    writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned);
 }

@@ -22,6 +22,7 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use commit::{Sync, sync_point};
 pub(crate) use pages::{MAX_DEPTH, Pages};
 pub(crate) use slots::At;
 pub(crate) use view::{Child, Root, Source, View, too_deep};
@@ -32,6 +33,7 @@ use crate::check::Problem;
 use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
+use crate::options::{Durability, FreelistStored};
 use crate::{Error, Result};
 
 /// A node of a write transaction, by its place in the list of nodes.
@@ -184,7 +186,7 @@ impl TxMut {
     /// Makes the pages that no reader can see any more available to this transaction.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        let released = writer.freelist.release(&self.shared.readers.open());
+        let released = writer.freelist.release(&writer.pinned(&self.shared));
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
     }
@@ -197,7 +199,9 @@ impl TxMut {
         BucketMut::new(&mut self.work, ROOT_BUCKET)
     }
 
-    /// The number that this transaction will have once it is committed.
+    /// The number that this transaction will have once it is committed. After commits that were not
+    /// synced, a synced one may get the number after it, because its meta page must not take the
+    /// place of the last durable one; [`Self::commit`] returns the number that it got.
     #[must_use]
     pub fn id(&self) -> TxId {
         self.work.base.meta.txid + 1
@@ -289,15 +293,27 @@ impl TxMut {
     /// transaction's number.
     ///
     /// # Errors
-    /// [`Error::NoSpace`]: rolled back, nothing is lost, the database goes on.
+    /// [`Error::NoSpace`], [`Error::MaxSizeReached`]: rolled back, nothing is lost, the database goes on.
     /// [`Error::Corrupt`]: a page that had to be changed is damaged; rolled back as well.
     /// [`Error::Io`]: a write or sync failed; whether the transaction is in the file is unknown
     /// until it is opened again, and no more writes are taken ([`Error::Poisoned`]).
-    pub fn commit(mut self) -> Result<TxId> {
-        match self.writer.as_mut() {
-            Some(writer) => commit::commit(&mut self.work, &self.shared, writer),
-            None => Err(Error::Poisoned { reason: "the writer is gone".into() }),
-        }
+    pub fn commit(self) -> Result<TxId> {
+        let durability = self.shared.durability;
+        self.commit_with(durability)
+    }
+
+    /// Commits with another durability than the database's.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub fn commit_with(mut self, durability: Durability) -> Result<TxId> {
+        let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
+        let sync = if writer.must_sync(durability) {
+            Sync::Point { store_freelist: self.shared.freelist_stored == FreelistStored::Always }
+        } else {
+            Sync::Later
+        };
+        commit::commit(&mut self.work, &self.shared, writer, sync)
     }
 
     /// Forgets everything, as dropping does.
