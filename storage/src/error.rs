@@ -161,6 +161,19 @@ impl Error {
         move |source| Self::Io { op, path: path.map(Into::into), source }
     }
 
+    /// The same failure, for another of those whom it concerns: what a commit can return.
+    pub(crate) fn again(&self) -> Self {
+        let same = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
+        match self {
+            Self::Io { op, path, source } => Self::Io { op, path: path.clone(), source: same(source) },
+            Self::NoSpace { source } => Self::NoSpace { source: same(source) },
+            Self::MaxSizeReached { max } => Self::MaxSizeReached { max: *max },
+            Self::Corrupt { page, what } => Self::Corrupt { page: *page, what: what.clone() },
+            Self::ReadOnly => Self::ReadOnly,
+            other => Self::Poisoned { reason: other.to_string() },
+        }
+    }
+
     pub(crate) fn bucket_not_found(name: &[u8]) -> Self {
         Self::BucketNotFound { name: cut(name) }
     }

@@ -66,4 +66,4 @@ pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
 pub use options::{Durability, FreelistStored, Options};
 pub use range::Range;
 pub use stats::Stats;
-pub use tx::{Fill, Tx, TxMut};
+pub use tx::{Fill, Savepoint, Tx, TxMut};

@@ -1,5 +1,6 @@
 //! The database: what its handles share, and how transactions begin.
 
+mod batch;
 mod open;
 mod readers;
 mod writer;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) disk: Box<dyn Disk>,
     pub(crate) readers: Readers,
     pub(crate) writer: WriterSlot,
+    batcher: batch::Batcher,
     pub(crate) freelist_stored: FreelistStored,
     pub(crate) durability: Durability,
     /// Bytes that the file may not grow past.
@@ -71,6 +73,7 @@ impl Shared {
             disk,
             readers: Readers::new(snapshot),
             writer: WriterSlot::new(writer),
+            batcher: batch::Batcher::default(),
             freelist_stored: options.freelist,
             durability: options.durability,
             max_size: options.max_size,

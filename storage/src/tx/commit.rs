@@ -45,8 +45,13 @@ pub(crate) enum Sync {
 
 /// Commits what `work` has changed, under the next number.
 pub(super) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
-    let txid = work.base.meta.txid + 1;
+    let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
     write(work, txid, shared, writer, sync)
+}
+
+/// Only a damaged meta can bring us here.
+fn ids_used_up() -> Error {
+    Error::corrupt(0, "the numbers of transactions are used up (2^64 - 1)")
 }
 
 /// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
@@ -65,7 +70,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
     shared.check_usable()?;
     if sync != Sync::Later {
         // The slot of the last durable meta is not touched before this one is durable.
-        txid += u64::from(txid % 2 == writer.durable.slot());
+        txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
     }
     let prepared = prepare(work, txid, writer, sync)?;
     let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared));

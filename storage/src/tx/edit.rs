@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use fnv::FnvBuildHasher;
 
 use super::slots::{Content, Slot};
+use super::undo::Undo;
 use super::view::{Child, Root, View};
 use super::work::Work;
 use super::{BucketId, Fill};
@@ -38,13 +39,18 @@ impl Work {
                 if old.is_bucket != is_bucket {
                     return Err(Error::incompatible(key, old.is_bucket));
                 }
+                if let Some(&slot) = self.node(leaf).slots.get(at) {
+                    self.note(Undo::Replaced(bucket, slot));
+                }
                 let loc = self.arena.push(value);
                 self.node_mut(leaf).replace(at, Content::Value { loc, len, is_bucket });
             }
             Err(at) => {
                 let key_loc = self.arena.push(key);
                 let loc = self.arena.push(value);
-                self.node_mut(leaf).insert(at, Slot::new(key, key_loc, Content::Value { loc, len, is_bucket }));
+                let slot = Slot::new(key, key_loc, Content::Value { loc, len, is_bucket });
+                self.note(Undo::Inserted(bucket, slot));
+                self.node_mut(leaf).insert(at, slot);
             }
         }
         Ok(())
@@ -62,7 +68,8 @@ impl Work {
     fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         let leaf = self.leaf_node(bucket, key)?;
         if let Ok(at) = self.node(leaf).slots.search(key, self.bytes()) {
-            self.node_mut(leaf).remove(at);
+            let slot = self.node_mut(leaf).remove(at);
+            self.note(Undo::Removed(bucket, slot));
         }
         Ok(())
     }
@@ -97,14 +104,11 @@ impl Work {
         let opened = self.opened(parent, name);
         let runs = self.pages_of_bucket(opened, found.value)?;
         self.remove(parent, name)?;
+        let freed = self.freed.len();
         self.freed.extend(runs);
         self.state_mut(parent).children.remove(name);
-        let mut opened: Vec<BucketId> = opened.into_iter().collect();
-        while let Some(id) = opened.pop() {
-            let state = self.state_mut(id);
-            state.deleted = true;
-            opened.extend(std::mem::take(&mut state.children).into_values());
-        }
+        let opened = self.mark_deleted(opened);
+        self.note(Undo::Deleted { opened, freed });
         Ok(())
     }
 
@@ -164,7 +168,8 @@ impl Work {
     pub(crate) fn set_sequence(&mut self, bucket: BucketId, sequence: u64) -> Result<()> {
         // The root becomes a node so that the header is written at commit.
         self.root_node(bucket)?;
-        self.state_mut(bucket).sequence = sequence;
+        let before = std::mem::replace(&mut self.state_mut(bucket).sequence, sequence);
+        self.note(Undo::Sequence(bucket, before));
         Ok(())
     }
 

@@ -90,9 +90,14 @@ impl Node {
     }
 
     pub(crate) fn remove(&mut self, at: At) -> Slot {
+        self.unbalanced = true;
+        self.take(at)
+    }
+
+    /// Removes what was inserted and is undone: that unbalances nothing.
+    pub(crate) fn take(&mut self, at: At) -> Slot {
         let slot = self.slots.remove(at);
         self.content -= slot_size(&slot);
-        self.unbalanced = true;
         slot
     }
 

@@ -7,6 +7,7 @@ use super::arena::{Arena, Bytes, Loc};
 use super::node::Node;
 use super::pages::{MAX_DEPTH, Pages};
 use super::slots::{At, Content};
+use super::undo::UndoList;
 use super::view::{Child, Root, Source, View, too_deep};
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::db::Snapshot;
@@ -23,6 +24,8 @@ pub(crate) struct Work {
     pub(super) arena: Arena,
     /// Pages that this transaction no longer needs.
     pub(super) freed: Vec<Run>,
+    /// How to get back to the savepoints; nothing is noted before there is one.
+    pub(super) undo: Option<UndoList>,
 }
 
 /// A bucket that was opened for writing.
@@ -54,7 +57,7 @@ impl Work {
             fill: Fill::default(),
             deleted: false,
         };
-        Self { base, nodes: Vec::new(), buckets: vec![root], arena: Arena::default(), freed: Vec::new() }
+        Self { base, nodes: Vec::new(), buckets: vec![root], arena: Arena::default(), freed: Vec::new(), undo: None }
     }
 
     pub(crate) fn pages(&self) -> Pages<'_> {

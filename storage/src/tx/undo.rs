@@ -1,0 +1,143 @@
+//! Savepoints: a write transaction can be taken back to a mark.
+//!
+//! From the first savepoint on, every change notes how it is undone. An undo meets the tree as the
+//! change left it, because what came after has been undone before; the bytes it needs are still
+//! there, because the arena and the map keep everything until the transaction ends.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::BucketId;
+use super::slots::{Content, Slot};
+use super::work::Work;
+use crate::{Error, Result};
+
+/// A mark in a write transaction, to which it can be taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Savepoint(u64);
+
+/// How one change is undone.
+pub(super) enum Undo {
+    /// An entry was inserted.
+    Inserted(BucketId, Slot),
+    /// An entry was replaced; this is what stood there.
+    Replaced(BucketId, Slot),
+    /// An entry was removed.
+    Removed(BucketId, Slot),
+    /// A bucket's sequence was changed; this is what it was.
+    Sequence(BucketId, u64),
+    /// A bucket was deleted that had been opened for writing, with these buckets in it (itself
+    /// first), when so many runs had been freed.
+    Deleted { opened: Vec<BucketId>, freed: usize },
+}
+
+/// The changes since the first savepoint, and where in them the savepoints lie.
+#[derive(Default)]
+pub(super) struct UndoList {
+    changes: Vec<Undo>,
+    marks: Vec<(u64, usize)>,
+}
+
+impl Work {
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
+        // Unique in the process, so that a savepoint of another transaction is recognised.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let undo = self.undo.get_or_insert_default();
+        undo.marks.push((number, undo.changes.len()));
+        Savepoint(number)
+    }
+
+    pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let undo = self.undo.as_mut().ok_or(Error::SavepointNotFound)?;
+        let mark = undo.marks.iter().rposition(|&(number, _)| number == savepoint.0);
+        let mark = mark.ok_or(Error::SavepointNotFound)?;
+        undo.marks.truncate(mark + 1);
+        let changes = undo.changes.split_off(undo.marks[mark].1);
+        // What is undone is not itself to be undone.
+        let list = self.undo.take();
+        let undone = changes.into_iter().rev().try_for_each(|change| self.undo_one(change));
+        self.undo = list;
+        undone
+    }
+
+    pub(super) fn note(&mut self, change: Undo) {
+        if let Some(undo) = &mut self.undo {
+            undo.changes.push(change);
+        }
+    }
+
+    fn undo_one(&mut self, change: Undo) -> Result<()> {
+        match change {
+            Undo::Inserted(bucket, slot) => {
+                self.forget_opened(bucket, slot);
+                self.with_leaf(bucket, slot, |leaf, found| {
+                    if let Ok(at) = found {
+                        leaf.take(at);
+                    }
+                })
+            }
+            Undo::Replaced(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found| {
+                if let Ok(at) = found {
+                    leaf.replace(at, slot.content);
+                }
+            }),
+            Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found| {
+                if let Err(at) = found {
+                    leaf.insert(at, slot);
+                }
+            }),
+            Undo::Sequence(bucket, sequence) => {
+                self.state_mut(bucket).sequence = sequence;
+                Ok(())
+            }
+            Undo::Deleted { opened, freed } => {
+                self.freed.truncate(freed);
+                for &id in &opened {
+                    self.state_mut(id).deleted = false;
+                }
+                if let Some(&first) = opened.first()
+                    && let Some((parent, name)) = self.state(first).parent.clone()
+                {
+                    self.state_mut(parent).children.insert(name, first);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The leaf that the slot's key belongs to, and where the key stands or would stand in it.
+    fn with_leaf(
+        &mut self,
+        bucket: BucketId,
+        slot: Slot,
+        change: impl FnOnce(&mut super::node::Node, std::result::Result<super::At, super::At>),
+    ) -> Result<()> {
+        let key = slot.key(self.bytes()).to_vec();
+        let leaf = self.leaf_node(bucket, &key)?;
+        let found = self.node(leaf).slots.search(&key, self.bytes());
+        change(self.node_mut(leaf), found);
+        Ok(())
+    }
+
+    /// A bucket whose entry goes is no longer open.
+    fn forget_opened(&mut self, parent: BucketId, slot: Slot) {
+        if !matches!(slot.content, Content::Value { is_bucket: true, .. }) {
+            return;
+        }
+        let name = slot.key(self.bytes()).to_vec();
+        let opened = self.state_mut(parent).children.remove(name.as_slice());
+        self.mark_deleted(opened);
+    }
+
+    /// Marks a bucket and those opened in it as deleted; returns them, the bucket itself first.
+    pub(super) fn mark_deleted(&mut self, bucket: Option<BucketId>) -> Vec<BucketId> {
+        let mut deleted: Vec<BucketId> = bucket.into_iter().collect();
+        let mut next = 0;
+        while let Some(&id) = deleted.get(next) {
+            self.state_mut(id).deleted = true;
+            deleted.extend(self.state(id).children.values());
+            next += 1;
+        }
+        deleted
+    }
+}
