@@ -104,28 +104,15 @@ impl Command {
     }
 
     const fn read(name: &'static str, summary: &'static str) -> Self {
-        Self {
-            name,
-            summary,
-            effect: Effect::Read,
-            wire: None,
-            text: None,
-            available: true,
-        }
+        Self { name, summary, effect: Effect::Read, wire: None, text: None, available: true }
     }
 
     const fn write(name: &'static str, summary: &'static str) -> Self {
-        Self {
-            effect: Effect::Write,
-            ..Self::read(name, summary)
-        }
+        Self { effect: Effect::Write, ..Self::read(name, summary) }
     }
 
     const fn connection(name: &'static str, summary: &'static str) -> Self {
-        Self {
-            effect: Effect::Connection,
-            ..Self::read(name, summary)
-        }
+        Self { effect: Effect::Connection, ..Self::read(name, summary) }
     }
 
     const fn op(mut self, op: Op) -> Self {
@@ -134,21 +121,12 @@ impl Command {
     }
 
     const fn bucket(mut self, sub: BucketOp) -> Self {
-        self.wire = Some(Wire {
-            op: Op::Bucket,
-            sub: Some(sub),
-        });
+        self.wire = Some(Wire { op: Op::Bucket, sub: Some(sub) });
         self
     }
 
     const fn text(mut self, verb: Verb, arguments: &'static str, min: usize, max: usize) -> Self {
-        self.text = Some(TextForm {
-            verb,
-            alias: None,
-            arguments,
-            min,
-            max,
-        });
+        self.text = Some(TextForm { verb, alias: None, arguments, min, max });
         self
     }
 
@@ -167,97 +145,59 @@ impl Command {
 
 /// Every command, in the order in which people read about them.
 pub const COMMANDS: &[Command] = &[
-    Command::read("GET", "the value of a key")
-        .op(Op::Get)
-        .text(Verb::Get, "key", 1, 1),
-    Command::write(
-        "SET",
-        "puts a value under a key; the value is the rest of the line",
-    )
-    .op(Op::Set)
-    .text(Verb::Set, "key value", 2, 2),
-    Command::write("DELETE", "removes a key")
-        .op(Op::Delete)
-        .text(Verb::Delete, "key", 1, 1)
-        .alias("DEL"),
-    Command::read("EXISTS", "1 if the key is there, 0 if not").text(Verb::Exists, "key", 1, 1),
-    Command::read("MGET", "the values of several keys, one a line").text(
-        Verb::MultiGet,
-        "key…",
-        1,
-        usize::MAX,
+    Command::read("GET", "the value of a key").op(Op::Get).text(Verb::Get, "key", 1, 1),
+    Command::write("SET", "puts a value under a key; the value is the rest of the line").op(Op::Set).text(
+        Verb::Set,
+        "key value",
+        2,
+        2,
     ),
-    Command::read(
-        "SCAN",
-        "the entries whose key starts with prefix, in key order",
-    )
-    .op(Op::Scan)
-    .text(Verb::Scan, "[prefix] [LIMIT n]", 0, 3),
-    Command::read("COUNT", "how many entries start with prefix").text(
-        Verb::Count,
-        "[prefix]",
+    Command::write("DELETE", "removes a key").op(Op::Delete).text(Verb::Delete, "key", 1, 1).alias("DEL"),
+    Command::read("EXISTS", "1 if the key is there, 0 if not").text(Verb::Exists, "key", 1, 1),
+    Command::read("MGET", "the values of several keys, one a line").text(Verb::MultiGet, "key…", 1, usize::MAX),
+    Command::read("SCAN", "the entries whose key starts with prefix, in key order").op(Op::Scan).text(
+        Verb::Scan,
+        "[prefix] [LIMIT n]",
+        0,
+        3,
+    ),
+    Command::read("COUNT", "how many entries start with prefix").text(Verb::Count, "[prefix]", 0, 1),
+    Command::write("BUCKET CREATE", "makes a bucket, and its parents where they are missing")
+        .bucket(BucketOp::CreateIfMissing)
+        .text(Verb::BucketCreate, "path", 1, 1),
+    Command::write("BUCKET CREATE (strict)", "makes a bucket that must be new, in a parent that is there")
+        .bucket(BucketOp::Create),
+    Command::write("BUCKET DELETE", "removes a bucket with all within").bucket(BucketOp::Delete).text(
+        Verb::BucketDelete,
+        "path",
+        1,
+        1,
+    ),
+    Command::connection("BUCKET USE", "goes to a bucket: from now on keys are looked up there").text(
+        Verb::BucketUse,
+        "path",
+        1,
+        1,
+    ),
+    Command::read("BUCKET LIST", "the buckets within a bucket, or those at the top").bucket(BucketOp::List).text(
+        Verb::BucketList,
+        "[path]",
         0,
         1,
     ),
-    Command::write(
-        "BUCKET CREATE",
-        "makes a bucket, and its parents where they are missing",
-    )
-    .bucket(BucketOp::CreateIfMissing)
-    .text(Verb::BucketCreate, "path", 1, 1),
-    Command::write(
-        "BUCKET CREATE (strict)",
-        "makes a bucket that must be new, in a parent that is there",
-    )
-    .bucket(BucketOp::Create),
-    Command::write("BUCKET DELETE", "removes a bucket with all within")
-        .bucket(BucketOp::Delete)
-        .text(Verb::BucketDelete, "path", 1, 1),
-    Command::connection(
-        "BUCKET USE",
-        "goes to a bucket: from now on keys are looked up there",
-    )
-    .text(Verb::BucketUse, "path", 1, 1),
-    Command::read(
-        "BUCKET LIST",
-        "the buckets within a bucket, or those at the top",
-    )
-    .bucket(BucketOp::List)
-    .text(Verb::BucketList, "[path]", 0, 1),
-    Command::read("BUCKET STAT", "a bucket's figures")
-        .bucket(BucketOp::Stat)
-        .later(),
-    Command::write("BUCKET NEXT_SEQUENCE", "raises a bucket's sequence by one")
-        .bucket(BucketOp::NextSequence)
-        .later(),
-    Command::write("BUCKET SET_SEQUENCE", "sets a bucket's sequence")
-        .bucket(BucketOp::SetSequence)
-        .later(),
-    Command::write("BUCKET MOVE", "gives a bucket another path")
-        .bucket(BucketOp::Move)
-        .later(),
-    Command::write("DELETE_RANGE", "removes a range of entries")
-        .op(Op::DeleteRange)
-        .later(),
-    Command::write("TXN", "several requests as one transaction")
-        .op(Op::Txn)
-        .later(),
-    Command::read("SNAPSHOT", "holds a snapshot open, or lets it go")
-        .op(Op::Snapshot)
-        .later(),
-    Command::read("BACKUP", "the whole file as a stream")
-        .op(Op::Backup)
-        .later(),
+    Command::read("BUCKET STAT", "a bucket's figures").bucket(BucketOp::Stat).later(),
+    Command::write("BUCKET NEXT_SEQUENCE", "raises a bucket's sequence by one").bucket(BucketOp::NextSequence).later(),
+    Command::write("BUCKET SET_SEQUENCE", "sets a bucket's sequence").bucket(BucketOp::SetSequence).later(),
+    Command::write("BUCKET MOVE", "gives a bucket another path").bucket(BucketOp::Move).later(),
+    Command::write("DELETE_RANGE", "removes a range of entries").op(Op::DeleteRange).later(),
+    Command::write("TXN", "several requests as one transaction").op(Op::Txn).later(),
+    Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot).later(),
+    Command::read("BACKUP", "the whole file as a stream").op(Op::Backup).later(),
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),
     Command::connection("CANCEL", "ends a stream early").op(Op::Cancel),
-    Command::connection("PING", "PONG")
-        .op(Op::Ping)
-        .text(Verb::Ping, "", 0, 0),
-    Command::connection("STATS", "the server's figures")
-        .op(Op::Stats)
-        .text(Verb::Stats, "", 0, 0)
-        .later(),
+    Command::connection("PING", "PONG").op(Op::Ping).text(Verb::Ping, "", 0, 0),
+    Command::connection("STATS", "the server's figures").op(Op::Stats).text(Verb::Stats, "", 0, 0).later(),
     Command::connection("HELP", "these lines").text(Verb::Help, "", 0, 0),
     Command::connection("QUIT", "closes the connection").text(Verb::Quit, "", 0, 0),
 ];
@@ -300,19 +240,11 @@ mod tests {
     #[test]
     fn every_operation_of_the_wire_has_one_row() {
         for op in Op::ALL {
-            let rows: Vec<_> = COMMANDS
-                .iter()
-                .filter_map(|c| c.wire)
-                .filter(|wire| wire.op == op)
-                .collect();
+            let rows: Vec<_> = COMMANDS.iter().filter_map(|c| c.wire).filter(|wire| wire.op == op).collect();
             if op == Op::Bucket {
                 for number in 1..=8 {
                     let sub = BucketOp::from_u8(number);
-                    assert_eq!(
-                        rows.iter().filter(|wire| wire.sub == sub).count(),
-                        1,
-                        "{sub:?}"
-                    );
+                    assert_eq!(rows.iter().filter(|wire| wire.sub == sub).count(), 1, "{sub:?}");
                 }
             } else {
                 assert_eq!(rows, [Wire { op, sub: None }]);
@@ -344,10 +276,7 @@ mod tests {
         assert_eq!(verb("bucket", None), None);
         assert_eq!(verb("get", Some("list")), None);
         assert_eq!(verb("hello", None), None, "binary only");
-        assert_eq!(
-            second_words(b"Bucket").collect::<Vec<_>>(),
-            ["CREATE", "DELETE", "USE", "LIST"]
-        );
+        assert_eq!(second_words(b"Bucket").collect::<Vec<_>>(), ["CREATE", "DELETE", "USE", "LIST"]);
         assert_eq!(second_words(b"GET").count(), 0);
     }
 

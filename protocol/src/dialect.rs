@@ -34,17 +34,14 @@ impl Dialect {
 /// Such a connection is closed without executing anything, so that no web page can make a browser write here.
 #[must_use]
 pub fn is_http_request_line(line: &[u8]) -> bool {
-    const METHODS: [&[u8]; 9] = [
-        b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH",
-    ];
+    const METHODS: [&[u8]; 9] =
+        [b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"];
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let Some(blank) = line.iter().position(is_blank) else {
         return false;
     };
     let (method, rest) = line.split_at(blank);
-    METHODS
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(method))
+    METHODS.iter().any(|known| known.eq_ignore_ascii_case(method))
         && (rest.ends_with(b"HTTP/1.0") || rest.ends_with(b"HTTP/1.1"))
 }
 
@@ -76,15 +73,8 @@ mod tests {
         ] {
             assert!(is_http_request_line(line), "{}", line.escape_ascii());
         }
-        for line in [
-            &b"GET k"[..],
-            b"GET",
-            b"",
-            b"GET / HTTP/2",
-            b"SET k HTTP/1.1",
-            b"GETHTTP/1.1",
-            b"GET HTTP/1.1 k",
-        ] {
+        for line in [&b"GET k"[..], b"GET", b"", b"GET / HTTP/2", b"SET k HTTP/1.1", b"GETHTTP/1.1", b"GET HTTP/1.1 k"]
+        {
             assert!(!is_http_request_line(line), "{}", line.escape_ascii());
         }
     }

@@ -25,10 +25,7 @@ impl EntryKind {
             0 => Ok(Self::Value),
             1 => Ok(Self::Bucket),
             2 => Ok(Self::TooLarge),
-            _ => Err(DecodeError::BadValue {
-                field: "kind",
-                value: kind.into(),
-            }),
+            _ => Err(DecodeError::BadValue { field: "kind", value: kind.into() }),
         }
     }
 }
@@ -51,10 +48,7 @@ impl<B: AsRef<[u8]>> Entry<B> {
         if self.kind != EntryKind::TooLarge {
             return None;
         }
-        self.value
-            .as_ref()
-            .first_chunk()
-            .map(|size| u64::from_be_bytes(*size))
+        self.value.as_ref().first_chunk().map(|size| u64::from_be_bytes(*size))
     }
 }
 
@@ -89,12 +83,7 @@ impl<'a> EntriesWriter<'a> {
     pub fn begin(out: &'a mut BytesMut, id: u32) -> Self {
         let start = begin_frame(out, id, 0, FLAG_REPLY);
         out.put_u32(0);
-        Self {
-            out,
-            start,
-            count: 0,
-            finished: false,
-        }
+        Self { out, start, count: 0, finished: false }
     }
 
     /// The length of the frame so far, header included, in bytes.
@@ -148,10 +137,7 @@ impl<'a> EntriesWriter<'a> {
             if more && let Some(flags) = frame.get_mut(HEADER_LEN - 1) {
                 *flags |= FLAG_MORE;
             }
-            if let Some(field) = frame
-                .get_mut(HEADER_LEN..)
-                .and_then(<[u8]>::first_chunk_mut)
-            {
+            if let Some(field) = frame.get_mut(HEADER_LEN..).and_then(<[u8]>::first_chunk_mut) {
                 *field = count;
             }
         }
@@ -175,10 +161,7 @@ fn put_entry<B: AsRef<[u8]>>(out: &mut BytesMut, entry: &Entry<B>) -> Result<(),
 }
 
 /// Appends a body of entries: what [`EntriesWriter`] does for those who have them all.
-pub(crate) fn put_entries<B: AsRef<[u8]>>(
-    out: &mut BytesMut,
-    entries: &[Entry<B>],
-) -> Result<(), EncodeError> {
+pub(crate) fn put_entries<B: AsRef<[u8]>>(out: &mut BytesMut, entries: &[Entry<B>]) -> Result<(), EncodeError> {
     let count = u32::try_from(entries.len()).map_err(|_| EncodeError {
         field: "entries",
         len: entries.len(),

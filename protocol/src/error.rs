@@ -114,11 +114,7 @@ impl ErrorReply {
     /// An error without detail. Costs no allocation when the message is a literal.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            detail: Bytes::new(),
-        }
+        Self { code, message: message.into(), detail: Bytes::new() }
     }
 
     /// `VALUE_TOO_LARGE` for a value of `size` bytes that does not fit a frame of `max_frame`; the size is the detail.
@@ -126,8 +122,7 @@ impl ErrorReply {
     pub fn value_too_large(size: u64, max_frame: usize) -> Self {
         Self {
             code: ErrorCode::ValueTooLarge,
-            message: format!("the value of {size} bytes does not fit a frame of {max_frame} bytes")
-                .into(),
+            message: format!("the value of {size} bytes does not fit a frame of {max_frame} bytes").into(),
             detail: Bytes::copy_from_slice(&size.to_be_bytes()),
         }
     }
@@ -138,8 +133,6 @@ impl ErrorReply {
         if self.code != ErrorCode::ValueTooLarge {
             return None;
         }
-        self.detail
-            .first_chunk()
-            .map(|size| u64::from_be_bytes(*size))
+        self.detail.first_chunk().map(|size| u64::from_be_bytes(*size))
     }
 }

@@ -12,10 +12,5 @@ pub(crate) fn parse_hex(digits: Option<&[u8; 2]>) -> Option<u8> {
 pub(crate) const fn hex(byte: u8) -> [u8; 4] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     // Both indexes are below 16.
-    [
-        b'\\',
-        b'x',
-        DIGITS[(byte >> 4) as usize],
-        DIGITS[(byte & 15) as usize],
-    ]
+    [b'\\', b'x', DIGITS[(byte >> 4) as usize], DIGITS[(byte & 15) as usize]]
 }

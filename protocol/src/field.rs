@@ -92,27 +92,19 @@ impl Fields {
     }
 
     pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8, DecodeError> {
-        self.rest
-            .try_get_u8()
-            .map_err(|_| DecodeError::Short { field })
+        self.rest.try_get_u8().map_err(|_| DecodeError::Short { field })
     }
 
     pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, DecodeError> {
-        self.rest
-            .try_get_u16()
-            .map_err(|_| DecodeError::Short { field })
+        self.rest.try_get_u16().map_err(|_| DecodeError::Short { field })
     }
 
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, DecodeError> {
-        self.rest
-            .try_get_u32()
-            .map_err(|_| DecodeError::Short { field })
+        self.rest.try_get_u32().map_err(|_| DecodeError::Short { field })
     }
 
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, DecodeError> {
-        self.rest
-            .try_get_u64()
-            .map_err(|_| DecodeError::Short { field })
+        self.rest.try_get_u64().map_err(|_| DecodeError::Short { field })
     }
 
     /// A `u8` that can only be 0 or 1.
@@ -120,10 +112,7 @@ impl Fields {
         match self.u8(field)? {
             0 => Ok(false),
             1 => Ok(true),
-            value => Err(DecodeError::BadValue {
-                field,
-                value: value.into(),
-            }),
+            value => Err(DecodeError::BadValue { field, value: value.into() }),
         }
     }
 
@@ -151,11 +140,7 @@ impl Fields {
     }
 }
 
-pub(crate) fn put_str16(
-    out: &mut BytesMut,
-    field: &'static str,
-    bytes: &[u8],
-) -> Result<(), EncodeError> {
+pub(crate) fn put_str16(out: &mut BytesMut, field: &'static str, bytes: &[u8]) -> Result<(), EncodeError> {
     let len = u16::try_from(bytes.len()).map_err(|_| EncodeError {
         field,
         len: bytes.len(),
@@ -167,11 +152,7 @@ pub(crate) fn put_str16(
     Ok(())
 }
 
-pub(crate) fn put_bytes32(
-    out: &mut BytesMut,
-    field: &'static str,
-    bytes: &[u8],
-) -> Result<(), EncodeError> {
+pub(crate) fn put_bytes32(out: &mut BytesMut, field: &'static str, bytes: &[u8]) -> Result<(), EncodeError> {
     let len = u32::try_from(bytes.len()).map_err(|_| EncodeError {
         field,
         len: bytes.len(),

@@ -24,6 +24,9 @@ pub const DEFAULT_MAX_FRAME: usize = 16 * 1024 * 1024;
 /// The longest frame there can be: `len` stays below 2^27, which keeps a frame's first byte within 0x00–0x07.
 pub const MAX_FRAME_LIMIT: usize = (1 << 27) - 1 + LEN_FIELD;
 
+/// How many body bytes a stream may send before its first CREDIT.
+pub const INITIAL_CREDIT: u32 = 256 * 1024;
+
 /// Set in every frame of a reply.
 pub const FLAG_REPLY: u8 = 0x80;
 /// Another frame of this reply follows.
@@ -116,9 +119,7 @@ pub struct FrameCodec {
 impl Default for FrameCodec {
     /// A codec for a connection whose HELLO is not done: frames up to [`MAX_FRAME_BEFORE_HELLO`].
     fn default() -> Self {
-        Self {
-            max_frame: MAX_FRAME_BEFORE_HELLO,
-        }
+        Self { max_frame: MAX_FRAME_BEFORE_HELLO }
     }
 }
 
@@ -126,9 +127,7 @@ impl FrameCodec {
     /// A codec that takes frames up to `max_frame` bytes, header included; at most [`MAX_FRAME_LIMIT`] whatever is asked for.
     #[must_use]
     pub fn new(max_frame: usize) -> Self {
-        Self {
-            max_frame: max_frame.min(MAX_FRAME_LIMIT),
-        }
+        Self { max_frame: max_frame.min(MAX_FRAME_LIMIT) }
     }
 
     /// The longest frame taken, header included, in bytes.
@@ -158,10 +157,7 @@ impl Decoder for FrameCodec {
         }
         let frame = len + LEN_FIELD;
         if frame > self.max_frame {
-            return Err(FrameError::TooLarge {
-                frame,
-                limit: self.max_frame,
-            });
+            return Err(FrameError::TooLarge { frame, limit: self.max_frame });
         }
         if src.len() < frame {
             // At most doubled at a time: a peer gets as much room as it has filled, not as much as it announces.
@@ -173,12 +169,7 @@ impl Decoder for FrameCodec {
         let id = bytes.get_u32();
         let op = bytes.get_u8();
         let flags = bytes.get_u8();
-        Ok(Some(Frame {
-            id,
-            op,
-            flags,
-            body: bytes.freeze(),
-        }))
+        Ok(Some(Frame { id, op, flags, body: bytes.freeze() }))
     }
 
     fn decode_eof(&mut self, src: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
@@ -195,19 +186,13 @@ impl Encoder<Frame> for FrameCodec {
     fn encode(&mut self, frame: Frame, out: &mut BytesMut) -> Result<(), FrameError> {
         let len = HEADER_LEN + frame.body.len();
         if len > self.max_frame {
-            return Err(FrameError::TooLarge {
-                frame: len,
-                limit: self.max_frame,
-            });
+            return Err(FrameError::TooLarge { frame: len, limit: self.max_frame });
         }
         write_frame(out, frame.id, frame.op, frame.flags, |out| {
             out.put_slice(&frame.body);
             Ok(())
         })
-        .map_err(|error| FrameError::TooLarge {
-            frame: error.len,
-            limit: error.limit,
-        })
+        .map_err(|error| FrameError::TooLarge { frame: error.len, limit: error.limit })
     }
 }
 
@@ -244,19 +229,12 @@ pub(crate) fn begin_frame(out: &mut BytesMut, id: u32, op: u8, flags: u8) -> usi
 /// Fills in the length of the frame that starts at `start` and ends with `out`.
 pub(crate) fn end_frame(out: &mut BytesMut, start: usize) -> Result<(), EncodeError> {
     let frame = out.len() - start;
-    let over = EncodeError {
-        field: "frame",
-        len: frame,
-        limit: MAX_FRAME_LIMIT,
-    };
+    let over = EncodeError { field: "frame", len: frame, limit: MAX_FRAME_LIMIT };
     if frame > MAX_FRAME_LIMIT {
         return Err(over);
     }
     let len = u32::try_from(frame - LEN_FIELD).map_err(|_| over.clone())?;
-    let field = out
-        .get_mut(start..)
-        .and_then(<[u8]>::first_chunk_mut)
-        .ok_or(over)?;
+    let field = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut).ok_or(over)?;
     *field = len.to_be_bytes();
     Ok(())
 }

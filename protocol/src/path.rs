@@ -55,9 +55,7 @@ pub enum PathError {
 
 impl Path {
     /// The root: it holds buckets, never values.
-    pub const ROOT: Self = Self {
-        wire: Bytes::from_static(&[0]),
-    };
+    pub const ROOT: Self = Self { wire: Bytes::from_static(&[0]) };
 
     /// A path of these names, from the top down.
     ///
@@ -95,8 +93,8 @@ impl Path {
                     at += 1;
                 }
                 b'\\' => {
-                    let (byte, len) = unescape(text.get(at + 1..).unwrap_or_default())
-                        .ok_or(PathError::BadEscape { at })?;
+                    let (byte, len) =
+                        unescape(text.get(at + 1..).unwrap_or_default()).ok_or(PathError::BadEscape { at })?;
                     name.push(byte);
                     at += 1 + len;
                 }
@@ -129,10 +127,7 @@ impl Path {
     /// The names from the top down.
     #[must_use]
     pub fn names(&self) -> Names<'_> {
-        Names {
-            rest: self.wire.get(1..).unwrap_or_default(),
-            left: self.depth(),
-        }
+        Names { rest: self.wire.get(1..).unwrap_or_default(), left: self.depth() }
     }
 
     /// How many names there are: 0 for the root.
@@ -149,9 +144,7 @@ impl Path {
 
     /// A path that this crate wrote down itself, as the wire has it.
     pub(crate) const fn from_static_wire(wire: &'static [u8]) -> Self {
-        Self {
-            wire: Bytes::from_static(wire),
-        }
+        Self { wire: Bytes::from_static(wire) }
     }
 
     /// The path as a frame carries it: a count and that many `str16`.
@@ -167,15 +160,10 @@ impl Path {
         let count = *body.first().ok_or(short.clone())?;
         let mut end = 1;
         for _ in 0..count {
-            let len = body
-                .get(end..)
-                .and_then(<[u8]>::first_chunk)
-                .ok_or(short.clone())?;
+            let len = body.get(end..).and_then(<[u8]>::first_chunk).ok_or(short.clone())?;
             end += 2 + usize::from(u16::from_be_bytes(*len));
         }
-        Ok(Self {
-            wire: fields.take(end, FIELD)?,
-        })
+        Ok(Self { wire: fields.take(end, FIELD)? })
     }
 
     /// Appends a name as it stands in a path, with only `/` and `\` escaped: what a text line quotes further.
@@ -224,10 +212,7 @@ impl fmt::Display for Path {
             }
             for chunk in name.utf8_chunks() {
                 write_printable(f, chunk.valid())?;
-                chunk
-                    .invalid()
-                    .iter()
-                    .try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
+                chunk.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
             }
         }
         Ok(())
@@ -297,8 +282,7 @@ impl Builder {
 
     fn push(&mut self, name: &[u8]) -> Result<(), PathError> {
         self.count = self.count.checked_add(1).ok_or(PathError::TooDeep)?;
-        let len =
-            u16::try_from(name.len()).map_err(|_| PathError::NameTooLong { len: name.len() })?;
+        let len = u16::try_from(name.len()).map_err(|_| PathError::NameTooLong { len: name.len() })?;
         self.wire.put_u16(len);
         self.wire.put_slice(name);
         Ok(())
@@ -308,9 +292,7 @@ impl Builder {
         if let Some(count) = self.wire.first_mut() {
             *count = self.count;
         }
-        Path {
-            wire: self.wire.freeze(),
-        }
+        Path { wire: self.wire.freeze() }
     }
 }
 
@@ -326,10 +308,7 @@ mod tests {
     fn slashes_separate_and_escapes_do_not() {
         assert_eq!(names("users").unwrap(), [b"users"]);
         assert_eq!(names("users/eu").unwrap(), [&b"users"[..], b"eu"]);
-        assert_eq!(
-            names(r"a\/b/c\\\x2F\xff").unwrap(),
-            [&b"a/b"[..], b"c\\/\xff"]
-        );
+        assert_eq!(names(r"a\/b/c\\\x2F\xff").unwrap(), [&b"a/b"[..], b"c\\/\xff"]);
         assert_eq!(names("users/eu/").unwrap(), names("users/eu").unwrap());
     }
 
@@ -358,10 +337,7 @@ mod tests {
         assert_eq!(Path::from_names(vec!["a"; 255]).unwrap().depth(), 255);
         assert_eq!(Path::from_names(vec!["a"; 256]), Err(PathError::TooDeep));
         assert!(Path::from_names([vec![0; 65_535]]).is_ok());
-        assert_eq!(
-            Path::from_names([vec![0; 65_536]]),
-            Err(PathError::NameTooLong { len: 65_536 })
-        );
+        assert_eq!(Path::from_names([vec![0; 65_536]]), Err(PathError::NameTooLong { len: 65_536 }));
     }
 
     #[test]

@@ -37,18 +37,12 @@ impl Default for KeyRange {
 
 impl KeyRange {
     /// Every key.
-    pub const ALL: Self = Self {
-        low: LowBound::Unbounded,
-        high: Bound::Unbounded,
-    };
+    pub const ALL: Self = Self { low: LowBound::Unbounded, high: Bound::Unbounded };
 
     /// All keys that start with `prefix`.
     #[must_use]
     pub fn prefix(prefix: impl Into<Bytes>) -> Self {
-        Self {
-            low: LowBound::Prefix(prefix.into()),
-            high: Bound::Unbounded,
-        }
+        Self { low: LowBound::Prefix(prefix.into()), high: Bound::Unbounded }
     }
 
     /// Both ends as plain bounds: a prefix becomes its first key and the key after its last.
@@ -72,10 +66,7 @@ impl KeyRange {
             2 => LowBound::Excluded(fields.str16("low bound")?),
             3 => LowBound::Prefix(fields.str16("low bound")?),
             kind => {
-                return Err(DecodeError::BadValue {
-                    field: "low bound",
-                    value: kind.into(),
-                });
+                return Err(DecodeError::BadValue { field: "low bound", value: kind.into() });
             }
         };
         let high = match fields.u8("high bound")? {
@@ -83,10 +74,7 @@ impl KeyRange {
             1 => Bound::Included(fields.str16("high bound")?),
             2 => Bound::Excluded(fields.str16("high bound")?),
             kind => {
-                return Err(DecodeError::BadValue {
-                    field: "high bound",
-                    value: kind.into(),
-                });
+                return Err(DecodeError::BadValue { field: "high bound", value: kind.into() });
             }
         };
         Ok(Self { low, high })
@@ -109,12 +97,7 @@ impl KeyRange {
     }
 }
 
-fn put_bound(
-    out: &mut BytesMut,
-    field: &'static str,
-    kind: u8,
-    key: Option<&Bytes>,
-) -> Result<(), EncodeError> {
+fn put_bound(out: &mut BytesMut, field: &'static str, kind: u8, key: Option<&Bytes>) -> Result<(), EncodeError> {
     out.put_u8(kind);
     key.map_or(Ok(()), |key| put_str16(out, field, key))
 }
@@ -134,11 +117,7 @@ fn lower_of(left: Bound<Bytes>, right: Bound<Bytes>) -> Bound<Bytes> {
         Bound::Included(key) => (false, key.clone(), true),
         Bound::Excluded(key) => (false, key.clone(), false),
     };
-    if rank(&left) <= rank(&right) {
-        left
-    } else {
-        right
-    }
+    if rank(&left) <= rank(&right) { left } else { right }
 }
 
 #[cfg(test)]
@@ -147,12 +126,7 @@ mod tests {
 
     /// Where a prefix ends that a high bound narrows.
     fn end(prefix: &'static [u8], high: Bound<&'static [u8]>) -> Bound<Bytes> {
-        KeyRange {
-            high: high.map(Bytes::from_static),
-            ..KeyRange::prefix(prefix)
-        }
-        .into_bounds()
-        .1
+        KeyRange { high: high.map(Bytes::from_static), ..KeyRange::prefix(prefix) }.into_bounds().1
     }
 
     fn excluded(key: &'static [u8]) -> Bound<Bytes> {
@@ -163,16 +137,8 @@ mod tests {
     fn a_prefix_ends_before_the_next_one() {
         assert_eq!(end(b"ab", Bound::Unbounded), excluded(b"ac"));
         assert_eq!(end(b"a\xff\xff", Bound::Unbounded), excluded(b"b"));
-        assert_eq!(
-            end(b"\xff\xff", Bound::Unbounded),
-            Bound::Unbounded,
-            "nothing comes after it"
-        );
-        assert_eq!(
-            end(b"", Bound::Unbounded),
-            Bound::Unbounded,
-            "every key starts with nothing"
-        );
+        assert_eq!(end(b"\xff\xff", Bound::Unbounded), Bound::Unbounded, "nothing comes after it");
+        assert_eq!(end(b"", Bound::Unbounded), Bound::Unbounded, "every key starts with nothing");
     }
 
     #[test]

@@ -96,13 +96,8 @@ impl Reply<Bytes> {
             Expect::Hello => Self::Hello(HelloReply::decode(&mut fields)?),
             Expect::Pong => Self::Pong(fields.into_rest()),
             Expect::Value => Self::Value(fields.bytes32("value")?),
-            Expect::Written => Self::Written {
-                txid: fields.u64("txid")?,
-            },
-            Expect::Deleted => Self::Deleted {
-                txid: fields.u64("txid")?,
-                existed: fields.bool("existed")?,
-            },
+            Expect::Written => Self::Written { txid: fields.u64("txid")? },
+            Expect::Deleted => Self::Deleted { txid: fields.u64("txid")?, existed: fields.bool("existed")? },
             Expect::Entries => Self::Entries(decode_entries(fields.into_rest())?),
             Expect::Count => Self::Count(fields.u64("count")?),
         })
@@ -174,20 +169,12 @@ fn decode_error(code: ErrorCode, body: Bytes) -> Result<ErrorReply, DecodeError>
     let mut fields = Fields::new(body);
     let message = fields.str16("message")?;
     let detail = fields.bytes32("detail")?;
-    Ok(ErrorReply {
-        code,
-        message: String::from_utf8_lossy(&message).into_owned().into(),
-        detail,
-    })
+    Ok(ErrorReply { code, message: String::from_utf8_lossy(&message).into_owned().into(), detail })
 }
 
 fn encode_error(error: &ErrorReply, out: &mut BytesMut) -> Result<(), EncodeError> {
     let message = error.message.as_bytes();
     // Cutting a character in two is mended by the reader, who takes the message as lossy UTF-8.
-    put_str16(
-        out,
-        "message",
-        message.get(..usize::from(u16::MAX)).unwrap_or(message),
-    )?;
+    put_str16(out, "message", message.get(..usize::from(u16::MAX)).unwrap_or(message))?;
     put_bytes32(out, "detail", &error.detail)
 }

@@ -100,9 +100,7 @@ impl Hello {
     /// The highest version that this client and this crate both speak, if any.
     #[must_use]
     pub fn common_version(&self) -> Option<u8> {
-        (self.min_version..=self.max_version)
-            .contains(&VERSION)
-            .then_some(VERSION)
+        (self.min_version..=self.max_version).contains(&VERSION).then_some(VERSION)
     }
 }
 
@@ -185,36 +183,19 @@ impl Request {
     /// due. With `UNSUPPORTED`: an operation, sub-operation, flag or option that this version does not do. The connection can
     /// go on after either.
     pub fn decode(frame: Frame) -> Result<Self, DecodeError> {
-        let Frame {
-            id,
-            op,
-            flags,
-            body,
-        } = frame;
-        let op = Op::from_u8(op).ok_or(DecodeError::Unknown {
-            what: "operation",
-            number: op,
-        })?;
+        let Frame { id, op, flags, body } = frame;
+        let op = Op::from_u8(op).ok_or(DecodeError::Unknown { what: "operation", number: op })?;
         if flags != 0 {
-            return Err(DecodeError::Unknown {
-                what: "request flags",
-                number: flags,
-            });
+            return Err(DecodeError::Unknown { what: "request flags", number: flags });
         }
         if id == 0 && !matches!(op, Op::Credit | Op::Cancel) {
-            return Err(DecodeError::BadValue {
-                field: "id",
-                value: 0,
-            });
+            return Err(DecodeError::BadValue { field: "id", value: 0 });
         }
         let mut fields = Fields::new(body);
         Ok(match op {
             Op::Hello => Self::Hello(decode_hello(&mut fields)?),
             Op::Ping => Self::Ping(fields.into_rest()),
-            Op::Get => Self::Get {
-                path: Path::decode(&mut fields)?,
-                key: fields.str16("key")?,
-            },
+            Op::Get => Self::Get { path: Path::decode(&mut fields)?, key: fields.str16("key")? },
             Op::Set => Self::Set {
                 path: Path::decode(&mut fields)?,
                 key: fields.str16("key")?,
@@ -228,13 +209,8 @@ impl Request {
             },
             Op::Bucket => Self::Bucket(BucketRequest::decode(&mut fields)?),
             Op::Scan => Self::Scan(Scan::decode(&mut fields)?),
-            Op::Credit => Self::Credit {
-                stream: fields.u32("stream")?,
-                bytes: fields.u32("bytes")?,
-            },
-            Op::Cancel => Self::Cancel {
-                stream: fields.u32("stream")?,
-            },
+            Op::Credit => Self::Credit { stream: fields.u32("stream")?, bytes: fields.u32("bytes")? },
+            Op::Cancel => Self::Cancel { stream: fields.u32("stream")? },
             Op::DeleteRange | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup => {
                 return Err(DecodeError::NotYet { name: op.name() });
             }
@@ -257,12 +233,7 @@ impl Request {
                 out.put_slice(path.as_wire());
                 put_str16(out, "key", key)?;
             }
-            Self::Set {
-                path,
-                key,
-                value,
-                cond,
-            } => {
+            Self::Set { path, key, value, cond } => {
                 out.put_slice(path.as_wire());
                 put_str16(out, "key", key)?;
                 put_bytes32(out, "value", value)?;
@@ -288,10 +259,7 @@ impl Request {
 fn decode_hello(fields: &mut Fields) -> Result<Hello, DecodeError> {
     let magic = fields.u32("magic")?;
     if magic != MAGIC {
-        return Err(DecodeError::BadValue {
-            field: "magic",
-            value: magic.into(),
-        });
+        return Err(DecodeError::BadValue { field: "magic", value: magic.into() });
     }
     Ok(Hello {
         magic,
@@ -331,10 +299,7 @@ impl Cond {
             2 => Self::IfPresent,
             3 => Self::IfEquals(fields.bytes32("cond")?),
             kind => {
-                return Err(DecodeError::BadValue {
-                    field: "cond",
-                    value: kind.into(),
-                });
+                return Err(DecodeError::BadValue { field: "cond", value: kind.into() });
             }
         })
     }
@@ -356,10 +321,7 @@ impl Cond {
 impl BucketRequest {
     fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         let number = fields.u8("sub")?;
-        let sub = BucketOp::from_u8(number).ok_or(DecodeError::Unknown {
-            what: "BUCKET sub-operation",
-            number,
-        })?;
+        let sub = BucketOp::from_u8(number).ok_or(DecodeError::Unknown { what: "BUCKET sub-operation", number })?;
         Ok(match sub {
             BucketOp::Create => Self::Create(Path::decode(fields)?),
             BucketOp::CreateIfMissing => Self::CreateIfMissing(Path::decode(fields)?),

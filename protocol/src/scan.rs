@@ -52,10 +52,7 @@ impl Scan {
         let bits = fields.u8("options")?;
         let unknown = bits & !(OPTION_REVERSE | OPTION_KEYS | OPTION_COUNT);
         if unknown != 0 {
-            return Err(DecodeError::Unknown {
-                what: "scan option",
-                number: unknown,
-            });
+            return Err(DecodeError::Unknown { what: "scan option", number: unknown });
         }
         let mode = if bits & OPTION_COUNT != 0 {
             ScanMode::Count
@@ -65,25 +62,13 @@ impl Scan {
             ScanMode::Entries
         };
         let limit = NonZeroU64::new(fields.u64("limit")?);
-        Ok(Self {
-            path,
-            range,
-            options: ScanOptions {
-                reverse: bits & OPTION_REVERSE != 0,
-                mode,
-                limit,
-            },
-        })
+        Ok(Self { path, range, options: ScanOptions { reverse: bits & OPTION_REVERSE != 0, mode, limit } })
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.put_slice(self.path.as_wire());
         self.range.encode(out)?;
-        let reverse = if self.options.reverse {
-            OPTION_REVERSE
-        } else {
-            0
-        };
+        let reverse = if self.options.reverse { OPTION_REVERSE } else { 0 };
         let mode = match self.options.mode {
             ScanMode::Entries => 0,
             ScanMode::Keys => OPTION_KEYS,

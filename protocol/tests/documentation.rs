@@ -1,18 +1,11 @@
 //! `docs/protocol.md` is kept true: its tables name what the code has, and its example is one.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
 use boltkv_protocol::command::COMMANDS;
-use boltkv_protocol::{
-    ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, Reply, Request,
-};
+use boltkv_protocol::{ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, Reply, Request};
 use bytes::{Bytes, BytesMut};
 use common::hex;
 use tokio_util::codec::Decoder;
@@ -24,14 +17,9 @@ fn documentation() -> String {
 /// The frames of every block marked as hexadecimal; what stands after three blanks on a line is for the reader.
 fn examples() -> Vec<Frame> {
     let text = documentation();
-    let blocks = text
-        .split("```hex\n")
-        .skip(1)
-        .map(|block| block.split("```").next().unwrap());
-    let digits: String = blocks
-        .flat_map(str::lines)
-        .map(|line| line.trim_start().split("   ").next().unwrap().to_owned())
-        .collect();
+    let blocks = text.split("```hex\n").skip(1).map(|block| block.split("```").next().unwrap());
+    let digits: String =
+        blocks.flat_map(str::lines).map(|line| line.trim_start().split("   ").next().unwrap().to_owned()).collect();
     let mut buffer = BytesMut::from(&hex(&digits)[..]);
     let mut codec = FrameCodec::default();
     let frames: Vec<_> = std::iter::from_fn(|| codec.decode(&mut buffer).unwrap()).collect();
@@ -43,9 +31,7 @@ fn examples() -> Vec<Frame> {
 fn every_operation_has_its_row_and_is_marked_later_if_it_is() {
     let text = documentation();
     for op in Op::ALL {
-        let available = COMMANDS
-            .iter()
-            .any(|c| c.available && c.wire.is_some_and(|wire| wire.op == op));
+        let available = COMMANDS.iter().any(|c| c.available && c.wire.is_some_and(|wire| wire.op == op));
         let later = if available { "" } else { ", *later*" };
         let row = format!("| 0x{:02x} | {}{later} |", op as u8, op.name());
         assert_eq!(text.matches(&row).count(), 1, "{row}");
@@ -71,21 +57,10 @@ fn every_text_command_is_shown() {
 
 #[test]
 fn the_example_is_what_it_says() {
-    let [hello, get, agreed, value, absent] = &examples()[..] else {
-        panic!("five frames")
-    };
-    assert_eq!(
-        Request::decode(hello.clone()),
-        Ok(Request::Hello(Hello::new("cli")))
-    );
+    let [hello, get, agreed, value, absent] = &examples()[..] else { panic!("five frames") };
+    assert_eq!(Request::decode(hello.clone()), Ok(Request::Hello(Hello::new("cli"))));
     let path: Path = "users/eu".parse().unwrap();
-    assert_eq!(
-        Request::decode(get.clone()),
-        Ok(Request::Get {
-            path,
-            key: Bytes::from_static(b"k")
-        })
-    );
+    assert_eq!(Request::decode(get.clone()), Ok(Request::Get { path, key: Bytes::from_static(b"k") }));
     let expected = HelloReply {
         version: 1,
         features: 0,
@@ -95,17 +70,9 @@ fn the_example_is_what_it_says() {
         read_only: false,
         server: Bytes::from_static(b"boltkv"),
     };
-    assert_eq!(
-        Reply::decode(Expect::Hello, agreed.clone()),
-        Ok(Reply::Hello(expected))
-    );
+    assert_eq!(Reply::decode(Expect::Hello, agreed.clone()), Ok(Reply::Hello(expected)));
     let expected = Reply::Value(Bytes::from_static(b"v"));
     assert_eq!(Reply::decode(Expect::Value, value.clone()), Ok(expected));
-    let Ok(Reply::Error(error)) = Reply::decode(Expect::Value, absent.clone()) else {
-        panic!("no error")
-    };
-    assert_eq!(
-        (error.code, &*error.message),
-        (ErrorCode::KeyNotFound, "no such key")
-    );
+    let Ok(Reply::Error(error)) = Reply::decode(Expect::Value, absent.clone()) else { panic!("no error") };
+    assert_eq!((error.code, &*error.message), (ErrorCode::KeyNotFound, "no such key"));
 }

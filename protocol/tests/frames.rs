@@ -1,17 +1,10 @@
 //! Frames are cut from a stream however its bytes arrive, and a header out of bounds ends it with an error that says why.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
-use boltkv_protocol::{
-    ErrorCode, Frame, FrameCodec, FrameError, HEADER_LEN, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT,
-};
+use boltkv_protocol::{ErrorCode, Frame, FrameCodec, FrameError, HEADER_LEN, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT};
 use bytes::{Bytes, BytesMut};
 use common::hex;
 use tokio_util::codec::{Decoder, Encoder};
@@ -22,28 +15,11 @@ fn decode(codec: &mut FrameCodec, bytes: &[u8]) -> Result<Option<Frame>, FrameEr
 
 #[test]
 fn frames_are_cut_the_same_however_the_bytes_arrive() {
-    let stream = hex(
-        "00000008 00000001 02 00 6869  00000006 00000002 02 00  0000000a 00000000 71 00 00000007",
-    );
+    let stream = hex("00000008 00000001 02 00 6869  00000006 00000002 02 00  0000000a 00000000 71 00 00000007");
     let expected = [
-        Frame {
-            id: 1,
-            op: 2,
-            flags: 0,
-            body: Bytes::from_static(b"hi"),
-        },
-        Frame {
-            id: 2,
-            op: 2,
-            flags: 0,
-            body: Bytes::new(),
-        },
-        Frame {
-            id: 0,
-            op: 0x71,
-            flags: 0,
-            body: hex("00000007"),
-        },
+        Frame { id: 1, op: 2, flags: 0, body: Bytes::from_static(b"hi") },
+        Frame { id: 2, op: 2, flags: 0, body: Bytes::new() },
+        Frame { id: 0, op: 0x71, flags: 0, body: hex("00000007") },
     ];
     for step in 1..=stream.len() {
         let (mut codec, mut buffer, mut frames) = (FrameCodec::default(), BytesMut::new(), vec![]);
@@ -63,10 +39,7 @@ fn a_len_that_does_not_cover_the_header_is_malformed() {
     for len in 0..6 {
         let error = decode(&mut FrameCodec::default(), &[0, 0, 0, len]).unwrap_err();
         assert!(matches!(error, FrameError::TooShort { len: l } if l == usize::from(len)));
-        assert_eq!(
-            error.to_reply().map(|reply| reply.code),
-            Some(ErrorCode::Malformed)
-        );
+        assert_eq!(error.to_reply().map(|reply| reply.code), Some(ErrorCode::Malformed));
     }
 }
 
@@ -75,18 +48,10 @@ fn a_frame_of_the_limit_passes_and_one_byte_more_is_refused_by_its_header_alone(
     for limit in [100, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT] {
         let mut codec = FrameCodec::new(limit);
         let len = u32::try_from(limit - 4).unwrap();
-        assert!(
-            decode(&mut codec, &len.to_be_bytes()).unwrap().is_none(),
-            "waits for the rest"
-        );
+        assert!(decode(&mut codec, &len.to_be_bytes()).unwrap().is_none(), "waits for the rest");
         let error = decode(&mut codec, &(len + 1).to_be_bytes()).unwrap_err();
-        assert!(
-            matches!(error, FrameError::TooLarge { frame, limit: l } if frame == limit + 1 && l == limit)
-        );
-        assert_eq!(
-            error.to_reply().map(|reply| reply.code),
-            Some(ErrorCode::FrameTooLarge)
-        );
+        assert!(matches!(error, FrameError::TooLarge { frame, limit: l } if frame == limit + 1 && l == limit));
+        assert_eq!(error.to_reply().map(|reply| reply.code), Some(ErrorCode::FrameTooLarge));
     }
 }
 
@@ -106,19 +71,11 @@ fn a_header_that_announces_much_reserves_little() {
     let mut codec = FrameCodec::new(MAX_FRAME_LIMIT);
     let mut buffer = BytesMut::from(&hex("07fffff0 00000001 02 00")[..]);
     assert!(codec.decode(&mut buffer).unwrap().is_none());
-    assert!(
-        buffer.capacity() < 16 * 1024,
-        "{} bytes for a header",
-        buffer.capacity()
-    );
+    assert!(buffer.capacity() < 16 * 1024, "{} bytes for a header", buffer.capacity());
 
     buffer.resize(1 << 20, 0);
     assert!(codec.decode(&mut buffer).unwrap().is_none());
-    assert!(
-        buffer.capacity() <= 1 << 22,
-        "{} bytes for 1 MiB",
-        buffer.capacity()
-    );
+    assert!(buffer.capacity() <= 1 << 22, "{} bytes for 1 MiB", buffer.capacity());
 }
 
 #[test]
@@ -136,26 +93,12 @@ fn a_stream_that_ends_within_a_frame_is_cut() {
 fn a_frame_is_encoded_as_it_is_decoded_and_never_over_the_limit() {
     let mut codec = FrameCodec::new(HEADER_LEN + 2);
     let mut out = BytesMut::new();
-    let frame = Frame {
-        id: 1,
-        op: 2,
-        flags: 0x80,
-        body: Bytes::from_static(b"hi"),
-    };
+    let frame = Frame { id: 1, op: 2, flags: 0x80, body: Bytes::from_static(b"hi") };
     codec.encode(frame.clone(), &mut out).unwrap();
     assert_eq!(out, hex("00000008 00000001 02 80 6869"));
 
-    let long = Frame {
-        body: Bytes::from_static(b"hi!"),
-        ..frame
-    };
-    assert!(matches!(
-        codec.encode(long, &mut out),
-        Err(FrameError::TooLarge {
-            frame: 13,
-            limit: 12
-        })
-    ));
+    let long = Frame { body: Bytes::from_static(b"hi!"), ..frame };
+    assert!(matches!(codec.encode(long, &mut out), Err(FrameError::TooLarge { frame: 13, limit: 12 })));
     assert_eq!(out.len(), 12, "nothing was added");
 }
 
@@ -163,9 +106,6 @@ fn a_frame_is_encoded_as_it_is_decoded_and_never_over_the_limit() {
 fn a_body_is_a_slice_of_the_buffer_it_was_read_into() {
     let mut buffer = BytesMut::from(&hex("00000008 00000001 02 00 6869")[..]);
     let start = buffer.as_ptr();
-    let frame = FrameCodec::default()
-        .decode(&mut buffer)
-        .unwrap()
-        .expect("a whole frame");
+    let frame = FrameCodec::default().decode(&mut buffer).unwrap().expect("a whole frame");
     assert_eq!(frame.body.as_ptr(), start.wrapping_add(HEADER_LEN));
 }

@@ -1,17 +1,12 @@
 //! Every reply, byte by byte: the hexadecimal digits are written by hand from `docs/protocol.md`, never by the encoder.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
 use boltkv_protocol::{
-    DecodeError, EntriesWriter, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec,
-    HelloReply, Reply, decode_entries,
+    DecodeError, EntriesWriter, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, HelloReply, Reply,
+    decode_entries,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -51,16 +46,8 @@ fn bytes(text: &'static str) -> Bytes {
 
 fn entries() -> Vec<Entry> {
     vec![
-        Entry {
-            kind: EntryKind::Value,
-            key: bytes("k"),
-            value: bytes("v"),
-        },
-        Entry {
-            kind: EntryKind::Bucket,
-            key: bytes("eu"),
-            value: Bytes::new(),
-        },
+        Entry { kind: EntryKind::Value, key: bytes("k"), value: bytes("v") },
+        Entry { kind: EntryKind::Bucket, key: bytes("eu"), value: Bytes::new() },
         Entry {
             kind: EntryKind::TooLarge,
             key: bytes("b"),
@@ -84,87 +71,36 @@ fn golden() -> Vec<(u32, Expect, Reply, Bytes)> {
         server: bytes("boltkv"),
     };
     let not_found = ErrorReply::new(ErrorCode::KeyNotFound, "no");
-    let too_large = ErrorReply {
-        code: ErrorCode::ValueTooLarge,
-        message: "no".into(),
-        detail: hex("0000000001000000"),
-    };
+    let too_large =
+        ErrorReply { code: ErrorCode::ValueTooLarge, message: "no".into(), detail: hex("0000000001000000") };
     vec![
         (
             1,
             Expect::Hello,
             Reply::Hello(hello),
-            hex(
-                "00000020 00000001 00 80  01 00000002 01000000 00000400 00000010 01
-                 0006 626f6c746b76",
-            ),
+            hex("00000020 00000001 00 80  01 00000002 01000000 00000400 00000010 01
+                 0006 626f6c746b76"),
         ),
-        (
-            2,
-            Expect::Pong,
-            Reply::Pong(bytes("hi")),
-            hex("00000008 00000002 00 80  6869"),
-        ),
-        (
-            3,
-            Expect::Value,
-            Reply::Value(bytes("world")),
-            hex("0000000f 00000003 00 80  00000005 776f726c64"),
-        ),
-        (
-            3,
-            Expect::Value,
-            Reply::Value(Bytes::new()),
-            hex("0000000a 00000003 00 80  00000000"),
-        ),
-        (
-            4,
-            Expect::Written,
-            Reply::Written { txid: 300 },
-            hex("0000000e 00000004 00 80  000000000000012c"),
-        ),
+        (2, Expect::Pong, Reply::Pong(bytes("hi")), hex("00000008 00000002 00 80  6869")),
+        (3, Expect::Value, Reply::Value(bytes("world")), hex("0000000f 00000003 00 80  00000005 776f726c64")),
+        (3, Expect::Value, Reply::Value(Bytes::new()), hex("0000000a 00000003 00 80  00000000")),
+        (4, Expect::Written, Reply::Written { txid: 300 }, hex("0000000e 00000004 00 80  000000000000012c")),
         (
             5,
             Expect::Deleted,
-            Reply::Deleted {
-                txid: 300,
-                existed: true,
-            },
+            Reply::Deleted { txid: 300, existed: true },
             hex("0000000f 00000005 00 80  000000000000012c 01"),
         ),
         (
             5,
             Expect::Deleted,
-            Reply::Deleted {
-                txid: 300,
-                existed: false,
-            },
+            Reply::Deleted { txid: 300, existed: false },
             hex("0000000f 00000005 00 80  000000000000012c 00"),
         ),
-        (
-            6,
-            Expect::Count,
-            Reply::Count(12),
-            hex("0000000e 00000006 00 80  000000000000000c"),
-        ),
-        (
-            7,
-            Expect::Entries,
-            Reply::Entries(entries()),
-            hex(&format!("0000002c 00000007 00 80  {ENTRIES}")),
-        ),
-        (
-            7,
-            Expect::Entries,
-            Reply::Entries(vec![]),
-            hex("0000000a 00000007 00 80  00000000"),
-        ),
-        (
-            3,
-            Expect::Value,
-            Reply::Error(not_found),
-            hex("0000000e 00000003 0a 80  0002 6e6f 00000000"),
-        ),
+        (6, Expect::Count, Reply::Count(12), hex("0000000e 00000006 00 80  000000000000000c")),
+        (7, Expect::Entries, Reply::Entries(entries()), hex(&format!("0000002c 00000007 00 80  {ENTRIES}"))),
+        (7, Expect::Entries, Reply::Entries(vec![]), hex("0000000a 00000007 00 80  00000000")),
+        (3, Expect::Value, Reply::Error(not_found), hex("0000000e 00000003 0a 80  0002 6e6f 00000000")),
         (
             3,
             Expect::Value,
@@ -176,10 +112,7 @@ fn golden() -> Vec<(u32, Expect, Reply, Bytes)> {
 
 fn frame(bytes: &[u8]) -> Frame {
     let mut buffer = BytesMut::from(bytes);
-    let frame = FrameCodec::default()
-        .decode(&mut buffer)
-        .unwrap()
-        .expect("a whole frame");
+    let frame = FrameCodec::default().decode(&mut buffer).unwrap().expect("a whole frame");
     assert!(buffer.is_empty(), "bytes are left over");
     frame
 }
@@ -210,15 +143,9 @@ fn a_body_cut_anywhere_names_a_field() {
         }
         let whole = frame(&wire);
         for len in 0..whole.body.len() {
-            let cut = Frame {
-                body: whole.body.slice(..len),
-                ..whole.clone()
-            };
+            let cut = Frame { body: whole.body.slice(..len), ..whole.clone() };
             let error = Reply::decode(expect, cut).expect_err("a short body was taken");
-            assert!(
-                matches!(error, DecodeError::Short { .. }),
-                "{reply:?} cut at {len}: {error}"
-            );
+            assert!(matches!(error, DecodeError::Short { .. }), "{reply:?} cut at {len}: {error}");
         }
     }
 }
@@ -243,20 +170,14 @@ fn every_error_code_has_its_number_and_name() {
         assert_eq!(code.to_string(), name);
 
         let reply: Reply = Reply::Error(ErrorReply::new(code, "no"));
-        let wire = hex(&format!(
-            "0000000e 00000009 {number:02x} 80  0002 6e6f 00000000"
-        ));
+        let wire = hex(&format!("0000000e 00000009 {number:02x} 80  0002 6e6f 00000000"));
         let mut out = BytesMut::new();
         reply.encode(9, &mut out).unwrap();
         assert_eq!(out, wire);
         assert_eq!(Reply::decode(Expect::Written, frame(&wire)), Ok(reply));
     }
     assert_eq!(ErrorCode::from_u8(0), None, "0 is success");
-    assert_eq!(
-        ErrorCode::ALL.len(),
-        ERRORS.len() - 1,
-        "a code is missing here"
-    );
+    assert_eq!(ErrorCode::ALL.len(), ERRORS.len() - 1, "a code is missing here");
 }
 
 #[test]
@@ -270,10 +191,7 @@ fn entries_are_written_in_place_as_the_documentation_says() {
     }
     assert_eq!(writer.count(), 3);
     writer.finish(true).unwrap();
-    assert_eq!(
-        &out[6..],
-        hex(&format!("0000002c 00000007 00 81  {ENTRIES}"))
-    );
+    assert_eq!(&out[6..], hex(&format!("0000002c 00000007 00 81  {ENTRIES}")));
 
     out.clear();
     EntriesWriter::begin(&mut out, 7).finish(false).unwrap();
@@ -284,17 +202,8 @@ fn entries_are_written_in_place_as_the_documentation_says() {
 fn the_first_entry_alone_tells_how_long_its_frame_would_be() {
     let mut out = BytesMut::new();
     let mut writer = EntriesWriter::begin(&mut out, 7);
-    writer
-        .push(&Entry {
-            kind: EntryKind::Value,
-            key: "key",
-            value: "value",
-        })
-        .unwrap();
-    assert_eq!(
-        writer.frame_len(),
-        EntriesWriter::frame_len_of(b"key", b"value")
-    );
+    writer.push(&Entry { kind: EntryKind::Value, key: "key", value: "value" }).unwrap();
+    assert_eq!(writer.frame_len(), EntriesWriter::frame_len_of(b"key", b"value"));
 }
 
 #[test]
@@ -312,30 +221,17 @@ fn an_entry_the_wire_cannot_carry_leaves_the_others_whole() {
     let mut out = BytesMut::new();
     let mut writer = EntriesWriter::begin(&mut out, 7);
     writer.push(&entries()[0]).unwrap();
-    let refused = Entry {
-        kind: EntryKind::Value,
-        key: &long[..],
-        value: b"",
-    };
+    let refused = Entry { kind: EntryKind::Value, key: &long[..], value: b"" };
     assert_eq!(writer.push(&refused).unwrap_err().field, "key");
     writer.finish(false).unwrap();
-    assert_eq!(
-        decode_entries(frame(&out).body),
-        Ok(entries()[..1].to_vec())
-    );
+    assert_eq!(decode_entries(frame(&out).body), Ok(entries()[..1].to_vec()));
 }
 
 #[test]
 fn sizes_of_what_did_not_fit_can_be_read() {
     assert_eq!(ErrorReply::value_too_large(17, 16).value_size(), Some(17));
-    assert_eq!(
-        ErrorReply::new(ErrorCode::ValueTooLarge, "no detail").value_size(),
-        None
-    );
-    assert_eq!(
-        entries().iter().map(Entry::value_size).collect::<Vec<_>>(),
-        [None, None, Some(16_777_216)]
-    );
+    assert_eq!(ErrorReply::new(ErrorCode::ValueTooLarge, "no detail").value_size(), None);
+    assert_eq!(entries().iter().map(Entry::value_size).collect::<Vec<_>>(), [None, None, Some(16_777_216)]);
 }
 
 #[test]
@@ -347,31 +243,16 @@ fn a_count_of_entries_that_are_not_there_reserves_nothing_and_is_refused() {
 #[test]
 fn fields_that_make_no_sense_are_refused_by_name() {
     let error = decode_entries(hex("00000001 03 0001 6b 00000000")).unwrap_err();
-    assert_eq!(
-        error,
-        DecodeError::BadValue {
-            field: "kind",
-            value: 3
-        }
-    );
+    assert_eq!(error, DecodeError::BadValue { field: "kind", value: 3 });
     let wire = hex("0000000f 00000005 00 80  000000000000012c 02");
     let error = Reply::decode(Expect::Deleted, frame(&wire)).unwrap_err();
-    assert_eq!(
-        error,
-        DecodeError::BadValue {
-            field: "existed",
-            value: 2
-        }
-    );
+    assert_eq!(error, DecodeError::BadValue { field: "existed", value: 2 });
 }
 
 #[test]
 fn a_frame_that_is_no_reply_is_refused() {
     let wire = hex("00000006 00000002 02 00");
-    assert_eq!(
-        Reply::decode(Expect::Pong, frame(&wire)),
-        Err(DecodeError::NotAReply)
-    );
+    assert_eq!(Reply::decode(Expect::Pong, frame(&wire)), Err(DecodeError::NotAReply));
 }
 
 #[test]
@@ -381,8 +262,6 @@ fn a_message_longer_than_the_wire_carries_is_cut() {
     reply.encode(1, &mut out).unwrap();
     let mut codec = FrameCodec::new(100_000);
     let frame = codec.decode(&mut out).unwrap().expect("a whole frame");
-    let Ok(Reply::Error(error)) = Reply::decode(Expect::Written, frame) else {
-        panic!()
-    };
+    let Ok(Reply::Error(error)) = Reply::decode(Expect::Written, frame) else { panic!() };
     assert_eq!(error.message.len(), 65_535);
 }

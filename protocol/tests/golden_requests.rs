@@ -1,11 +1,6 @@
 //! Every request, byte by byte: the hexadecimal digits are written by hand from `docs/protocol.md`, never by the encoder.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -13,8 +8,8 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol::{
-    BucketRequest, Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
-    KeyRange, LowBound, MAGIC, Path, Reply, Request, Scan, ScanMode, ScanOptions,
+    BucketRequest, Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
+    MAGIC, Path, Reply, Request, Scan, ScanMode, ScanOptions,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -32,136 +27,46 @@ fn bytes(text: &'static str) -> Bytes {
 type Golden = (u32, Request, Bytes);
 
 fn golden() -> Vec<Golden> {
-    [
-        about_the_connection(),
-        about_keys(),
-        about_buckets(),
-        scans(),
-    ]
-    .concat()
+    [about_the_connection(), about_keys(), about_buckets(), scans()].concat()
 }
 
 fn about_the_connection() -> Vec<Golden> {
-    let hello = Hello {
-        magic: MAGIC,
-        min_version: 1,
-        max_version: 2,
-        features: 3,
-        client: bytes("cli"),
-        token: bytes("t0"),
-    };
+    let hello =
+        Hello { magic: MAGIC, min_version: 1, max_version: 2, features: 3, client: bytes("cli"), token: bytes("t0") };
     vec![
-        (
-            1,
-            Request::Hello(hello),
-            hex("00000019 00000001 01 00  424b5631 01 02 00000003 0003 636c69 0002 7430"),
-        ),
-        (
-            2,
-            Request::Ping(bytes("hi")),
-            hex("00000008 00000002 02 00  6869"),
-        ),
-        (
-            2,
-            Request::Ping(Bytes::new()),
-            hex("00000006 00000002 02 00"),
-        ),
-        (
-            0,
-            Request::Credit {
-                stream: 7,
-                bytes: 65_536,
-            },
-            hex("0000000e 00000000 70 00  00000007 00010000"),
-        ),
-        (
-            0,
-            Request::Cancel { stream: 7 },
-            hex("0000000a 00000000 71 00  00000007"),
-        ),
+        (1, Request::Hello(hello), hex("00000019 00000001 01 00  424b5631 01 02 00000003 0003 636c69 0002 7430")),
+        (2, Request::Ping(bytes("hi")), hex("00000008 00000002 02 00  6869")),
+        (2, Request::Ping(Bytes::new()), hex("00000006 00000002 02 00")),
+        (0, Request::Credit { stream: 7, bytes: 65_536 }, hex("0000000e 00000000 70 00  00000007 00010000")),
+        (0, Request::Cancel { stream: 7 }, hex("0000000a 00000000 71 00  00000007")),
     ]
 }
 
 fn about_keys() -> Vec<Golden> {
-    let set = |cond| Request::Set {
-        path: path("b"),
-        key: bytes("k"),
-        value: bytes("v"),
-        cond,
-    };
-    let delete = |cond| Request::Delete {
-        path: path("b"),
-        key: bytes("k"),
-        cond,
-    };
+    let set = |cond| Request::Set { path: path("b"), key: bytes("k"), value: bytes("v"), cond };
+    let delete = |cond| Request::Delete { path: path("b"), key: bytes("k"), cond };
     let if_equals = || Cond::IfEquals(bytes("old"));
     vec![
         (
             3,
-            Request::Get {
-                path: path("users/eu"),
-                key: bytes("k"),
-            },
+            Request::Get { path: path("users/eu"), key: bytes("k") },
             hex("00000015 00000003 10 00  02 0005 7573657273 0002 6575  0001 6b"),
         ),
-        (
-            3,
-            Request::Get {
-                path: Path::ROOT,
-                key: Bytes::new(),
-            },
-            hex("00000009 00000003 10 00  00  0000"),
-        ),
-        (
-            4,
-            set(Cond::Always),
-            hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  00"),
-        ),
-        (
-            4,
-            set(Cond::IfAbsent),
-            hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  01"),
-        ),
-        (
-            4,
-            set(Cond::IfPresent),
-            hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  02"),
-        ),
-        (
-            4,
-            set(if_equals()),
-            hex("0000001a 00000004 11 00  01 0001 62  0001 6b  00000001 76  03 00000003 6f6c64"),
-        ),
-        (
-            5,
-            delete(Cond::Always),
-            hex("0000000e 00000005 12 00  01 0001 62  0001 6b  00"),
-        ),
-        (
-            u32::MAX,
-            delete(if_equals()),
-            hex("00000015 ffffffff 12 00  01 0001 62  0001 6b  03 00000003 6f6c64"),
-        ),
+        (3, Request::Get { path: Path::ROOT, key: Bytes::new() }, hex("00000009 00000003 10 00  00  0000")),
+        (4, set(Cond::Always), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  00")),
+        (4, set(Cond::IfAbsent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  01")),
+        (4, set(Cond::IfPresent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  02")),
+        (4, set(if_equals()), hex("0000001a 00000004 11 00  01 0001 62  0001 6b  00000001 76  03 00000003 6f6c64")),
+        (5, delete(Cond::Always), hex("0000000e 00000005 12 00  01 0001 62  0001 6b  00")),
+        (u32::MAX, delete(if_equals()), hex("00000015 ffffffff 12 00  01 0001 62  0001 6b  03 00000003 6f6c64")),
     ]
 }
 
 fn about_buckets() -> Vec<Golden> {
     vec![
-        (
-            6,
-            Request::Bucket(BucketRequest::Create(path("b"))),
-            hex("0000000b 00000006 20 00  01  01 0001 62"),
-        ),
-        (
-            6,
-            Request::Bucket(BucketRequest::CreateIfMissing(path("b"))),
-            hex("0000000b 00000006 20 00  02  01 0001 62"),
-        ),
-        (
-            6,
-            Request::Bucket(BucketRequest::Delete(path("b"))),
-            hex("0000000b 00000006 20 00  03  01 0001 62"),
-        ),
+        (6, Request::Bucket(BucketRequest::Create(path("b"))), hex("0000000b 00000006 20 00  01  01 0001 62")),
+        (6, Request::Bucket(BucketRequest::CreateIfMissing(path("b"))), hex("0000000b 00000006 20 00  02  01 0001 62")),
+        (6, Request::Bucket(BucketRequest::Delete(path("b"))), hex("0000000b 00000006 20 00  03  01 0001 62")),
         (
             6,
             Request::Bucket(BucketRequest::List(Scan::default())),
@@ -171,27 +76,11 @@ fn about_buckets() -> Vec<Golden> {
 }
 
 fn scans() -> Vec<Golden> {
-    let scan = |low, high, options| {
-        Request::Scan(Scan {
-            path: path("b"),
-            range: KeyRange { low, high },
-            options,
-        })
-    };
+    let scan = |low, high, options| Request::Scan(Scan { path: path("b"), range: KeyRange { low, high }, options });
     let all = ScanOptions::default();
-    let keys = ScanOptions {
-        mode: ScanMode::Keys,
-        ..all
-    };
-    let count = ScanOptions {
-        mode: ScanMode::Count,
-        ..all
-    };
-    let last_ten = ScanOptions {
-        reverse: true,
-        limit: NonZeroU64::new(10),
-        ..keys
-    };
+    let keys = ScanOptions { mode: ScanMode::Keys, ..all };
+    let count = ScanOptions { mode: ScanMode::Count, ..all };
+    let last_ten = ScanOptions { reverse: true, limit: NonZeroU64::new(10), ..keys };
     vec![
         (
             7,
@@ -200,14 +89,8 @@ fn scans() -> Vec<Golden> {
         ),
         (
             7,
-            scan(
-                LowBound::Included(bytes("a")),
-                Bound::Included(bytes("z")),
-                count,
-            ),
-            hex(
-                "0000001b 00000007 30 00  01 0001 62  01 0001 61  01 0001 7a  04  0000000000000000",
-            ),
+            scan(LowBound::Included(bytes("a")), Bound::Included(bytes("z")), count),
+            hex("0000001b 00000007 30 00  01 0001 62  01 0001 61  01 0001 7a  04  0000000000000000"),
         ),
         (
             7,
@@ -216,14 +99,8 @@ fn scans() -> Vec<Golden> {
         ),
         (
             7,
-            scan(
-                LowBound::Prefix(bytes("k")),
-                Bound::Excluded(bytes("kz")),
-                last_ten,
-            ),
-            hex(
-                "0000001c 00000007 30 00  01 0001 62  03 0001 6b  02 0002 6b7a  03  000000000000000a",
-            ),
+            scan(LowBound::Prefix(bytes("k")), Bound::Excluded(bytes("kz")), last_ten),
+            hex("0000001c 00000007 30 00  01 0001 62  03 0001 6b  02 0002 6b7a  03  000000000000000a"),
         ),
     ]
 }
@@ -231,21 +108,13 @@ fn scans() -> Vec<Golden> {
 /// The one frame that these bytes are.
 fn frame(bytes: &[u8]) -> Frame {
     let mut buffer = BytesMut::from(bytes);
-    let frame = FrameCodec::default()
-        .decode(&mut buffer)
-        .unwrap()
-        .expect("a whole frame");
+    let frame = FrameCodec::default().decode(&mut buffer).unwrap().expect("a whole frame");
     assert!(buffer.is_empty(), "bytes are left over");
     frame
 }
 
 fn frame_of(op: u8, flags: u8, body: Bytes) -> Frame {
-    Frame {
-        id: 1,
-        op,
-        flags,
-        body,
-    }
+    Frame { id: 1, op, flags, body }
 }
 
 #[test]
@@ -261,10 +130,7 @@ fn every_request_is_written_as_the_documentation_says() {
 fn every_request_is_read_as_the_documentation_says() {
     for (id, request, wire) in golden() {
         let frame = frame(&wire);
-        assert_eq!(
-            (frame.id, frame.op, frame.flags),
-            (id, request.op() as u8, 0)
-        );
+        assert_eq!((frame.id, frame.op, frame.flags), (id, request.op() as u8, 0));
         assert_eq!(Request::decode(frame), Ok(request));
     }
 }
@@ -277,16 +143,9 @@ fn a_body_cut_anywhere_is_malformed_and_names_a_field() {
         }
         let whole = frame(&wire);
         for len in 0..whole.body.len() {
-            let error = Request::decode(Frame {
-                body: whole.body.slice(..len),
-                ..whole.clone()
-            })
-            .expect_err("a short body was taken");
-            assert_eq!(
-                error.code(),
-                ErrorCode::Malformed,
-                "{request:?} cut at {len}"
-            );
+            let error = Request::decode(Frame { body: whole.body.slice(..len), ..whole.clone() })
+                .expect_err("a short body was taken");
+            assert_eq!(error.code(), ErrorCode::Malformed, "{request:?} cut at {len}");
             assert!(matches!(error, DecodeError::Short { field } if !field.is_empty()));
         }
     }
@@ -327,63 +186,18 @@ fn flags_in_a_request_are_unsupported() {
 
 #[test]
 fn id_zero_is_the_connections_own() {
-    let error = Request::decode(Frame {
-        id: 0,
-        ..frame_of(0x02, 0, Bytes::new())
-    })
-    .unwrap_err();
-    assert_eq!(
-        error,
-        DecodeError::BadValue {
-            field: "id",
-            value: 0
-        }
-    );
+    let error = Request::decode(Frame { id: 0, ..frame_of(0x02, 0, Bytes::new()) }).unwrap_err();
+    assert_eq!(error, DecodeError::BadValue { field: "id", value: 0 });
 }
 
 #[test]
 fn fields_that_make_no_sense_are_refused_by_name() {
     for (op, body, expected) in [
-        (
-            0x01,
-            "424b5632 01 01 00000000 0000 0000",
-            DecodeError::BadValue {
-                field: "magic",
-                value: 0x424b_5632,
-            },
-        ),
-        (
-            0x12,
-            "01 0001 62  0001 6b  04",
-            DecodeError::BadValue {
-                field: "cond",
-                value: 4,
-            },
-        ),
-        (
-            0x30,
-            "00  04 0001 61  00 00 0000000000000000",
-            DecodeError::BadValue {
-                field: "low bound",
-                value: 4,
-            },
-        ),
-        (
-            0x30,
-            "00  00  03 0001 61  00 0000000000000000",
-            DecodeError::BadValue {
-                field: "high bound",
-                value: 3,
-            },
-        ),
-        (
-            0x30,
-            "00  00  00  18 0000000000000000",
-            DecodeError::Unknown {
-                what: "scan option",
-                number: 0x18,
-            },
-        ),
+        (0x01, "424b5632 01 01 00000000 0000 0000", DecodeError::BadValue { field: "magic", value: 0x424b_5632 }),
+        (0x12, "01 0001 62  0001 6b  04", DecodeError::BadValue { field: "cond", value: 4 }),
+        (0x30, "00  04 0001 61  00 00 0000000000000000", DecodeError::BadValue { field: "low bound", value: 4 }),
+        (0x30, "00  00  03 0001 61  00 0000000000000000", DecodeError::BadValue { field: "high bound", value: 3 }),
+        (0x30, "00  00  00  18 0000000000000000", DecodeError::Unknown { what: "scan option", number: 0x18 }),
     ] {
         let error = Request::decode(frame_of(op, 0, hex(body))).unwrap_err();
         assert_eq!(error, expected);
@@ -394,9 +208,7 @@ fn fields_that_make_no_sense_are_refused_by_name() {
 #[test]
 fn count_only_wins_over_keys_only() {
     let body = hex("00  00  00  06  0000000000000000");
-    let Ok(Request::Scan(scan)) = Request::decode(frame_of(0x30, 0, body)) else {
-        panic!()
-    };
+    let Ok(Request::Scan(scan)) = Request::decode(frame_of(0x30, 0, body)) else { panic!() };
     assert_eq!(scan.options.mode, ScanMode::Count);
 }
 
@@ -404,26 +216,14 @@ fn count_only_wins_over_keys_only() {
 fn what_the_wire_cannot_carry_is_not_written() {
     let long = Bytes::from(vec![b'k'; 65_536]);
     let mut out = BytesMut::from("before".as_bytes());
-    let error = Request::Get {
-        path: path("b"),
-        key: long,
-    }
-    .encode(1, &mut out)
-    .unwrap_err();
-    assert_eq!(
-        (error.field, error.len, error.limit),
-        ("key", 65_536, 65_535)
-    );
+    let error = Request::Get { path: path("b"), key: long }.encode(1, &mut out).unwrap_err();
+    assert_eq!((error.field, error.len, error.limit), ("key", 65_536, 65_535));
     assert_eq!(&out[..], b"before");
 }
 
 #[test]
 fn the_version_in_common_is_the_one_this_crate_speaks() {
-    let hello = |min_version, max_version| Hello {
-        min_version,
-        max_version,
-        ..Hello::new("c")
-    };
+    let hello = |min_version, max_version| Hello { min_version, max_version, ..Hello::new("c") };
     assert_eq!(hello(1, 1).common_version(), Some(1));
     assert_eq!(hello(0, 9).common_version(), Some(1));
     assert_eq!(hello(2, 9).common_version(), None);
@@ -438,20 +238,12 @@ fn a_request_knows_the_shape_of_its_reply_and_whether_it_writes() {
             Request::Ping(_) => (Some(Expect::Pong), false),
             Request::Get { .. } => (Some(Expect::Value), false),
             Request::Delete { .. } => (Some(Expect::Deleted), true),
-            Request::Scan(scan) if scan.options.mode == ScanMode::Count => {
-                (Some(Expect::Count), false)
-            }
-            Request::Scan(_) | Request::Bucket(BucketRequest::List(_)) => {
-                (Some(Expect::Entries), false)
-            }
+            Request::Scan(scan) if scan.options.mode == ScanMode::Count => (Some(Expect::Count), false),
+            Request::Scan(_) | Request::Bucket(BucketRequest::List(_)) => (Some(Expect::Entries), false),
             Request::Set { .. } | Request::Bucket(_) => (Some(Expect::Written), true),
             _ => (None, false),
         };
-        assert_eq!(
-            (request.expects(), request.is_write()),
-            (expect, writes),
-            "{request:?}"
-        );
+        assert_eq!((request.expects(), request.is_write()), (expect, writes), "{request:?}");
     }
 }
 

@@ -1,21 +1,14 @@
 //! What holds for any bytes: nothing panics, and what is written reads back the same.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU64;
 use std::ops::{Bound, RangeBounds};
 
-use boltkv_protocol::text::{
-    Answer, LineCodec, LineEvent, TextCommand, parse, write_key, write_value,
-};
+use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, write_key, write_value};
 use boltkv_protocol::{
-    BucketRequest, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
-    KeyRange, LowBound, MAX_FRAME_LIMIT, Path, Reply, Request, Scan, ScanMode, ScanOptions,
+    BucketRequest, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
+    MAX_FRAME_LIMIT, Path, Reply, Request, Scan, ScanMode, ScanOptions,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
@@ -47,10 +40,7 @@ fn awkward() -> impl Strategy<Value = Bytes> {
         b"k",
     ];
     let piece = prop::sample::select(&PIECES[..]);
-    prop_oneof![
-        vec(piece, 0..6).prop_map(|pieces| pieces.concat().into()),
-        bytes()
-    ]
+    prop_oneof![vec(piece, 0..6).prop_map(|pieces| pieces.concat().into()), bytes()]
 }
 
 fn path() -> impl Strategy<Value = Path> {
@@ -58,12 +48,7 @@ fn path() -> impl Strategy<Value = Path> {
 }
 
 fn cond() -> impl Strategy<Value = Cond> {
-    prop_oneof![
-        Just(Cond::Always),
-        Just(Cond::IfAbsent),
-        Just(Cond::IfPresent),
-        bytes().prop_map(Cond::IfEquals)
-    ]
+    prop_oneof![Just(Cond::Always), Just(Cond::IfAbsent), Just(Cond::IfPresent), bytes().prop_map(Cond::IfEquals)]
 }
 
 fn range() -> impl Strategy<Value = KeyRange> {
@@ -73,55 +58,32 @@ fn range() -> impl Strategy<Value = KeyRange> {
         bytes().prop_map(LowBound::Excluded),
         bytes().prop_map(LowBound::Prefix)
     ];
-    let high = prop_oneof![
-        Just(Bound::Unbounded),
-        bytes().prop_map(Bound::Included),
-        bytes().prop_map(Bound::Excluded)
-    ];
+    let high =
+        prop_oneof![Just(Bound::Unbounded), bytes().prop_map(Bound::Included), bytes().prop_map(Bound::Excluded)];
     (low, high).prop_map(|(low, high)| KeyRange { low, high })
 }
 
 fn scan() -> impl Strategy<Value = Scan> {
-    let mode = prop_oneof![
-        Just(ScanMode::Entries),
-        Just(ScanMode::Keys),
-        Just(ScanMode::Count)
-    ];
-    let options =
-        (any::<bool>(), mode, any::<u64>()).prop_map(|(reverse, mode, limit)| ScanOptions {
-            reverse,
-            mode,
-            limit: NonZeroU64::new(limit),
-        });
-    (path(), range(), options).prop_map(|(path, range, options)| Scan {
-        path,
-        range,
-        options,
-    })
+    let mode = prop_oneof![Just(ScanMode::Entries), Just(ScanMode::Keys), Just(ScanMode::Count)];
+    let options = (any::<bool>(), mode, any::<u64>()).prop_map(|(reverse, mode, limit)| ScanOptions {
+        reverse,
+        mode,
+        limit: NonZeroU64::new(limit),
+    });
+    (path(), range(), options).prop_map(|(path, range, options)| Scan { path, range, options })
 }
 
 fn request() -> impl Strategy<Value = Request> {
     let hello = (any::<[u8; 2]>(), any::<u32>(), bytes(), bytes()).prop_map(
         |([min_version, max_version], features, client, token)| {
-            Request::Hello(Hello {
-                min_version,
-                max_version,
-                features,
-                token,
-                ..Hello::new(client)
-            })
+            Request::Hello(Hello { min_version, max_version, features, token, ..Hello::new(client) })
         },
     );
     prop_oneof![
         hello,
         bytes().prop_map(Request::Ping),
         (path(), bytes()).prop_map(|(path, key)| Request::Get { path, key }),
-        (path(), bytes(), bytes(), cond()).prop_map(|(path, key, value, cond)| Request::Set {
-            path,
-            key,
-            value,
-            cond
-        }),
+        (path(), bytes(), bytes(), cond()).prop_map(|(path, key, value, cond)| Request::Set { path, key, value, cond }),
         (path(), bytes(), cond()).prop_map(|(path, key, cond)| Request::Delete { path, key, cond }),
         path().prop_map(|path| Request::Bucket(BucketRequest::Create(path))),
         path().prop_map(|path| Request::Bucket(BucketRequest::CreateIfMissing(path))),
@@ -134,11 +96,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 fn reply() -> impl Strategy<Value = (Expect, Reply)> {
-    let kind = prop_oneof![
-        Just(EntryKind::Value),
-        Just(EntryKind::Bucket),
-        Just(EntryKind::TooLarge)
-    ];
+    let kind = prop_oneof![Just(EntryKind::Value), Just(EntryKind::Bucket), Just(EntryKind::TooLarge)];
     let entry = (kind, bytes(), bytes()).prop_map(|(kind, key, value)| Entry { kind, key, value });
     let error = (1..=u8::MAX, ".{0,20}", bytes()).prop_map(|(code, message, detail)| ErrorReply {
         code: ErrorCode::from_u8(code).unwrap(),
@@ -149,8 +107,7 @@ fn reply() -> impl Strategy<Value = (Expect, Reply)> {
         bytes().prop_map(|pong| (Expect::Pong, Reply::Pong(pong))),
         bytes().prop_map(|value| (Expect::Value, Reply::Value(value))),
         any::<u64>().prop_map(|txid| (Expect::Written, Reply::Written { txid })),
-        any::<(u64, bool)>()
-            .prop_map(|(txid, existed)| (Expect::Deleted, Reply::Deleted { txid, existed })),
+        any::<(u64, bool)>().prop_map(|(txid, existed)| (Expect::Deleted, Reply::Deleted { txid, existed })),
         vec(entry, 0..5).prop_map(|entries| (Expect::Entries, Reply::Entries(entries))),
         any::<u64>().prop_map(|count| (Expect::Count, Reply::Count(count))),
         error.prop_map(|error| (Expect::Value, Reply::Error(error))),

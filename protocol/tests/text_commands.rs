@@ -1,25 +1,16 @@
 //! What every text line asks for, and why a line is refused.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU64;
 
 use boltkv_protocol::text::{Answer, TextCommand, default_bucket, parse};
-use boltkv_protocol::{
-    BucketRequest, Cond, ErrorCode, KeyRange, Path, Request, Scan, ScanMode, ScanOptions,
-};
+use boltkv_protocol::{BucketRequest, Cond, ErrorCode, KeyRange, Path, Request, Scan, ScanMode, ScanOptions};
 use bytes::Bytes;
 
 fn ask(line: &'static str) -> TextCommand {
     let line = Bytes::from_static(line.as_bytes());
-    parse(&line, &default_bucket())
-        .unwrap_or_else(|error| panic!("{line:?}: {error}"))
-        .unwrap()
+    parse(&line, &default_bucket()).unwrap_or_else(|error| panic!("{line:?}: {error}")).unwrap()
 }
 
 fn refusal(line: &[u8]) -> (ErrorCode, String) {
@@ -32,10 +23,7 @@ fn run(request: Request, answer: Answer) -> TextCommand {
 }
 
 fn get(key: &'static [u8]) -> Request {
-    Request::Get {
-        path: default_bucket(),
-        key: Bytes::from_static(key),
-    }
+    Request::Get { path: default_bucket(), key: Bytes::from_static(key) }
 }
 
 fn set(key: &'static [u8], value: &'static [u8]) -> TextCommand {
@@ -50,65 +38,27 @@ fn set(key: &'static [u8], value: &'static [u8]) -> TextCommand {
 
 fn scan(prefix: Option<&'static str>, limit: u64) -> TextCommand {
     let range = prefix.map_or(KeyRange::ALL, KeyRange::prefix);
-    let options = ScanOptions {
-        limit: NonZeroU64::new(limit),
-        ..ScanOptions::default()
-    };
-    run(
-        Request::Scan(Scan {
-            path: default_bucket(),
-            range,
-            options,
-        }),
-        Answer::Entries,
-    )
+    let options = ScanOptions { limit: NonZeroU64::new(limit), ..ScanOptions::default() };
+    run(Request::Scan(Scan { path: default_bucket(), range, options }), Answer::Entries)
 }
 
 #[test]
 fn every_command_maps_to_its_request() {
     let eu: Path = "users/eu".parse().unwrap();
-    let delete = Request::Delete {
-        path: default_bucket(),
-        key: Bytes::from_static(b"k"),
-        cond: Cond::Always,
-    };
+    let delete = Request::Delete { path: default_bucket(), key: Bytes::from_static(b"k"), cond: Cond::Always };
     let count = |range| {
-        let options = ScanOptions {
-            mode: ScanMode::Count,
-            ..ScanOptions::default()
-        };
-        run(
-            Request::Scan(Scan {
-                path: default_bucket(),
-                range,
-                options,
-            }),
-            Answer::Count,
-        )
+        let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
+        run(Request::Scan(Scan { path: default_bucket(), range, options }), Answer::Count)
     };
     let bucket = |request, answer| run(Request::Bucket(request), answer);
-    let list = |path| {
-        bucket(
-            BucketRequest::List(Scan {
-                path,
-                ..Scan::default()
-            }),
-            Answer::Names,
-        )
-    };
+    let list = |path| bucket(BucketRequest::List(Scan { path, ..Scan::default() }), Answer::Names);
 
     assert_eq!(ask("GET k"), run(get(b"k"), Answer::Value));
     assert_eq!(ask("SET k v"), set(b"k", b"v"));
     assert_eq!(ask("DELETE k"), run(delete.clone(), Answer::Deleted));
     assert_eq!(ask("DEL k"), run(delete, Answer::Deleted));
     assert_eq!(ask("EXISTS k"), run(get(b"k"), Answer::Exists));
-    assert_eq!(
-        ask("MGET a b"),
-        TextCommand::RunEach {
-            requests: vec![get(b"a"), get(b"b")],
-            answer: Answer::Value
-        }
-    );
+    assert_eq!(ask("MGET a b"), TextCommand::RunEach { requests: vec![get(b"a"), get(b"b")], answer: Answer::Value });
     assert_eq!(ask("SCAN"), scan(None, 0));
     assert_eq!(ask("SCAN \"\""), scan(None, 0));
     assert_eq!(ask("SCAN us"), scan(Some("us"), 0));
@@ -117,14 +67,8 @@ fn every_command_maps_to_its_request() {
     assert_eq!(ask("SCAN LIMIT"), scan(Some("LIMIT"), 0));
     assert_eq!(ask("COUNT"), count(KeyRange::ALL));
     assert_eq!(ask("COUNT us"), count(KeyRange::prefix("us")));
-    assert_eq!(
-        ask("BUCKET CREATE users/eu"),
-        bucket(BucketRequest::CreateIfMissing(eu.clone()), Answer::Done)
-    );
-    assert_eq!(
-        ask("BUCKET DELETE users/eu/"),
-        bucket(BucketRequest::Delete(eu.clone()), Answer::Done)
-    );
+    assert_eq!(ask("BUCKET CREATE users/eu"), bucket(BucketRequest::CreateIfMissing(eu.clone()), Answer::Done));
+    assert_eq!(ask("BUCKET DELETE users/eu/"), bucket(BucketRequest::Delete(eu.clone()), Answer::Done));
     assert_eq!(ask("BUCKET USE users/eu"), TextCommand::Use(eu.clone()));
     assert_eq!(ask("BUCKET LIST users/eu"), list(eu));
     assert_eq!(ask("BUCKET LIST"), list(Path::ROOT));
@@ -144,10 +88,8 @@ fn commands_are_taken_in_any_letter_case_with_any_blanks_around_words() {
 #[test]
 fn requests_go_to_the_connections_bucket() {
     let current: Path = "a/b".parse().unwrap();
-    let Ok(Some(TextCommand::Run {
-        request: Request::Get { path, .. },
-        ..
-    })) = parse(&Bytes::from_static(b"GET k"), &current)
+    let Ok(Some(TextCommand::Run { request: Request::Get { path, .. }, .. })) =
+        parse(&Bytes::from_static(b"GET k"), &current)
     else {
         panic!("no GET")
     };
@@ -157,10 +99,7 @@ fn requests_go_to_the_connections_bucket() {
 #[test]
 fn a_line_of_blanks_asks_for_nothing() {
     for line in ["", " ", "\t \t"] {
-        assert_eq!(
-            parse(&Bytes::from_static(line.as_bytes()), &Path::ROOT),
-            Ok(None)
-        );
+        assert_eq!(parse(&Bytes::from_static(line.as_bytes()), &Path::ROOT), Ok(None));
     }
 }
 
@@ -177,16 +116,8 @@ fn sets_value_is_all_that_follows_one_blank_after_the_key() {
 #[test]
 fn a_quoted_value_is_unescaped_and_must_end_the_line() {
     assert_eq!(ask(r#"SET k """#), set(b"k", b""));
-    assert_eq!(
-        ask(r#"SET k "a \"b\" \\ \n\r\t\x00\xfF""#),
-        set(b"k", b"a \"b\" \\ \n\r\t\x00\xff")
-    );
-    for line in [
-        r#"SET k "v" "#,
-        r#"SET k "v"x"#,
-        r#"SET k "v" "w""#,
-        r#"SET k "v"#,
-    ] {
+    assert_eq!(ask(r#"SET k "a \"b\" \\ \n\r\t\x00\xfF""#), set(b"k", b"a \"b\" \\ \n\r\t\x00\xff"));
+    for line in [r#"SET k "v" "#, r#"SET k "v"x"#, r#"SET k "v" "w""#, r#"SET k "v"#] {
         assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");
     }
 }
@@ -194,10 +125,7 @@ fn a_quoted_value_is_unescaped_and_must_end_the_line() {
 #[test]
 fn a_value_must_be_there() {
     for line in ["SET", "SET k", "SET k "] {
-        assert_eq!(
-            refusal(line.as_bytes()),
-            (ErrorCode::Malformed, "usage: SET key value".into())
-        );
+        assert_eq!(refusal(line.as_bytes()), (ErrorCode::Malformed, "usage: SET key value".into()));
     }
 }
 
@@ -206,15 +134,8 @@ fn a_quote_within_a_word_is_literal_and_one_at_its_start_must_close_at_its_end()
     assert_eq!(ask("GET a\"b"), run(get(b"a\"b"), Answer::Value));
     assert_eq!(ask(r#"GET "a b""#), run(get(b"a b"), Answer::Value));
     assert_eq!(ask(r"GET \x41"), run(get(br"\x41"), Answer::Value));
-    for line in [
-        r#"GET "a"#,
-        r#"GET "a\"#,
-        r#"GET "a"b"#,
-        r#"GET "\q""#,
-        r#"GET "\x4""#,
-        r#"GET "\x4g""#,
-        r#"GET "\x"#,
-    ] {
+    for line in [r#"GET "a"#, r#"GET "a\"#, r#"GET "a"b"#, r#"GET "\q""#, r#"GET "\x4""#, r#"GET "\x4g""#, r#"GET "\x"#]
+    {
         assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");
     }
 }
@@ -236,52 +157,20 @@ fn a_wrong_number_of_arguments_is_told_the_usage() {
         ("PING x", "usage: PING"),
         ("QUIT now", "usage: QUIT"),
     ] {
-        assert_eq!(
-            refusal(line.as_bytes()),
-            (ErrorCode::Malformed, usage.into()),
-            "{line}"
-        );
+        assert_eq!(refusal(line.as_bytes()), (ErrorCode::Malformed, usage.into()), "{line}");
     }
 }
 
 #[test]
 fn other_mistakes_say_what_is_wrong() {
     for (line, code, message) in [
-        (
-            "FROB a",
-            ErrorCode::Unsupported,
-            "unknown command \"FROB\"; HELP lists them all",
-        ),
-        (
-            "STATS",
-            ErrorCode::Unsupported,
-            "STATS is not supported yet",
-        ),
-        (
-            "BUCKET",
-            ErrorCode::Malformed,
-            "BUCKET is followed by one of CREATE, DELETE, USE, LIST",
-        ),
-        (
-            "bucket x",
-            ErrorCode::Malformed,
-            "BUCKET is followed by one of CREATE, DELETE, USE, LIST",
-        ),
-        (
-            "SCAN LIMIT 0",
-            ErrorCode::Malformed,
-            "LIMIT takes a number of 1 or more, not \"0\"",
-        ),
-        (
-            "SCAN a LIMIT -1",
-            ErrorCode::Malformed,
-            "LIMIT takes a number of 1 or more, not \"-1\"",
-        ),
-        (
-            "BUCKET USE a//b",
-            ErrorCode::Malformed,
-            "a bucket name in the path is empty",
-        ),
+        ("FROB a", ErrorCode::Unsupported, "unknown command \"FROB\"; HELP lists them all"),
+        ("STATS", ErrorCode::Unsupported, "STATS is not supported yet"),
+        ("BUCKET", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
+        ("bucket x", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
+        ("SCAN LIMIT 0", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"0\""),
+        ("SCAN a LIMIT -1", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"-1\""),
+        ("BUCKET USE a//b", ErrorCode::Malformed, "a bucket name in the path is empty"),
     ] {
         assert_eq!(refusal(line.as_bytes()), (code, message.into()), "{line}");
     }
@@ -290,13 +179,7 @@ fn other_mistakes_say_what_is_wrong() {
 #[test]
 fn what_a_message_repeats_is_escaped_and_cut() {
     let (_, message) = refusal(b"\x01\xff\"\n");
-    assert_eq!(
-        message,
-        r#"unknown command "\x01\xff\"\n"; HELP lists them all"#
-    );
+    assert_eq!(message, r#"unknown command "\x01\xff\"\n"; HELP lists them all"#);
     let (_, message) = refusal(&[b'x'; 1000]);
-    assert_eq!(
-        message.len(),
-        "unknown command \"\"…; HELP lists them all".len() + 32
-    );
+    assert_eq!(message.len(), "unknown command \"\"…; HELP lists them all".len() + 32);
 }

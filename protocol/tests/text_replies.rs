@@ -1,11 +1,6 @@
 //! How every reply is printed: one line each, and nothing that could be taken for something else.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use boltkv_protocol::text::{
     Answer, MissingBucket, write_end, write_error, write_help, write_key, write_ok, write_value,
@@ -52,22 +47,8 @@ fn every_reply_has_its_line() {
         (Answer::Value, Reply::Value(b"world".as_slice()), "world\n"),
         (Answer::Value, Reply::Value(b""), "\"\"\n"),
         (Answer::Exists, Reply::Value(b"world"), "1\n"),
-        (
-            Answer::Deleted,
-            Reply::Deleted {
-                txid: 7,
-                existed: true,
-            },
-            "OK\n",
-        ),
-        (
-            Answer::Deleted,
-            Reply::Deleted {
-                txid: 7,
-                existed: false,
-            },
-            "(nil)\n",
-        ),
+        (Answer::Deleted, Reply::Deleted { txid: 7, existed: true }, "OK\n"),
+        (Answer::Deleted, Reply::Deleted { txid: 7, existed: false }, "(nil)\n"),
         (Answer::Count, Reply::Count(12), "12\n"),
         (Answer::Pong, Reply::Pong(b""), "PONG\n"),
         (
@@ -76,17 +57,9 @@ fn every_reply_has_its_line() {
             "\"a b\" one two\nempty \"\"\neu/\nhuge ERR VALUE_TOO_LARGE 16777216 bytes\nEND\n",
         ),
         (Answer::Entries, Reply::Entries(vec![]), "END\n"),
-        (
-            Answer::Names,
-            Reply::Entries(vec![entry(EntryKind::Bucket, b"eu", b"")]),
-            "eu\nEND\n",
-        ),
+        (Answer::Names, Reply::Entries(vec![entry(EntryKind::Bucket, b"eu", b"")]), "eu\nEND\n"),
     ] {
-        assert_eq!(
-            print(answer, &reply, MissingBucket::Error),
-            expected,
-            "{answer:?} {reply:?}"
-        );
+        assert_eq!(print(answer, &reply, MissingBucket::Error), expected, "{answer:?} {reply:?}");
     }
 }
 
@@ -124,9 +97,7 @@ fn absence_is_no_error_where_emptiness_says_it() {
 
 #[test]
 fn values_are_bare_only_where_they_read_back_as_themselves() {
-    for bare in [
-        "v", "one  two", "a/b", "a\"b", "größe", "(nil", "ok", "ENDE", "ERRATA", "-ERR x",
-    ] {
+    for bare in ["v", "one  two", "a/b", "a\"b", "größe", "(nil", "ok", "ENDE", "ERRATA", "-ERR x"] {
         assert_eq!(value(bare.as_bytes()), bare);
     }
     for (bytes, quoted) in [
@@ -164,11 +135,7 @@ fn a_buckets_name_is_printed_as_it_stands_in_a_path() {
         (b"\xff", "\"\\xff/\"\n", "\"\\xff\"\n"),
         (b"END", "END/\n", "\"END\"\n"),
     ] {
-        let bucket = Entry {
-            kind: EntryKind::Bucket,
-            key: name,
-            value: b"",
-        };
+        let bucket = Entry { kind: EntryKind::Bucket, key: name, value: b"" };
         let print = |answer: Answer| {
             let mut out = BytesMut::new();
             answer.write_entry(&bucket, &mut out);
@@ -182,10 +149,7 @@ fn a_buckets_name_is_printed_as_it_stands_in_a_path() {
 #[test]
 fn an_error_stays_on_one_line_whatever_its_message_holds() {
     let mut out = BytesMut::new();
-    write_error(
-        &ErrorReply::new(ErrorCode::Malformed, "a \"b\"\r\nOK\0"),
-        &mut out,
-    );
+    write_error(&ErrorReply::new(ErrorCode::Malformed, "a \"b\"\r\nOK\0"), &mut out);
     assert_eq!(out, "ERR MALFORMED a \"b\"\\r\\nOK\\u{0}\n");
 }
 

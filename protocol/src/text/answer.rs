@@ -40,12 +40,7 @@ pub enum MissingBucket {
 impl Answer {
     /// Prints a whole reply with its line end. A stream is printed entry by entry with [`write_entry`](Self::write_entry) and
     /// closed with [`write_end`].
-    pub fn write<B: AsRef<[u8]>>(
-        self,
-        reply: &Reply<B>,
-        missing: MissingBucket,
-        out: &mut BytesMut,
-    ) {
+    pub fn write<B: AsRef<[u8]>>(self, reply: &Reply<B>, missing: MissingBucket, out: &mut BytesMut) {
         match reply {
             Reply::Error(error) => match self.emptiness(error.code, missing) {
                 Some(line) => write_line(line, out),
@@ -149,18 +144,11 @@ pub fn write_error(error: &ErrorReply, out: &mut BytesMut) {
 
 /// Prints the commands that this version has, one a line, then `END`.
 pub fn write_help(out: &mut BytesMut) {
-    let lines = COMMANDS
-        .iter()
-        .filter(|command| command.available)
-        .filter_map(|command| {
-            let usage = command.usage()?;
-            let alias = command
-                .text?
-                .alias
-                .map(|alias| format!(" ({alias})"))
-                .unwrap_or_default();
-            Some(format!("{usage:<26} {}{alias}", command.summary))
-        });
+    let lines = COMMANDS.iter().filter(|command| command.available).filter_map(|command| {
+        let usage = command.usage()?;
+        let alias = command.text?.alias.map(|alias| format!(" ({alias})")).unwrap_or_default();
+        Some(format!("{usage:<26} {}{alias}", command.summary))
+    });
     for line in lines {
         write_line(&line, out);
     }

@@ -84,14 +84,7 @@ impl Decoder for LineCodec {
             _ => LineEnd::Lf,
         };
         let too_long = std::mem::take(&mut self.skipping) || line.len() > MAX_LINE;
-        Ok(Some(if too_long {
-            LineEvent::TooLong { end }
-        } else {
-            LineEvent::Line {
-                text: line.freeze(),
-                end,
-            }
-        }))
+        Ok(Some(if too_long { LineEvent::TooLong { end } } else { LineEvent::Line { text: line.freeze(), end } }))
     }
 
     fn decode_eof(&mut self, src: &mut BytesMut) -> Result<Option<LineEvent>, io::Error> {
@@ -124,18 +117,13 @@ mod tests {
 
     /// What the codec makes of a stream that arrives in pieces of `step` bytes and then ends.
     fn events(stream: &[u8], step: usize) -> Vec<LineEvent> {
-        let (mut codec, mut buffer, mut events) =
-            (LineCodec::default(), BytesMut::new(), Vec::new());
+        let (mut codec, mut buffer, mut events) = (LineCodec::default(), BytesMut::new(), Vec::new());
         for piece in stream.chunks(step) {
             buffer.extend_from_slice(piece);
             while let Some(event) = codec.decode(&mut buffer).unwrap() {
                 events.push(event);
             }
-            assert!(
-                buffer.len() <= MAX_LINE + 1 + step,
-                "kept {} bytes",
-                buffer.len()
-            );
+            assert!(buffer.len() <= MAX_LINE + 1 + step, "kept {} bytes", buffer.len());
         }
         while let Some(event) = codec.decode_eof(&mut buffer).unwrap() {
             events.push(event);
@@ -144,10 +132,7 @@ mod tests {
     }
 
     fn line(text: &'static str, end: LineEnd) -> LineEvent {
-        LineEvent::Line {
-            text: text.into(),
-            end,
-        }
+        LineEvent::Line { text: text.into(), end }
     }
 
     #[test]
@@ -181,43 +166,25 @@ mod tests {
         ] {
             let long = "x".repeat(len);
             let stream = format!("{long}{ending}PING\n");
-            let first = if len > MAX_LINE {
-                LineEvent::TooLong { end }
-            } else {
-                LineEvent::Line {
-                    text: long.into(),
-                    end,
-                }
-            };
+            let first =
+                if len > MAX_LINE { LineEvent::TooLong { end } } else { LineEvent::Line { text: long.into(), end } };
             for step in [1, 1000, 65_536, stream.len()] {
-                assert_eq!(
-                    events(stream.as_bytes(), step),
-                    [first.clone(), line("PING", LineEnd::Lf)]
-                );
+                assert_eq!(events(stream.as_bytes(), step), [first.clone(), line("PING", LineEnd::Lf)]);
             }
         }
     }
 
     #[test]
     fn a_stream_that_ends_within_a_long_line_is_unfinished_once() {
-        assert_eq!(
-            events(&vec![b'x'; 3 * MAX_LINE], 1000),
-            [LineEvent::Unfinished]
-        );
+        assert_eq!(events(&vec![b'x'; 3 * MAX_LINE], 1000), [LineEvent::Unfinished]);
         assert_eq!(events(b"", 1), []);
     }
 
     #[test]
     fn what_is_no_line_is_answered_as_malformed() {
         assert_eq!(line("PING", LineEnd::Lf).to_error(), None);
-        for event in [
-            LineEvent::TooLong { end: LineEnd::Lf },
-            LineEvent::Unfinished,
-        ] {
-            assert_eq!(
-                event.to_error().map(|error| error.code),
-                Some(ErrorCode::Malformed)
-            );
+        for event in [LineEvent::TooLong { end: LineEnd::Lf }, LineEvent::Unfinished] {
+            assert_eq!(event.to_error().map(|error| error.code), Some(ErrorCode::Malformed));
         }
     }
 }

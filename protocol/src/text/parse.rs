@@ -9,8 +9,7 @@ use super::answer::Answer;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
-    BucketRequest, Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, Request, Scan, ScanMode,
-    ScanOptions,
+    BucketRequest, Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, Request, Scan, ScanMode, ScanOptions,
 };
 
 /// What a line asks for.
@@ -71,47 +70,26 @@ fn find(first: &[u8], words: &mut Words) -> Result<(&'static Command, TextForm),
     }
     let choices: Vec<_> = command::second_words(first).collect();
     if choices.is_empty() {
-        let message = format!(
-            "unknown command {}; HELP lists them all",
-            word::for_message(first)
-        );
+        let message = format!("unknown command {}; HELP lists them all", word::for_message(first));
         return Err(ErrorReply::new(ErrorCode::Unsupported, message));
     }
     let second = words.next()?;
-    second
-        .and_then(|second| command::find_text(first, Some(&second)))
-        .ok_or_else(|| {
-            let name = String::from_utf8_lossy(first).to_uppercase();
-            malformed(format!(
-                "{name} is followed by one of {}",
-                choices.join(", ")
-            ))
-        })
+    second.and_then(|second| command::find_text(first, Some(&second))).ok_or_else(|| {
+        let name = String::from_utf8_lossy(first).to_uppercase();
+        malformed(format!("{name} is followed by one of {}", choices.join(", ")))
+    })
 }
 
 /// SET takes its value as the line has it, so its words are not cut as everyone's.
 fn set(mut words: Words, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
     let key = words.next()?.ok_or_else(|| usage(command))?;
     let value = words.rest_as_value()?.ok_or_else(|| usage(command))?;
-    let request = Request::Set {
-        path: current.clone(),
-        key,
-        value,
-        cond: Cond::Always,
-    };
-    Ok(TextCommand::Run {
-        request,
-        answer: Answer::Done,
-    })
+    let request = Request::Set { path: current.clone(), key, value, cond: Cond::Always };
+    Ok(TextCommand::Run { request, answer: Answer::Done })
 }
 
 /// What a command with this many arguments asks for.
-fn interpret(
-    verb: Verb,
-    arguments: Vec<Bytes>,
-    current: &Path,
-    command: &Command,
-) -> Result<TextCommand, ErrorReply> {
+fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
     let path = current.clone();
     let mut arguments = arguments.into_iter();
     let first = arguments.next();
@@ -119,33 +97,15 @@ fn interpret(
     Ok(match (verb, first) {
         (Verb::Get, Some(key)) => run(Request::Get { path, key }, Answer::Value),
         (Verb::Exists, Some(key)) => run(Request::Get { path, key }, Answer::Exists),
-        (Verb::Delete, Some(key)) => run(
-            Request::Delete {
-                path,
-                key,
-                cond: Cond::Always,
-            },
-            Answer::Deleted,
-        ),
+        (Verb::Delete, Some(key)) => run(Request::Delete { path, key, cond: Cond::Always }, Answer::Deleted),
         (Verb::MultiGet, Some(first)) => {
             let keys = std::iter::once(first).chain(arguments);
-            let requests = keys
-                .map(|key| Request::Get {
-                    path: path.clone(),
-                    key,
-                })
-                .collect();
-            TextCommand::RunEach {
-                requests,
-                answer: Answer::Value,
-            }
+            let requests = keys.map(|key| Request::Get { path: path.clone(), key }).collect();
+            TextCommand::RunEach { requests, answer: Answer::Value }
         }
         (Verb::BucketCreate, Some(path)) => {
             let path = Path::parse(&path)?;
-            run(
-                Request::Bucket(BucketRequest::CreateIfMissing(path)),
-                Answer::Done,
-            )
+            run(Request::Bucket(BucketRequest::CreateIfMissing(path)), Answer::Done)
         }
         (Verb::BucketDelete, Some(path)) => {
             let path = Path::parse(&path)?;
@@ -154,10 +114,7 @@ fn interpret(
         (Verb::BucketUse, Some(path)) => TextCommand::Use(Path::parse(&path)?),
         (Verb::BucketList, path) => {
             let path = path.map_or(Ok(Path::ROOT), |path| Path::parse(&path))?;
-            let scan = Scan {
-                path,
-                ..Scan::default()
-            };
+            let scan = Scan { path, ..Scan::default() };
             run(Request::Bucket(BucketRequest::List(scan)), Answer::Names)
         }
         (Verb::Scan, first) => {
@@ -165,18 +122,8 @@ fn interpret(
             run(Request::Scan(scan(words, path, command)?), Answer::Entries)
         }
         (Verb::Count, prefix) => {
-            let options = ScanOptions {
-                mode: ScanMode::Count,
-                ..ScanOptions::default()
-            };
-            run(
-                Request::Scan(Scan {
-                    path,
-                    range: range(prefix),
-                    options,
-                }),
-                Answer::Count,
-            )
+            let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
+            run(Request::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
         }
         (Verb::Ping, None) => run(Request::Ping(Bytes::new()), Answer::Pong),
         (Verb::Help, None) => TextCommand::Help,
@@ -195,33 +142,19 @@ fn scan(mut words: Vec<Bytes>, path: Path, command: &Command) -> Result<Scan, Er
         limit = Some(parse_limit(number)?);
         words.truncate(words.len() - 2);
     }
-    let options = ScanOptions {
-        limit,
-        ..ScanOptions::default()
-    };
-    Ok(Scan {
-        path,
-        range: range(words.pop()),
-        options,
-    })
+    let options = ScanOptions { limit, ..ScanOptions::default() };
+    Ok(Scan { path, range: range(words.pop()), options })
 }
 
 fn parse_limit(number: &[u8]) -> Result<NonZeroU64, ErrorReply> {
     std::str::from_utf8(number)
         .ok()
         .and_then(|number| number.parse().ok())
-        .ok_or_else(|| {
-            malformed(format!(
-                "LIMIT takes a number of 1 or more, not {}",
-                word::for_message(number)
-            ))
-        })
+        .ok_or_else(|| malformed(format!("LIMIT takes a number of 1 or more, not {}", word::for_message(number))))
 }
 
 fn range(prefix: Option<Bytes>) -> KeyRange {
-    prefix
-        .filter(|prefix| !prefix.is_empty())
-        .map_or(KeyRange::ALL, KeyRange::prefix)
+    prefix.filter(|prefix| !prefix.is_empty()).map_or(KeyRange::ALL, KeyRange::prefix)
 }
 
 fn usage(command: &Command) -> ErrorReply {

@@ -47,11 +47,7 @@ impl Words {
             }
             return Ok(Some(word));
         }
-        let len = self
-            .rest
-            .iter()
-            .position(|&byte| is_blank(byte))
-            .unwrap_or(self.rest.len());
+        let len = self.rest.iter().position(|&byte| is_blank(byte)).unwrap_or(self.rest.len());
         Ok(Some(self.rest.split_to(len)))
     }
 
@@ -149,8 +145,7 @@ fn is_bare(bytes: &[u8]) -> bool {
         && ends_plainly(bytes.last())
         && !bytes.starts_with(b"\"")
         && !reads_as_reply(bytes)
-        && std::str::from_utf8(bytes)
-            .is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
+        && std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
 }
 
 /// Whether bytes would look like one of the server's own answers.

@@ -1,0 +1,95 @@
+//! How to connect: what is told to the server and how long to wait for it.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::{Client, Error};
+
+/// What every connection of a client has in common.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) addr: String,
+    pub(crate) name: Bytes,
+    pub(crate) token: Bytes,
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+}
+
+/// The token stays out of logs.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("addr", &self.addr)
+            .field("name", &self.name)
+            .field("timeout", &self.timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes a [`Client`] that is not the usual one.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), boltkv_client::Error> {
+/// use std::time::Duration;
+/// let client = boltkv_client::Client::builder("db.internal:7878")
+///     .name("billing")
+///     .timeout(Duration::from_secs(2))
+///     .connect()
+///     .await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until it connects"]
+pub struct ClientBuilder {
+    config: Config,
+}
+
+impl ClientBuilder {
+    pub(crate) fn new(addr: String) -> Self {
+        let config = Config {
+            addr,
+            name: Bytes::from_static(b"boltkv-client"),
+            token: Bytes::new(),
+            timeout: Duration::from_secs(30),
+            connect_timeout: Duration::from_secs(5),
+        };
+        Self { config }
+    }
+
+    /// What the client calls itself in the server's logs. `boltkv-client` unless told otherwise.
+    pub fn name(mut self, name: impl Into<Bytes>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// The token that says who the client is. None unless told otherwise.
+    pub fn token(mut self, token: impl Into<Bytes>) -> Self {
+        self.config.token = token.into();
+        self
+    }
+
+    /// How long a request may take from the call to its answer, waiting, connecting and sending again included; and how long a
+    /// stream may go without the next piece. 30 s unless told otherwise.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.config.timeout = timeout;
+        self
+    }
+
+    /// How long connecting may take, HELLO included. 5 s unless told otherwise.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.config.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// As for [`Client::connect`].
+    pub async fn connect(self) -> Result<Client, Error> {
+        Client::open(self.config).await
+    }
+}

@@ -1,0 +1,93 @@
+//! The client: what callers hold, clone and share.
+
+use std::sync::Arc;
+
+use boltkv_protocol::{Path, Reply, Request};
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::builder::Config;
+use crate::connection::Failure;
+use crate::link::Link;
+use crate::{Bucket, ClientBuilder, Error};
+
+/// A client of one server. Cheap to clone; all clones share one connection.
+///
+/// Made and used within a tokio runtime.
+#[derive(Debug, Clone)]
+pub struct Client {
+    link: Arc<Link>,
+}
+
+impl Client {
+    /// Connects to a server at `host:port`, without a token and with the usual timeouts.
+    ///
+    /// # Errors
+    /// [`Error::Connect`] if the server cannot be reached in time, [`Error::Server`] if it refuses, [`Error::Protocol`] if what
+    /// is there does not speak the protocol.
+    pub async fn connect(addr: impl Into<String>) -> Result<Self, Error> {
+        Self::builder(addr).connect().await
+    }
+
+    /// A client with other settings than the usual ones.
+    pub fn builder(addr: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(addr.into())
+    }
+
+    pub(crate) async fn open(config: Config) -> Result<Self, Error> {
+        Ok(Self { link: Arc::new(Link::open(config).await?) })
+    }
+
+    /// A bucket by the textual form of its path, such as `users/eu`: `/` separates; `\/`, `\\` and `\xNN` escape. Nothing is
+    /// sent: whether the bucket is there shows when it is used.
+    ///
+    /// # Errors
+    /// [`Error::Path`] if the text is no path.
+    pub fn bucket(&self, path: &str) -> Result<Bucket, Error> {
+        Ok(self.bucket_at(path.parse()?))
+    }
+
+    /// A bucket by its path.
+    #[must_use]
+    pub fn bucket_at(&self, path: Path) -> Bucket {
+        Bucket::new(self.clone(), path)
+    }
+
+    /// The root, which holds buckets only: for [`Bucket::buckets`].
+    #[must_use]
+    pub fn root(&self) -> Bucket {
+        self.bucket_at(Path::ROOT)
+    }
+
+    /// Asks the server whether it is there.
+    ///
+    /// # Errors
+    /// As for every request: see [`Error`].
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.call(&Request::Ping(Bytes::new())).await.map(drop)
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Sends a request that has one reply, and waits for it. Where the connection is lost it is sent once more, on a new one, if
+    /// that can do no harm.
+    pub(crate) async fn call(&self, request: &Request) -> Result<Reply, Error> {
+        let deadline = self.link.deadline();
+        let mut again = true;
+        loop {
+            match self.attempt(request, deadline).await? {
+                Ok(Reply::Error(error)) => return Err(Error::Server(error)),
+                Ok(reply) => return Ok(reply),
+                Err(failure) if again && failure.can_be_repeated(request) => again = false,
+                Err(failure) => return Err(failure.into_error(request, self.link.config())),
+            }
+        }
+    }
+
+    async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Result<Reply, Failure>, Error> {
+        let connection = self.link.connection(deadline).await?;
+        Ok(connection.request(request, deadline).await)
+    }
+}

@@ -1,0 +1,279 @@
+//! What is in flight on a connection: the bytes to be written, and who waits for which reply.
+//!
+//! Both tasks and all callers meet here. The lock is held for moments and never while waiting.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use boltkv_protocol::{EncodeError, Entry, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request};
+use bytes::BytesMut;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use super::hello::HELLO_ID;
+use super::{Failure, Limits};
+use crate::Loss;
+
+/// How many bytes of a stream wait here for a slow caller; then the connection is not read any more. Twice the credit that a
+/// stream starts with, so that a server which keeps to credit is not held up by it.
+pub(super) const STREAM_WINDOW: usize = 2 * INITIAL_CREDIT as usize;
+/// How many bytes wait to be written before callers have to wait for room.
+const OUT_LIMIT: usize = 1024 * 1024;
+/// How much is still read of a stream that was given up. A server that sends more has not heard of CANCEL, and the connection
+/// is closed instead.
+const LATE_LIMIT: usize = 1024 * 1024;
+const UNKNOWN_ID: Cow<'static, str> = Cow::Borrowed("a reply under an id that is not in use");
+
+/// Who waits for a reply.
+#[derive(Debug)]
+pub(super) enum Waiter {
+    /// A caller, for one frame.
+    Reply { expect: Expect, sender: oneshot::Sender<Result<Reply, Loss>> },
+    /// The receiver of a stream.
+    Stream { sender: mpsc::UnboundedSender<Piece>, window: Arc<Semaphore> },
+    /// Nobody any more: a stream was given up.
+    Nobody { late: usize },
+}
+
+#[derive(Debug)]
+struct Pending {
+    waiter: Waiter,
+    /// Counts towards `max_in_flight` until the last frame of the reply is here.
+    _slot: OwnedSemaphorePermit,
+}
+
+/// What a stream's receiver gets.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Some entries.
+    Chunk(Chunk),
+    /// The server ended the stream with an error.
+    Error(ErrorReply),
+    /// The connection is lost.
+    Lost(Loss),
+}
+
+/// The entries of one frame.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) entries: Vec<Entry>,
+    /// What the frame took of the stream's credit, in bytes.
+    pub(crate) cost: u32,
+    /// Whether it is the stream's last.
+    pub(crate) last: bool,
+    /// Its room among what waits; free again when the chunk is taken.
+    pub(super) _room: OwnedSemaphorePermit,
+}
+
+#[derive(Debug)]
+pub(super) struct Flight {
+    state: Mutex<State>,
+    limits: Limits,
+    /// How long the server may take for anything.
+    pub(super) timeout: Duration,
+    /// One permit for each request that the server takes before it wants to answer one. An `Arc`, because the permits lie in
+    /// `state`.
+    slots: Arc<Semaphore>,
+    /// There is something to write, or nothing more to wait for.
+    pub(super) to_write: Notify,
+    /// There is room in `out` again.
+    written: Notify,
+    /// How many frames have been received.
+    heard: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    out: BytesMut,
+    pending: HashMap<u32, Pending>,
+    last_id: u32,
+    lost: Option<Loss>,
+}
+
+impl Flight {
+    pub(super) fn new(hello: &HelloReply, timeout: Duration) -> Self {
+        let limits = Limits::from(hello);
+        let state = State { out: BytesMut::new(), pending: HashMap::new(), last_id: HELLO_ID, lost: None };
+        Self {
+            state: Mutex::new(state),
+            limits,
+            timeout,
+            slots: Arc::new(Semaphore::new(limits.max_in_flight.min(Semaphore::MAX_PERMITS))),
+            to_write: Notify::new(),
+            written: Notify::new(),
+            heard: AtomicU64::new(0),
+        }
+    }
+
+    /// Puts a request into the buffer, once there is a slot and room for it, and returns its id.
+    pub(super) async fn send(&self, request: &Request, waiter: Waiter) -> Result<u32, Failure> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| Failure::NotSent(self.reason()))?;
+        let mut state = self.state_with_room().await;
+        if let Some(loss) = &state.lost {
+            return Err(Failure::NotSent(loss.clone()));
+        }
+        let id = state.fresh_id();
+        self.encode(&mut state, id, request).map_err(Failure::TooLarge)?;
+        state.pending.insert(id, Pending { waiter, _slot: slot });
+        drop(state);
+        self.to_write.notify_one();
+        Ok(id)
+    }
+
+    /// Puts a request that has no reply into the buffer, if the connection is still there.
+    pub(super) fn tell(&self, request: &Request) {
+        let mut state = self.lock();
+        // The few bytes of CREDIT and CANCEL always fit.
+        if state.lost.is_none() && self.encode(&mut state, 0, request).is_ok() {
+            self.to_write.notify_one();
+        }
+    }
+
+    fn encode(&self, state: &mut State, id: u32, request: &Request) -> Result<(), EncodeError> {
+        let start = state.out.len();
+        request.encode(id, &mut state.out)?;
+        let (len, limit) = (state.out.len() - start, self.limits.max_frame);
+        if len > limit {
+            state.out.truncate(start);
+            return Err(EncodeError { field: "frame", len, limit });
+        }
+        Ok(())
+    }
+
+    /// The state, once not too much waits to be written.
+    async fn state_with_room(&self) -> MutexGuard<'_, State> {
+        loop {
+            let written = self.written.notified();
+            {
+                let state = self.lock();
+                if state.out.len() < OUT_LIMIT || state.lost.is_some() {
+                    return state;
+                }
+            }
+            written.await;
+        }
+    }
+
+    /// Exchanges the bytes to be written for an empty buffer. `None` when nothing will come any more.
+    pub(super) fn take_out(&self, empty: BytesMut) -> Option<BytesMut> {
+        let mut state = self.lock();
+        if state.out.is_empty() && state.lost.is_some() {
+            return None;
+        }
+        let out = std::mem::replace(&mut state.out, empty);
+        drop(state);
+        self.written.notify_waiters();
+        Some(out)
+    }
+
+    /// Says who waits for a frame, and forgets them if it is the last of its reply.
+    pub(super) fn waiter(&self, frame: &Frame) -> Result<Waiter, Loss> {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.lock();
+        if !frame.has_more() {
+            let pending = state.pending.remove(&frame.id);
+            return pending.map(|pending| pending.waiter).ok_or(Loss::Protocol(UNKNOWN_ID));
+        }
+        match state.pending.get_mut(&frame.id).map(|pending| &mut pending.waiter) {
+            None => Err(Loss::Protocol(UNKNOWN_ID)),
+            Some(Waiter::Reply { .. }) => Err(Loss::Protocol("several frames where one is due".into())),
+            Some(Waiter::Stream { sender, window }) => {
+                Ok(Waiter::Stream { sender: sender.clone(), window: Arc::clone(window) })
+            }
+            Some(Waiter::Nobody { late }) => {
+                *late += frame.body.len();
+                if *late > LATE_LIMIT { Err(Loss::Closed) } else { Ok(Waiter::Nobody { late: *late }) }
+            }
+        }
+    }
+
+    /// From now on nobody reads this stream. False if it has ended already.
+    pub(super) fn abandon(&self, id: u32) -> bool {
+        match self.lock().pending.get_mut(&id) {
+            Some(pending) => {
+                pending.waiter = Waiter::Nobody { late: 0 };
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The connection is lost: fails all that is in flight, and takes nothing more. What it was lost of first counts.
+    pub(super) fn lose(&self, loss: &Loss) {
+        let pending = {
+            let mut state = self.lock();
+            if state.lost.is_some() {
+                return;
+            }
+            state.lost = Some(loss.clone());
+            state.out.clear();
+            std::mem::take(&mut state.pending)
+        };
+        for pending in pending.into_values() {
+            // Whoever does not wait any more need not hear of it.
+            match pending.waiter {
+                Waiter::Reply { sender, .. } => drop(sender.send(Err(loss.clone()))),
+                Waiter::Stream { sender, .. } => drop(sender.send(Piece::Lost(loss.clone()))),
+                Waiter::Nobody { .. } => {}
+            }
+        }
+        self.wake_all();
+    }
+
+    /// Nobody will ask any more: what is in the buffer is still written, then the connection ends.
+    pub(super) fn close(&self) {
+        self.lock().lost.get_or_insert(Loss::Closed);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        self.slots.close();
+        self.written.notify_waiters();
+        self.to_write.notify_one();
+    }
+
+    /// How many frames have been received so far.
+    pub(super) fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
+    }
+
+    /// A request waited in vain. If nothing at all has been received since, the server is taken for gone: TCP alone would notice
+    /// after a quarter of an hour.
+    pub(super) fn lose_if_silent_since(&self, heard: u64) {
+        if self.heard() == heard {
+            self.lose(&Loss::Timeout(self.timeout));
+        }
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lock().lost.is_some()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.lock().pending.is_empty()
+    }
+
+    fn reason(&self) -> Loss {
+        self.lock().lost.clone().unwrap_or(Loss::Closed)
+    }
+
+    /// Nothing panics while the lock is held; were it so, the state would be whole all the same.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// An id that is not in use. There are far fewer in use than there are ids.
+    fn fresh_id(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id.checked_add(1).unwrap_or(HELLO_ID);
+            if !self.pending.contains_key(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+}

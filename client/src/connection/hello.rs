@@ -1,0 +1,83 @@
+//! The opening of a connection: TCP, then HELLO. Nothing else is sent before the server has agreed.
+
+use std::io;
+
+use boltkv_protocol::{Expect, Frame, FrameCodec, FrameError, Hello, HelloReply, Reply, Request, VERSION};
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_util::codec::Decoder;
+
+use crate::Error;
+use crate::builder::Config;
+
+/// The id of HELLO; ids of requests go on from it.
+pub(super) const HELLO_ID: u32 = 1;
+
+/// A stream whose HELLO is done, the codec for what follows, what has been read beyond HELLO, and what the server said.
+type Opened = (TcpStream, FrameCodec, BytesMut, HelloReply);
+
+pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
+    match timeout(config.connect_timeout, handshake(config)).await {
+        Ok(opened) => opened,
+        Err(_) => Err(unreachable(config, io::ErrorKind::TimedOut.into())),
+    }
+}
+
+async fn handshake(config: &Config) -> Result<Opened, Error> {
+    let failed = |error| unreachable(config, error);
+    let mut stream = TcpStream::connect(&config.addr).await.map_err(failed)?;
+    // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
+    stream.set_nodelay(true).map_err(failed)?;
+
+    let mut out = BytesMut::new();
+    let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
+    Request::Hello(hello).encode(HELLO_ID, &mut out)?;
+    stream.write_all(&out).await.map_err(failed)?;
+
+    let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));
+    let frame = match first_frame(&mut stream, &mut codec, &mut buffer).await {
+        Ok(frame) => frame,
+        Err(FrameError::Io(error)) => return Err(failed(error)),
+        Err(error) => return Err(Error::Protocol(error.to_string().into())),
+    };
+    let hello = agreed(frame)?;
+    codec.set_max_frame(usize::try_from(hello.max_frame).unwrap_or(usize::MAX));
+    Ok((stream, codec, buffer, hello))
+}
+
+async fn first_frame(
+    stream: &mut TcpStream,
+    codec: &mut FrameCodec,
+    buffer: &mut BytesMut,
+) -> Result<Frame, FrameError> {
+    loop {
+        if let Some(frame) = codec.decode(buffer)? {
+            return Ok(frame);
+        }
+        if stream.read_buf(buffer).await? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+    }
+}
+
+/// What the server agrees to, or why it does not.
+fn agreed(frame: Frame) -> Result<HelloReply, Error> {
+    let id = frame.id;
+    let broken = |what: &'static str| Error::Protocol(what.into());
+    match Reply::decode(Expect::Hello, frame) {
+        // A refusal may concern the connection as a whole.
+        Ok(Reply::Error(error)) => Err(Error::Server(error)),
+        Ok(Reply::Hello(_)) if id != HELLO_ID => Err(broken("HELLO was answered under another id")),
+        Ok(Reply::Hello(hello)) if hello.version != VERSION => Err(broken("a version was chosen that was not offered")),
+        Ok(Reply::Hello(hello)) if hello.max_in_flight == 0 => Err(broken("no request may be in flight")),
+        Ok(Reply::Hello(hello)) => Ok(hello),
+        Ok(_) => Err(broken("HELLO has another reply")),
+        Err(error) => Err(Error::Protocol(error.to_string().into())),
+    }
+}
+
+fn unreachable(config: &Config, source: io::Error) -> Error {
+    Error::Connect { addr: config.addr.clone(), source }
+}

@@ -1,0 +1,160 @@
+//! One connection: requests are put into a buffer that a task writes out, and a task that reads gives each reply to whoever
+//! waits for it, found by the request's id.
+//!
+//! A connection is never mended. Once lost, it fails all that is in flight and takes nothing more.
+
+mod flight;
+mod hello;
+mod reader;
+mod writer;
+
+use std::sync::Arc;
+
+use boltkv_protocol::{EncodeError, Expect, HelloReply, Reply, Request};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+pub(crate) use self::flight::{Chunk, Piece};
+use self::flight::{Flight, STREAM_WINDOW, Waiter};
+use crate::builder::Config;
+use crate::{Error, Loss};
+
+/// Why a request has no reply.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// It was not sent, because the connection was lost before.
+    NotSent(Loss),
+    /// It was sent, or may have been, when the connection was lost.
+    Lost(Loss),
+    /// Its time was over before it was sent.
+    NotSentInTime,
+    /// Its time was over before the reply came.
+    NoReplyInTime,
+    /// It is larger than the wire or the server takes.
+    TooLarge(EncodeError),
+}
+
+impl Failure {
+    /// Whether it does no harm to send it again on a new connection, and may help.
+    pub(crate) fn can_be_repeated(&self, request: &Request) -> bool {
+        match self {
+            Self::NotSent(_) => true,
+            Self::Lost(loss) => !request.is_write() && loss.is_passing(),
+            Self::NotSentInTime | Self::NoReplyInTime | Self::TooLarge(_) => false,
+        }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn into_error(self, request: &Request, config: &Config) -> Error {
+        match self {
+            Self::Lost(loss) if request.is_write() => Error::OutcomeUnknown(loss),
+            Self::NoReplyInTime if request.is_write() => Error::OutcomeUnknown(Loss::Timeout(config.timeout)),
+            Self::NotSent(loss) | Self::Lost(loss) => loss.under_read(),
+            Self::NotSentInTime | Self::NoReplyInTime => Error::Timeout(config.timeout),
+            Self::TooLarge(error) => Error::Unsendable(error),
+        }
+    }
+}
+
+/// A connection that has said HELLO. Dropped, it sends what it still has to and closes.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    flight: Arc<Flight>,
+    reader: AbortHandle,
+}
+
+impl Connection {
+    /// Connects, says HELLO and starts the two tasks.
+    pub(crate) async fn open(config: &Config) -> Result<Self, Error> {
+        let (stream, codec, buffer, hello) = hello::connect(config).await?;
+        let (input, output) = stream.into_split();
+        let flight = Arc::new(Flight::new(&hello, config.timeout));
+        tokio::spawn(writer::run(output, Arc::clone(&flight)));
+        let reader = reader::Reader::new(input, codec, buffer, Arc::clone(&flight));
+        let reader = tokio::spawn(reader.run()).abort_handle();
+        Ok(Self { flight, reader })
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.flight.is_lost()
+    }
+
+    /// Whether nothing is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.flight.is_idle()
+    }
+
+    /// Sends a request that has one reply, and waits for it.
+    pub(crate) async fn request(&self, request: &Request, deadline: Instant) -> Result<Reply, Failure> {
+        // Only CREDIT and CANCEL have no reply, and they are not sent by this way.
+        let expect = request.expects().unwrap_or(Expect::Pong);
+        let (sender, receiver) = oneshot::channel();
+        let heard = self.flight.heard();
+        let sending = self.flight.send(request, Waiter::Reply { expect, sender });
+        timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
+        match timeout_at(deadline, receiver).await {
+            Ok(Ok(reply)) => reply.map_err(Failure::Lost),
+            Ok(Err(_)) => Err(Failure::Lost(Loss::Closed)),
+            Err(_) => {
+                self.flight.lose_if_silent_since(heard);
+                Err(Failure::NoReplyInTime)
+            }
+        }
+    }
+
+    /// Sends a request that a stream answers.
+    pub(crate) async fn stream(&self, request: &Request, deadline: Instant) -> Result<Stream, Failure> {
+        let (sender, pieces) = mpsc::unbounded_channel();
+        let window = Arc::new(Semaphore::new(STREAM_WINDOW));
+        let waiter = Waiter::Stream { sender, window: Arc::clone(&window) };
+        let sending = self.flight.send(request, waiter);
+        let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
+        Ok(Stream { id, pieces, window })
+    }
+
+    /// Lets a stream send so many bytes more.
+    pub(crate) fn credit(&self, stream: &Stream, bytes: u32) {
+        self.flight.tell(&Request::Credit { stream: stream.id, bytes });
+    }
+
+    /// Ends a stream early. What still comes of it is ignored.
+    pub(crate) fn cancel(&self, stream: &Stream) {
+        if self.flight.abandon(stream.id) {
+            self.flight.tell(&Request::Cancel { stream: stream.id });
+        }
+        // Whoever waits for room in it need not.
+        stream.window.close();
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // In this order: the reader's end would throw away what is still to be written.
+        self.flight.close();
+        self.reader.abort();
+    }
+}
+
+/// A stream's receiving end.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    id: u32,
+    pub(crate) pieces: mpsc::UnboundedReceiver<Piece>,
+    /// Bounds the bytes that wait here; see [`STREAM_WINDOW`].
+    window: Arc<Semaphore>,
+}
+
+/// What the server allows, as far as the client has to keep to it.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    max_frame: usize,
+    max_in_flight: usize,
+}
+
+impl From<&HelloReply> for Limits {
+    fn from(hello: &HelloReply) -> Self {
+        let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self { max_frame: size(hello.max_frame), max_in_flight: size(hello.max_in_flight) }
+    }
+}

@@ -1,0 +1,103 @@
+//! What can go wrong, told apart by what the caller can do about it.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError};
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server said no; its code tells why. Nothing was written, but for `STORAGE_FAILED`.
+    #[error(transparent)]
+    Server(ErrorReply),
+    /// The server could not be reached. Nothing was sent.
+    #[error("cannot connect to {addr}: {source}")]
+    Connect {
+        /// Where to.
+        addr: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection was lost under a read, also when it was sent once more; under a stream, which cannot be taken up again
+    /// where it stopped; or before a write was sent. Nothing was written.
+    #[error("the connection was lost: {0}")]
+    ConnectionLost(Loss),
+    /// The write was sent and its answer never came. It may have been done or not; read to find out.
+    #[error("whether the write was done is unknown: {0}")]
+    OutcomeUnknown(Loss),
+    /// There was no answer in time. Nothing was written.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The server sent what the protocol does not allow.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(Cow<'static, str>),
+    /// The request is larger than the wire, or this server, can take. Nothing was sent.
+    #[error("the request cannot be sent: {0}")]
+    Unsendable(#[from] EncodeError),
+    /// The text is no bucket path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+impl Error {
+    /// The server's code, where it was the server that said no.
+    #[must_use]
+    pub const fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Server(reply) => Some(reply.code),
+            _ => None,
+        }
+    }
+
+    /// Whether a write that failed so may have been done all the same.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, Self::OutcomeUnknown(_)) || self.code() == Some(ErrorCode::StorageFailed)
+    }
+}
+
+/// Why a connection is no more. All that was in flight on it fails with the same.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Loss {
+    /// It was closed.
+    #[error("the connection was closed")]
+    Closed,
+    /// It failed.
+    #[error(transparent)]
+    Failed(Arc<io::Error>),
+    /// The server ended it and said why.
+    #[error("the server ended the connection: {0}")]
+    Ended(ErrorReply),
+    /// The server sent what the protocol does not allow, so that nothing more on it can be trusted.
+    #[error("the server broke the protocol: {0}")]
+    Protocol(Cow<'static, str>),
+    /// The answer did not come in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+}
+
+impl Loss {
+    /// Whether a new connection may well fare better.
+    pub(crate) const fn is_passing(&self) -> bool {
+        matches!(self, Self::Closed | Self::Failed(_) | Self::Timeout(_))
+    }
+
+    /// The error of a read that was under way.
+    pub(crate) fn under_read(self) -> Error {
+        match self {
+            Self::Protocol(what) => Error::Protocol(what),
+            loss => Error::ConnectionLost(loss),
+        }
+    }
+}
+
+impl From<io::Error> for Loss {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(Arc::new(error))
+    }
+}

@@ -1,0 +1,102 @@
+//! Which entries are wanted, and how. Nothing is sent until the stream or the count is asked for.
+
+use std::num::NonZeroU64;
+use std::ops::Bound;
+
+use boltkv_protocol as protocol;
+use boltkv_protocol::{BucketRequest, KeyRange, LowBound, Path, Reply, Request, ScanMode};
+use bytes::Bytes;
+
+use crate::bucket::wrong_shape;
+use crate::{Client, Entries, Error};
+
+/// A scan to be made: from [`Bucket::scan`](crate::Bucket::scan) or [`Bucket::buckets`](crate::Bucket::buckets).
+#[derive(Debug, Clone)]
+#[must_use = "a scan does nothing until its stream or its count is asked for"]
+pub struct Scan {
+    client: Client,
+    wanted: protocol::Scan,
+    buckets_only: bool,
+    /// A limit of 0 was asked for: the wire has no way to say so, and there is nothing to ask.
+    nothing: bool,
+}
+
+impl Scan {
+    pub(crate) fn entries(client: Client, path: Path) -> Self {
+        let wanted = protocol::Scan { path, ..protocol::Scan::default() };
+        Self { client, wanted, buckets_only: false, nothing: false }
+    }
+
+    pub(crate) fn buckets(client: Client, path: Path) -> Self {
+        Self { buckets_only: true, ..Self::entries(client, path) }
+    }
+
+    /// Only keys within these bounds. Replaces earlier bounds or an earlier prefix.
+    pub fn range<K: AsRef<[u8]>>(mut self, low: Bound<K>, high: Bound<K>) -> Self {
+        let owned = |key: K| Bytes::copy_from_slice(key.as_ref());
+        let low = match low {
+            Bound::Unbounded => LowBound::Unbounded,
+            Bound::Included(key) => LowBound::Included(owned(key)),
+            Bound::Excluded(key) => LowBound::Excluded(owned(key)),
+        };
+        self.wanted.range = KeyRange { low, high: high.map(owned) };
+        self
+    }
+
+    /// Only keys that start so. Replaces earlier bounds or an earlier prefix.
+    pub fn prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.wanted.range = KeyRange::prefix(Bytes::copy_from_slice(prefix.as_ref()));
+        self
+    }
+
+    /// From the highest key down.
+    pub fn reverse(mut self) -> Self {
+        self.wanted.options.reverse = true;
+        self
+    }
+
+    /// At most so many entries.
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.wanted.options.limit = NonZeroU64::new(limit);
+        self.nothing = limit == 0;
+        self
+    }
+
+    /// Keys and their kind only; values are left empty.
+    pub fn keys_only(mut self) -> Self {
+        self.wanted.options.mode = ScanMode::Keys;
+        self
+    }
+
+    /// Starts the scan, and returns its entries once the first of them are there. All of them are of one snapshot.
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`, `INCOMPATIBLE_VALUE` if the path leads to a key, or as [`Error`] says.
+    pub async fn stream(self) -> Result<Entries, Error> {
+        if self.nothing {
+            return Ok(Entries::none());
+        }
+        let client = self.client.clone();
+        Entries::open(&client, &self.request()).await
+    }
+
+    /// Counts the entries on the server.
+    ///
+    /// # Errors
+    /// As for [`stream`](Self::stream).
+    pub async fn count(mut self) -> Result<u64, Error> {
+        if self.nothing {
+            return Ok(0);
+        }
+        self.wanted.options.mode = ScanMode::Count;
+        let client = self.client.clone();
+        match client.call(&self.request()).await? {
+            Reply::Count(count) => Ok(count),
+            _ => Err(wrong_shape()),
+        }
+    }
+
+    fn request(self) -> Request {
+        if self.buckets_only { Request::Bucket(BucketRequest::List(self.wanted)) } else { Request::Scan(self.wanted) }
+    }
+}

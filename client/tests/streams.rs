@@ -1,0 +1,301 @@
+//! Scans: entries over many frames, credit, an end at any time, and nobody held up by a slow reader.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use boltkv_client::{Client, Entries, EntryKind, Error, ErrorCode, Loss};
+use common::{Conn, LAST, MORE, OK, Peer, entries_body, error_body, hex, value_body};
+use futures_util::StreamExt;
+
+/// A whole scan of bucket `b`.
+const ALL: &str = "01 0001 62 00 00 00 0000000000000000";
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// Opens a scan of all of bucket `b`, which the peer answers with a first frame; more follow.
+async fn open(peer: &Peer, client: &Client) -> (Entries, Conn, u32) {
+    let scene = async {
+        let mut conn = peer.accept().await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, OK, MORE, &entries_body(&[("a", b"1")])).await;
+        (conn, id)
+    };
+    let (entries, (conn, id)) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    (entries.unwrap(), conn, id)
+}
+
+/// The keys of all entries that are still to come.
+async fn keys(entries: &mut Entries) -> Result<Vec<String>, Error> {
+    let mut keys = Vec::new();
+    while let Some(entry) = common::soon(entries.next()).await {
+        keys.push(String::from_utf8(entry?.key.to_vec()).unwrap());
+    }
+    Ok(keys)
+}
+
+#[tokio::test]
+async fn entries_come_in_order_over_all_frames() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    conn.reply(id, OK, MORE, &entries_body(&[("b", b"2"), ("c", b"3")])).await;
+    conn.reply(id, OK, MORE, &entries_body(&[])).await;
+    conn.reply(id, OK, MORE, &entries_body(&[("d", b"4")])).await;
+    conn.reply(id, OK, LAST, &entries_body(&[])).await;
+    assert_eq!(keys(&mut entries).await.unwrap(), ["a", "b", "c", "d"]);
+    assert!(entries.next().await.is_none(), "it stays at its end");
+}
+
+#[tokio::test]
+async fn entries_are_a_stream_with_kinds_and_values() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let scene = async {
+        let mut conn = peer.accept().await;
+        let id = conn.expect(0x30, ALL).await;
+        let body = "00000003 00 0001 6b 00000001 76 01 0002 6575 00000000 02 0001 78 00000008 0000000001000000";
+        conn.reply(id, OK, LAST, &hex(body)).await;
+        conn
+    };
+    let (entries, _conn) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    let entries: Vec<_> = entries.unwrap().map(Result::unwrap).collect().await;
+    let kinds: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [EntryKind::Value, EntryKind::Bucket, EntryKind::TooLarge]);
+    assert_eq!(entries[0].value, &b"v"[..]);
+    assert_eq!(entries[2].value_size(), Some(16 << 20));
+}
+
+#[tokio::test]
+async fn options_reach_the_server() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let bucket = client.bucket("b").unwrap();
+    let scans = [
+        (bucket.scan().prefix("k"), 0x30, "01 0001 62 03 0001 6b 00 00 0000000000000000"),
+        (
+            bucket.scan().range(Bound::Included("a"), Bound::Excluded("c")),
+            0x30,
+            "01 0001 62 01 0001 61 02 0001 63 00 0000000000000000",
+        ),
+        (
+            bucket.scan().range(Bound::Unbounded, Bound::Included("c")),
+            0x30,
+            "01 0001 62 00 01 0001 63 00 0000000000000000",
+        ),
+        (
+            bucket.scan().range(Bound::Excluded(b"a"), Bound::Unbounded),
+            0x30,
+            "01 0001 62 02 0001 61 00 00 0000000000000000",
+        ),
+        (bucket.scan().reverse().keys_only().limit(10), 0x30, "01 0001 62 00 00 03 000000000000000a"),
+        (bucket.buckets(), 0x20, "04 01 0001 62 00 00 00 0000000000000000"),
+        (client.root().buckets().keys_only(), 0x20, "04 00 00 00 02 0000000000000000"),
+    ];
+    // Each finds the connection of the one before it free.
+    let scene = async {
+        let mut conn = peer.accept().await;
+        for (_, op, body) in &scans {
+            let id = conn.expect(*op, body).await;
+            conn.reply(id, OK, LAST, &entries_body(&[])).await;
+        }
+        conn
+    };
+    let asked = async {
+        for (scan, ..) in scans.clone() {
+            assert_eq!(scan.stream().await.unwrap().count().await, 0);
+        }
+    };
+    let _conn = tokio::join!(asked, scene).1;
+}
+
+#[tokio::test]
+async fn a_limit_of_none_asks_nobody() {
+    let peer = Peer::listen().await;
+    let (client, mut main) = peer.client().await;
+    let scan = client.bucket("b").unwrap().scan().limit(0);
+    assert!(scan.clone().stream().await.unwrap().next().await.is_none());
+    assert_eq!(scan.count().await.unwrap(), 0);
+    assert!(main.is_quiet(MOMENT).await);
+}
+
+#[tokio::test]
+async fn a_refused_scan_fails_when_it_is_opened_and_its_connection_serves_the_next() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let bucket = client.bucket("b").unwrap();
+    let scene = async {
+        let mut conn = peer.accept().await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, 11, LAST, &error_body("no bucket b")).await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, OK, LAST, &entries_body(&[("a", b"1")])).await;
+        conn
+    };
+    let asked = async {
+        let error = bucket.scan().stream().await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::BucketNotFound));
+        assert_eq!(keys(&mut bucket.scan().stream().await.unwrap()).await.unwrap(), ["a"]);
+    };
+    let _conn = tokio::join!(asked, scene).1;
+}
+
+#[tokio::test]
+async fn an_error_ends_a_stream_after_what_came_before_it() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    conn.reply(id, 21, LAST, &error_body("too slow")).await;
+    assert_eq!(entries.next().await.unwrap().unwrap().key, &b"a"[..]);
+    let error = entries.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::SnapshotExpired));
+    assert!(entries.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_scan_whose_connection_is_lost_before_its_first_piece_is_sent_once_more() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let scene = async {
+        let mut first = peer.accept().await;
+        first.expect(0x30, ALL).await;
+        drop(first);
+        let mut second = peer.accept().await;
+        let id = second.expect(0x30, ALL).await;
+        second.reply(id, OK, LAST, &entries_body(&[("a", b"1")])).await;
+        second
+    };
+    let (entries, _second) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["a"]);
+}
+
+#[tokio::test]
+async fn a_stream_whose_connection_is_lost_fails_and_is_not_begun_again() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (mut entries, conn, _) = open(&peer, &client).await;
+    drop(conn);
+    assert_eq!(entries.next().await.unwrap().unwrap().key, &b"a"[..]);
+    let lost = entries.next().await.unwrap();
+    assert!(matches!(lost, Err(Error::ConnectionLost(Loss::Closed | Loss::Failed(_)))), "{lost:?}");
+    assert!(entries.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_bad_frame_within_a_stream_breaks_the_protocol() {
+    for frame in ["00000009 00000002 00 80 000000", "00000011 00000002 00 81 00000001 09 0000 00000000"] {
+        let peer = Peer::listen().await;
+        let (client, _main) = peer.client().await;
+        let (mut entries, mut conn, _) = open(&peer, &client).await;
+        conn.send(&hex(frame)).await;
+        let result = keys(&mut entries).await;
+        assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_without_its_next_piece_times_out_and_its_connection_is_closed() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.hasty_client(MOMENT).await;
+    let (mut entries, conn, _) = open(&peer, &client).await;
+    let result = keys(&mut entries).await;
+    assert!(matches!(result, Err(Error::Timeout(after)) if after == MOMENT), "{result:?}");
+    conn.closed().await;
+}
+
+#[tokio::test]
+async fn credit_is_given_as_entries_are_taken() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let body = entries_body(&[("b", &vec![0; 100_000])]);
+    conn.reply(id, OK, MORE, &body).await;
+    assert!(conn.is_quiet(MOMENT).await, "credit for what nobody has taken");
+
+    entries.next().await.unwrap().unwrap();
+    entries.next().await.unwrap().unwrap();
+    let credit = conn.request().await;
+    assert_eq!((credit.id, credit.op), (0, 0x70));
+    let first = entries_body(&[("a", b"1")]).len();
+    let bytes = u32::try_from(first + body.len()).unwrap();
+    assert_eq!(credit.body, [id.to_be_bytes(), bytes.to_be_bytes()].concat());
+    conn.reply(id, OK, LAST, &entries_body(&[])).await;
+    assert_eq!(keys(&mut entries).await.unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (entries, mut conn, id) = open(&peer, &client).await;
+    drop(entries);
+    assert_eq!((conn.expect(0x71, &format!("{id:08x}")).await, id), (0, id));
+    conn.reply(id, OK, MORE, &entries_body(&[("b", b"2")])).await;
+    conn.reply(id, 22, LAST, &error_body("as you asked")).await;
+    // The connection is at rest again once the client has read that; then it serves the next scan.
+    tokio::time::sleep(MOMENT).await;
+    let scene = async {
+        let next = conn.expect(0x30, ALL).await;
+        assert_ne!(next, id);
+        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
+    };
+    let (entries, ()) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_stream_that_outlives_its_client_is_still_cancelled() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (entries, mut conn, id) = open(&peer, &client).await;
+    drop(client);
+    drop(entries);
+    conn.expect(0x71, &format!("{id:08x}")).await;
+    assert_eq!(conn.closed().await, b"");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_hear_cancel_is_hung_up_on() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (entries, mut conn, id) = open(&peer, &client).await;
+    drop(entries);
+    let body = entries_body(&[("b", &vec![0; 100_000])]);
+    let mut sent = 0;
+    while conn.try_reply(id, OK, MORE, &body).await.is_ok() {
+        sent += 1;
+        assert!(sent < 1_000, "it reads on and on");
+    }
+}
+
+#[tokio::test]
+async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
+    let peer = Peer::listen().await;
+    let (client, mut main) = peer.client().await;
+    let (mut entries, mut conn, id) = open(&peer, &client).await;
+
+    // A server that does not keep to credit sends until the client takes no more.
+    let body = entries_body(&[("b", &vec![0; 100_000])]);
+    let header = [hex(&format!("{:08x} {id:08x}", body.len() + 6)), vec![OK, MORE]].concat();
+    let frame = [header, body].concat();
+    let mut whole = 0;
+    while conn.takes(&frame, 5 * MOMENT).await {
+        whole += 1;
+        assert!(whole < 1_000, "it buffers on and on");
+    }
+
+    let scene = async {
+        let request = main.expect(0x10, "01 0001 62 0001 6b").await;
+        main.reply(request, OK, LAST, &value_body(b"v")).await;
+    };
+    let bucket = client.bucket("b").unwrap();
+    let (value, ()) = tokio::join!(bucket.get("k"), scene);
+    assert_eq!(value.unwrap().as_deref(), Some(&b"v"[..]));
+
+    // What was held up goes on as soon as it is taken.
+    for _ in 0..=whole {
+        common::soon(entries.next()).await.unwrap().unwrap();
+    }
+}
