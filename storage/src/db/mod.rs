@@ -92,6 +92,19 @@ impl Shared {
         error
     }
 
+    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
+    fn cut(&self, writer: &mut Writer) -> Result<()> {
+        let current = self.readers.current().meta;
+        let mark = self.readers.highest_mark().max(writer.older_mark);
+        let len = mark * u64::from(current.page_size);
+        if writer.unsynced.is_some() || len >= writer.file_len {
+            return Ok(());
+        }
+        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
+        writer.file_len = len;
+        self.disk.sync().map_err(|error| self.poison("sync", error))
+    }
+
     /// Makes the newest state durable.
     fn sync(&self, store_freelist: bool) -> Result<TxId> {
         self.writer.with(|writer| sync_point(self, writer, store_freelist))
@@ -227,6 +240,22 @@ impl Db {
     /// As [`TxMut::commit`].
     pub fn close(self) -> Result<()> {
         self.0.sync_for_close()
+    }
+
+    /// Length of the file, in bytes.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.0.disk.len().map_err(Error::io("look at", self.path()))
+    }
+
+    /// Whether both metas in the file end at the same page.
+    pub(crate) fn metas_agree_on_the_mark(&self) -> bool {
+        self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
+    }
+
+    /// Cuts off what neither the metas nor any open snapshot speak of.
+    pub(crate) fn cut_file(&self) -> Result<()> {
+        self.0.check_usable()?;
+        self.0.writer.with(|writer| self.0.cut(writer))
     }
 
     /// Looks for damage in the newest snapshot; see [`Tx::check`].

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::Map;
-use crate::format::{Meta, TxId};
+use crate::format::{Meta, Pgid, TxId};
 use crate::tx::Pages;
 
 /// One state of the database: its meta, and a map that covers all its pages.
@@ -32,7 +32,16 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 struct State {
     current: Arc<Snapshot>,
-    open: BTreeMap<TxId, usize>,
+    open: BTreeMap<TxId, Open>,
+}
+
+/// The readers of one state.
+#[derive(Debug, Default)]
+struct Open {
+    count: usize,
+    /// The highest high-water mark that one of them may read below. (A sync point can raise it
+    /// without changing the state.)
+    mark: Pgid,
 }
 
 impl Readers {
@@ -53,15 +62,17 @@ impl Readers {
     pub(crate) fn enter(&self) -> Arc<Snapshot> {
         let mut state = self.state();
         let current = Arc::clone(&state.current);
-        *state.open.entry(current.meta.txid).or_default() += 1;
+        let open = state.open.entry(current.meta.txid).or_default();
+        open.count += 1;
+        open.mark = open.mark.max(current.meta.mark);
         current
     }
 
     pub(crate) fn leave(&self, txid: TxId) {
         let mut state = self.state();
-        if let Some(count) = state.open.get_mut(&txid) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(open) = state.open.get_mut(&txid) {
+            open.count -= 1;
+            if open.count == 0 {
                 state.open.remove(&txid);
             }
         }
@@ -80,7 +91,13 @@ impl Readers {
 
     /// How many readers there are.
     pub(crate) fn count(&self) -> usize {
-        self.state().open.values().sum()
+        self.state().open.values().map(|open| open.count).sum()
+    }
+
+    /// The highest high-water mark of the newest snapshot and those that are being read.
+    pub(crate) fn highest_mark(&self) -> Pgid {
+        let state = self.state();
+        state.open.values().map(|open| open.mark).fold(state.current.meta.mark, Pgid::max)
     }
 
     /// The snapshots that are being read, ascending.

@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     pub(super) page_size: u64,
     /// The meta that the file would be opened with after a crash.
     pub(crate) durable: Meta,
+    /// The high-water mark of the file's other meta, or more.
+    pub(crate) older_mark: Pgid,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
     /// What was committed since.
@@ -55,8 +57,9 @@ impl Default for Unsynced {
 
 impl Writer {
     pub(super) fn new(freelist: Freelist, stored_freelist: Option<Run>, durable: Meta, file_len: u64) -> Self {
-        let (map_len, page_size) = (map_size(file_len), durable.page_size.into());
-        Self { freelist, file_len, map_len, page_size, durable, stored_freelist, unsynced: None }
+        let (map_len, page_size) = (map_size(file_len), u64::from(durable.page_size));
+        let older_mark = file_len / page_size;
+        Self { freelist, file_len, map_len, page_size, durable, older_mark, stored_freelist, unsynced: None }
     }
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.

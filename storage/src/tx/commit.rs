@@ -99,8 +99,15 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     if sync != Sync::Later {
         work.freed.extend(writer.stored_freelist);
     }
-    let mark = work.base.meta.mark;
-    let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken: Vec::new(), all: Vec::new() };
+    let mut mark = work.base.meta.mark;
+    let mut taken = Vec::new();
+    if work.lower_mark
+        && let Some(last) = writer.freelist.take_last(mark)
+    {
+        mark = last.start;
+        taken.push(last);
+    }
+    let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken, all: Vec::new() };
     match place(work, txid, &mut allocator, sync) {
         Ok((meta, parts, freelist)) => {
             let Allocator { taken, all, .. } = allocator;
@@ -187,7 +194,7 @@ fn publish(work: &Work, prepared: &Prepared, map: Arc<Map>, shared: &Shared, wri
     match sync {
         Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
         Sync::Point { .. } => {
-            writer.durable = meta;
+            writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
             writer.stored_freelist = prepared.freelist.as_ref().map(|(run, _)| *run);
             writer.unsynced = None;
         }

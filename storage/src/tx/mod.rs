@@ -35,6 +35,7 @@ use crate::check::Problem;
 use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
+use crate::freelist::Spans;
 use crate::options::{Durability, FreelistStored};
 use crate::{Error, Result};
 
@@ -191,6 +192,11 @@ impl TxMut {
         let released = writer.freelist.release(&writer.pinned(&self.shared));
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+    }
+
+    /// The pages that this transaction may use.
+    pub(crate) fn free_spans(&self) -> Option<&Spans> {
+        self.writer.as_deref().map(|writer| writer.freelist.free())
     }
 
     fn root(&self) -> Bucket<'_> {
