@@ -6,7 +6,7 @@ use crate::db::Snapshot;
 use crate::error::Excerpt;
 use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages, Tx};
+use crate::tx::{MAX_DEPTH, Pages};
 use crate::{Error, Result};
 
 /// Something that is wrong with a file.
@@ -71,8 +71,7 @@ pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     }
 }
 
-pub(crate) fn check(tx: &Tx) -> Vec<Problem> {
-    let snapshot = tx.snapshot();
+pub(crate) fn check(snapshot: &Snapshot) -> Vec<Problem> {
     let meta = &snapshot.meta;
     let mut walk = Walk::new(snapshot.pages());
     walk.bucket(meta.root);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
@@ -36,9 +37,10 @@ struct State {
 }
 
 /// The readers of one state.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Open {
     count: usize,
+    since: Instant,
     /// The highest high-water mark that one of them may read below. (A sync point can raise it
     /// without changing the state.)
     mark: Pgid,
@@ -62,7 +64,8 @@ impl Readers {
     pub(crate) fn enter(&self) -> Arc<Snapshot> {
         let mut state = self.state();
         let current = Arc::clone(&state.current);
-        let open = state.open.entry(current.meta.txid).or_default();
+        let none = || Open { count: 0, since: Instant::now(), mark: 0 };
+        let open = state.open.entry(current.meta.txid).or_insert_with(none);
         open.count += 1;
         open.mark = open.mark.max(current.meta.mark);
         current
@@ -89,9 +92,11 @@ impl Readers {
         !self.state().open.is_empty()
     }
 
-    /// How many readers there are.
-    pub(crate) fn count(&self) -> usize {
-        self.state().open.values().map(|open| open.count).sum()
+    /// How many readers there are, and how long the oldest snapshot has been read.
+    pub(crate) fn count(&self) -> (usize, Option<Duration>) {
+        let state = self.state();
+        let age = state.open.first_key_value().map(|(_, open)| open.since.elapsed());
+        (state.open.values().map(|open| open.count).sum(), age)
     }
 
     /// The highest high-water mark of the newest snapshot and those that are being read.

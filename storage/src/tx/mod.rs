@@ -153,7 +153,7 @@ impl Tx {
     /// # Errors
     /// None today: damage is an answer, not an error. What keeps it from looking at all will be one.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        Ok(crate::check::check(self))
+        Ok(crate::check::check(&self.snapshot))
     }
 }
 

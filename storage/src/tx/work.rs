@@ -28,6 +28,9 @@ pub(crate) struct Work {
     pub(super) undo: Option<UndoList>,
     /// The commit gives up the free pages at the end of the file.
     pub(crate) lower_mark: bool,
+    /// For the statistics.
+    pub(super) splits: u64,
+    pub(super) rebalances: u64,
 }
 
 /// A bucket that was opened for writing.
@@ -67,6 +70,8 @@ impl Work {
             freed: Vec::new(),
             undo: None,
             lower_mark: false,
+            splits: 0,
+            rebalances: 0,
         }
     }
 
