@@ -104,7 +104,7 @@ fn what_is_no_bolt_file_could_not_be_opened() {
     fs::write(&text, "no database\n".repeat(1000)).unwrap();
     let cases = [
         (text.as_path(), "not a bolt file"),
-        (folder.path(), "not a regular file"),
+        (folder.path(), "it is not a regular file"),
         (&folder.path().join("missing.db"), "No such file"),
     ];
     for (path, why) in cases {

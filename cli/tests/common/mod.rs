@@ -10,6 +10,7 @@
 )]
 
 pub mod peer;
+pub mod server;
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -77,7 +78,12 @@ pub fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Ran {
 /// Runs the binary with this on its standard input.
 #[track_caller]
 pub fn run_with_input<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, input: &[u8]) -> Ran {
-    let mut command = boltkv(args);
+    feed(&mut boltkv(args), input)
+}
+
+/// Runs a command with this on its standard input.
+#[track_caller]
+pub fn feed(command: &mut Command, input: &[u8]) -> Ran {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
@@ -89,7 +95,7 @@ pub fn run_with_input<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, input:
     output.into()
 }
 
-/// A slice of string slices out of anything that is text: for argument lists of mixed kinds.
+/// A list of arguments out of anything that can be one.
 #[macro_export]
 macro_rules! args {
     ($($arg:expr),* $(,)?) => {
