@@ -69,7 +69,7 @@ fn reads(c: &mut Criterion) {
     group.sample_size(20).bench_function("full scan", |b| {
         let tx = db.begin().expect("a reader");
         let bucket = tx.bucket(BUCKET).expect("the bucket was loaded");
-        b.iter(|| bucket.iter().filter(Result::is_ok).count());
+        b.iter(|| bucket.iter().flatten().count());
     });
     group.finish();
 }

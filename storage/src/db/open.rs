@@ -42,6 +42,10 @@ impl Db {
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);
+        if options.mlock {
+            let locked = usize::try_from(len).map_err(io::Error::other).and_then(|len| map.lock(len));
+            locked.map_err(Error::io("lock in memory", path))?;
+        }
         let snapshot = Snapshot { meta, map };
         let mut figures = Figures::default();
         let writer = if options.read_only {
