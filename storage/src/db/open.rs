@@ -1,14 +1,12 @@
 //! From a path to a database: find or create the file, lock it, find its newest meta.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{Writer, map_size};
 use super::{Db, Shared, Snapshot};
-use crate::disk::{Disk, FileDisk, HeapDisk, Publish, create, lock};
+use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, TxId, freelist_ids, freelist_page, is_page_size, leaf_page,
 };
@@ -23,8 +21,13 @@ const MOST_TRIES: usize = 100;
 
 impl Db {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
-        let file = open_locked(path, options)?;
-        Self::on_disk(Box::new(FileDisk::new(file)), Some(path), options)
+        Self::open_in(&OsFolder, path, options)
+    }
+
+    /// Opens the file of that name in a folder.
+    pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
+        let file = open_locked(folder, path, options)?;
+        Self::on_disk(Box::new(file), Some(path), options)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -52,34 +55,29 @@ impl Db {
 }
 
 /// Opens and locks the file; creates it where that is asked for.
-fn open_locked(path: &Path, options: &Options) -> Result<File> {
+fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<F::File> {
     for _ in 0..MOST_TRIES {
-        let opened = OpenOptions::new().read(true).write(!options.read_only).open(path);
-        let file = match opened {
+        let file = match folder.open(path, !options.read_only) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound && options.create && !options.read_only => {
-                match create(path, options.mode, &new_database(options)?, Publish::New)? {
+                match create(folder, path, options.mode, &new_database(options)?, Publish::New)? {
                     Some(file) => return Ok(file),
                     None => continue,
                 }
             }
             Err(error) => return Err(Error::io("open", Some(path))(error)),
         };
-        let metadata = file.metadata().map_err(Error::io("look at", Some(path)))?;
-        if !metadata.is_file() {
-            let what = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            return Err(Error::io("open", Some(path))(what));
-        }
-        if !lock(&file, path, options.read_only, options.timeout)? {
+        if !folder.lock(&file, path, options.read_only, options.timeout)? {
             continue;
         }
-        let len = file.metadata().map_err(Error::io("look at", Some(path)))?.len();
+        let len = file.len().map_err(Error::io("look at", Some(path)))?;
         if len > 0 || options.read_only || !options.create {
             return Ok(file);
         }
         // An empty file is a new database (as in bbolt). It is filled by taking its place, so that
         // a crash cannot leave half of it; whoever waits for the old file's lock opens again.
-        if let Some(file) = create(path, metadata.mode() & 0o7777, &new_database(options)?, Publish::OverEmpty)? {
+        let mode = folder.mode(&file).map_err(Error::io("look at", Some(path)))?;
+        if let Some(file) = create(folder, path, mode, &new_database(options)?, Publish::OverEmpty)? {
             return Ok(file);
         }
     }
