@@ -19,6 +19,9 @@ const DEFAULT_PAGE_SIZE: u32 = 4096;
 /// How many rivals for one name are borne before giving up.
 const MOST_TRIES: usize = 100;
 
+/// The transaction of a new file's newest meta.
+const NEWEST_OF_NEW: TxId = 1;
+
 impl Db {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
         Self::open_in(&OsFolder, path, options)
@@ -27,7 +30,13 @@ impl Db {
     /// Opens the file of that name in a folder.
     pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
-        Self::on_disk(Box::new(file), Some(path), options)
+        let db = Self::on_disk(Box::new(file), Some(path), options)?;
+        // Before the first commit to a file its name has to be on the disk. Who created it may have
+        // died before that, so that everybody who opens a file without commits sees to it.
+        if !options.read_only && db.0.readers.current().meta.txid <= NEWEST_OF_NEW {
+            folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
+        }
+        Ok(db)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -94,7 +103,7 @@ fn new_database(options: &Options) -> Result<Vec<u8>> {
     let meta = |txid: TxId| Meta { page_size, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
     let size = page_size as usize;
     let mut file = meta(0).encode();
-    file.extend(meta(1).encode());
+    file.extend(meta(NEWEST_OF_NEW).encode());
     file.resize(4 * size, 0);
     freelist_page(&mut file[2 * size..], 2, 0, &[]);
     leaf_page(&mut file[3 * size..], 3, 0, 0, std::iter::empty());

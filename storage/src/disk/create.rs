@@ -19,6 +19,8 @@ pub(crate) enum Publish {
 /// Writes `content` under a temporary name and gives it the name `path` in one step: a crash leaves
 /// what was there, or all of it. Returns the new file, locked exclusively from before it had its
 /// name; `None` where `path` has come to exist meanwhile, or is an empty file now: open that.
+///
+/// The name survives a power cut only once the folder is synced, which is left to the caller.
 pub(crate) fn create<F: Folder>(
     folder: &F,
     path: &Path,
@@ -34,11 +36,7 @@ pub(crate) fn create<F: Folder>(
     // A leftover name is a nuisance, not a danger: the file's own name decides. (After a rename
     // there is none.)
     let _ = folder.remove(&temporary);
-    let file = file.map_err(Error::io("create", Some(path)))?;
-    if file.is_some() {
-        folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
-    }
-    Ok(file)
+    file.map_err(Error::io("create", Some(path)))
 }
 
 /// Names the finished file; `false` where the name is taken.
