@@ -95,7 +95,7 @@ fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<
 }
 
 /// The four pages of a new database.
-fn new_database(options: &Options) -> Result<Vec<u8>> {
+pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
     let page_size = options.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !is_page_size(page_size) {
         return Err(Error::InvalidPageSize { found: page_size.into() });

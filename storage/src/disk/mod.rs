@@ -9,6 +9,8 @@ mod file;
 mod folder;
 mod heap;
 mod map;
+#[cfg(test)]
+pub(crate) mod sim;
 
 use std::{fmt, io};
 
