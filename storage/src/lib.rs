@@ -46,6 +46,8 @@ const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
 
 mod bucket;
 mod check;
+#[cfg(test)]
+mod crash;
 mod cursor;
 mod db;
 mod disk;
