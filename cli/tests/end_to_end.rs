@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::fmt::Write as _;
+
 use boltkv_client::Client;
 use common::peer::peer;
 use common::run;
@@ -28,7 +30,7 @@ async fn what_one_face_writes_the_others_read() {
     let mut seen = String::new();
     while let Some(entry) = entries.next().await {
         let entry = entry.unwrap();
-        seen += &format!("{} {}\n", entry.key.escape_ascii(), entry.value.escape_ascii());
+        writeln!(seen, "{} {}", entry.key.escape_ascii(), entry.value.escape_ascii()).unwrap();
     }
     assert_eq!(seen, all);
 
@@ -85,5 +87,5 @@ fn a_file_that_go_made_is_served_as_it_is() {
 }
 
 fn hex(text: &str) -> String {
-    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+    text.bytes().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }

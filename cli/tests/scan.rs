@@ -101,8 +101,11 @@ fn more_than_a_frame_holds_is_printed_to_the_end() {
 fn whoever_has_read_enough_may_go() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("scan.db"));
-    let commands: String = (0..3_000).map(|i| format!("SET key{i:05} {}\n", "v".repeat(300))).collect();
-    server.text(&commands);
+    let mut commands = String::new();
+    for i in 0..3_000 {
+        writeln!(commands, "SET key{i:05} {}", "v".repeat(300)).unwrap();
+    }
+    assert_eq!(server.text(&commands), "OK\n".repeat(3_000));
     let mut child = server.command(["scan"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
     let output = child.wait_with_output().unwrap();

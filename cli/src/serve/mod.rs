@@ -14,7 +14,7 @@ use clap::builder::FalseyValueParser;
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::seconds;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, one_line};
 use signals::Signals;
 
 /// Serve a file over TCP
@@ -97,7 +97,7 @@ impl Serve {
             if server.is_read_only() { "read-only".into() } else { format!("durability {}", self.durability) };
         let line = format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr());
         // A server whose standard output is closed serves all the same.
-        let _ = writeln!(io::stdout().lock(), "{line}");
+        let _ = writeln!(io::stdout().lock(), "{}", one_line(&line));
     }
 }
 
