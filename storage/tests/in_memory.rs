@@ -55,8 +55,8 @@ fn values_held_across_commits_that_replace_the_memory_stay_as_they_were() {
     put_version(&db, 1);
     let reader = db.begin().unwrap();
     let kept = reader.bucket("b").unwrap().get([0]).unwrap().unwrap();
-    for number in 0..4_u8 {
-        db.update(|tx| tx.create_bucket_if_not_exists("large")?.put([number], vec![7; 40_000])).unwrap();
+    for number in 0..3_u8 {
+        db.update(|tx| tx.create_bucket_if_not_exists("large")?.put([number], vec![7; 20_000])).unwrap();
     }
     assert!(kept.iter().all(|&byte| byte == 1));
     assert_eq!(version_seen(&reader), 1);
