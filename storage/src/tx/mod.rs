@@ -180,12 +180,13 @@ pub struct TxMut {
     writer: Option<Box<Writer>>,
     /// What is to be called after the commit.
     on_commit: Vec<Box<dyn FnOnce() + Send>>,
+    committing: bool,
 }
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current());
-        Self { work, shared, writer: Some(writer), on_commit: Vec::new() }
+        Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
@@ -350,7 +351,10 @@ impl TxMut {
         } else {
             Sync::Later
         };
-        let txid = commit::commit(&mut self.work, &self.shared, writer, sync)?;
+        self.committing = true;
+        let committed = commit::commit(&mut self.work, &self.shared, writer, sync);
+        self.committing = false;
+        let txid = committed?;
         let callbacks = std::mem::take(&mut self.on_commit);
         // The next writer need not wait for them.
         drop(self);
@@ -373,6 +377,10 @@ impl TxMut {
 
 impl Drop for TxMut {
     fn drop(&mut self) {
+        if self.committing {
+            // A panic: nobody knows how far the commit came.
+            self.shared.poison("commit to", std::io::Error::other("the commit panicked"));
+        }
         if let Some(writer) = self.writer.take() {
             self.shared.writer.put_back(writer);
         }
