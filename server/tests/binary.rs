@@ -1,4 +1,5 @@
 //! Every command of the binary dialect does what the protocol says, and looks on the wire as it says.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -304,7 +305,7 @@ fn a_value_that_does_not_fit_a_frame_is_told_by_its_size() {
     assert_eq!(client.value("b", "3last").map(|value| value.len()), Some(large - 1));
     match client.ask(&get("b", "4none")) {
         Reply::Error(error) => {
-            assert_eq!((error.code, error.value_size()), (ErrorCode::ValueTooLarge, Some(large as u64)))
+            assert_eq!((error.code, error.value_size()), (ErrorCode::ValueTooLarge, Some(large as u64)));
         }
         other => panic!("{other:?}"),
     }

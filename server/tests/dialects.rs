@@ -1,4 +1,5 @@
 //! Where both dialects can say the same thing, they get the same result.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -75,10 +76,10 @@ fn printed(client: &mut Binary, request: &Request, answer: Answer) -> String {
     String::from_utf8(out.to_vec()).unwrap()
 }
 
-/// As many lines as there are in `like`.
-fn lines(client: &mut Text, line: &str, like: &str) -> String {
+/// As many lines as are expected.
+fn lines(client: &mut Text, line: &str, expected: &str) -> String {
     client.send(format!("{line}\r\n"));
-    like.lines().map(|_| client.line() + "\n").collect()
+    expected.lines().map(|_| client.line() + "\n").collect()
 }
 
 fn dump(path: &Path, db: &Db) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {

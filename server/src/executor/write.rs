@@ -17,7 +17,7 @@ pub(crate) struct Write {
 
 impl Write {
     /// Makes a SET's bucket where it is missing and is `auto_bucket`.
-    pub(super) fn new(request: Request, auto_bucket: Option<&Path>) -> Self {
+    pub(crate) fn new(request: Request, auto_bucket: Option<&Path>) -> Self {
         let make_bucket = matches!(&request, Request::Set { path, .. } if Some(path) == auto_bucket);
         Self { request, make_bucket }
     }

@@ -35,8 +35,8 @@ pub(crate) struct BinarySession<S> {
     /// The requests that are not answered yet: writes and streams.
     in_use: HashSet<u32>,
     streams: Streams,
-    /// There is no whole frame in the input.
-    starved: bool,
+    /// How long the input was when there was no whole frame in it.
+    starved_at: Option<usize>,
     /// Nothing more is taken; what was taken is answered, then the connection is closed.
     closing: bool,
     /// What is said last.
@@ -54,7 +54,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             greeted: false,
             in_use: HashSet::new(),
             streams,
-            starved: false,
+            starved_at: None,
             closing: false,
             last_words: None,
         }
@@ -73,7 +73,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             if again {
                 yield_now().await;
             }
-            let (read, deadline) = (self.can_take(), self.deadline());
+            let (read, deadline) = (self.wants_bytes(), self.deadline());
             let event = tokio::select! {
                 biased;
                 event = self.conn.event(read, deadline) => event?,
@@ -119,8 +119,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             && self.has_room()
     }
 
+    /// Whether to read: also where nothing can be taken, up to what may be a frame, so that a CANCEL is there to be taken
+    /// before the streams that it could end fill the output again.
+    fn wants_bytes(&self) -> bool {
+        self.can_take() || (self.is_starved() && !self.closing)
+    }
+
+    fn is_starved(&self) -> bool {
+        self.starved_at == Some(self.conn.wire.input.len())
+    }
+
     fn is_finished(&self) -> bool {
-        let no_more = self.closing || (self.conn.wire.has_ended() && self.starved);
+        let no_more = self.closing || (self.conn.wire.has_ended() && self.is_starved());
         no_more && self.in_use.is_empty() && self.conn.queueing.is_none()
     }
 
@@ -130,7 +140,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
         let snapshot = Snapshot::default();
         let mut reader = shared.executor.reader(&snapshot);
         let mut scans = 0;
-        self.starved = false;
+        self.starved_at = None;
         while self.can_take() {
             if scans == SCANS_PER_TURN {
                 return true;
@@ -138,7 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             match self.codec.decode(&mut self.conn.wire.input) {
                 Ok(Some(frame)) => scans += usize::from(self.take(frame, &mut reader)),
                 Ok(None) => {
-                    self.starved = true;
+                    self.starved_at = Some(self.conn.wire.input.len());
                     return false;
                 }
                 Err(error) => match error.to_reply() {

@@ -69,3 +69,165 @@ impl Drop for CloseOnDrop {
         self.0.close();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver as Gate, channel};
+    use std::time::Duration;
+
+    use boltkv_protocol::{ErrorCode, Reply, Request};
+    use boltkv_storage::Options;
+    use bytes::Bytes;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::executor::Write;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn set(value_len: usize) -> Write {
+        let path = boltkv_protocol::Path::from_names(["b"]).unwrap();
+        let value = Bytes::from(vec![0; value_len]);
+        Write::new(Request::Set { path, key: "k".into(), value, cond: boltkv_protocol::Cond::Always }, None)
+    }
+
+    /// A writer that takes a group for every message at the gate, and says how large each was.
+    fn gated(requests: usize, bytes: u32) -> (Writer, Queue, std::sync::mpsc::Sender<()>, Gate<usize>) {
+        let (open, gate) = channel();
+        let (report, groups) = channel();
+        let (writer, queue) = Writer::start_with(requests, bytes, move |jobs| {
+            report.send(jobs.len()).unwrap();
+            gate.recv_timeout(PATIENCE).unwrap();
+            for job in jobs {
+                job.ticket.answer(Reply::Written { txid: 1 });
+            }
+        })
+        .unwrap();
+        (writer, queue, open, groups)
+    }
+
+    async fn codes(answers: &mut UnboundedReceiver<Answered>, count: u32) -> Vec<(u32, Option<ErrorCode>)> {
+        let mut codes = Vec::new();
+        for _ in 0..count {
+            let answered = timeout(PATIENCE, answers.recv()).await;
+            let (id, reply) = answered.expect("every request is answered").unwrap();
+            codes.push((id, if let Reply::Error(error) = reply { Some(error.code) } else { None }));
+        }
+        codes.sort_by_key(|(id, _)| *id);
+        codes
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_waits_while_a_group_is_written_becomes_the_next_group() {
+        let (writer, queue, open, groups) = gated(100, 1 << 20);
+        let (to, mut answers) = unbounded_channel();
+        let push = |id| assert!(queue.push(set(1), Ticket::new(id, to.clone())).is_none(), "there is room");
+        push(0);
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        (1..=10).for_each(push);
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 10);
+        open.send(()).unwrap();
+        assert!(codes(&mut answers, 11).await.iter().all(|(_, code)| code.is_none()));
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_finds_the_queue_full_waits_and_is_served_in_order() {
+        let (writer, queue, open, groups) = gated(2, 1 << 20);
+        let (to, mut answers) = unbounded_channel();
+        let push = |id| queue.push(set(1), Ticket::new(id, to.clone()));
+        assert!(push(0).is_none());
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
+        assert!(push(1).is_none() && push(2).is_none());
+        let (mut third, mut fourth) = (push(3).expect("full"), push(4).expect("full"));
+        // Both are in line before there is room.
+        tokio::select! {
+            biased;
+            () = &mut third => panic!("there is no room"),
+            () = &mut fourth => panic!("there is no room"),
+            () = std::future::ready(()) => {}
+        }
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 2);
+        third.await;
+        fourth.await;
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 2);
+        open.send(()).unwrap();
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            order.push(timeout(PATIENCE, answers.recv()).await.unwrap().unwrap().0);
+        }
+        assert_eq!(order, [0, 1, 2, 3, 4]);
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_larger_than_the_queue_waits_until_it_is_empty() {
+        let (writer, queue, open, groups) = gated(100, 1_000);
+        let (to, mut answers) = unbounded_channel();
+        let push = |id, len| queue.push(set(len), Ticket::new(id, to.clone()));
+        assert!(push(0, 5_000).is_none(), "the queue is empty");
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        assert!(push(1, 1).is_none());
+        let large = tokio::spawn(push(2, 5_000).expect("it is not empty any more"));
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "the small one");
+        large.await.unwrap();
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "the large one, alone");
+        open.send(()).unwrap();
+        assert_eq!(codes(&mut answers, 3).await.len(), 3);
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_writer_that_panics_leaves_nobody_without_an_answer() {
+        let (reached, at_gate) = channel();
+        let (open, gate) = channel::<()>();
+        let (writer, queue) = Writer::start_with(2, 1 << 20, move |_jobs| {
+            reached.send(()).unwrap();
+            gate.recv_timeout(PATIENCE).unwrap();
+            panic!("a defect");
+        })
+        .unwrap();
+        let (to, mut answers) = unbounded_channel();
+        let push = |id| queue.push(set(1), Ticket::new(id, to.clone()));
+        assert!(push(0).is_none());
+        at_gate.recv_timeout(PATIENCE).unwrap();
+        assert!(push(1).is_none() && push(2).is_none(), "queued behind it");
+        let waiting = tokio::spawn(push(3).expect("full"));
+        open.send(()).unwrap();
+        let failed = Some(ErrorCode::StorageFailed);
+        let expected: Vec<_> = (0..4).map(|id| (id, failed)).collect();
+        assert_eq!(codes(&mut answers, 4).await, expected);
+        waiting.await.unwrap();
+        assert!(push(4).is_none(), "nobody waits for a writer that is gone");
+        assert_eq!(codes(&mut answers, 1).await, [(4, failed)]);
+        assert!(!writer.join(), "the panic is reported");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_group_that_cannot_be_written_is_refused_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.db");
+        drop(Options::new().open(&path).unwrap());
+        // A database that takes no writes stands for a disk that takes none.
+        let db = Options::new().read_only(true).open(&path).unwrap();
+        let stats = Arc::new(Stats::new());
+        let (writer, queue) = Writer::start(db, 10, 1 << 20, stats).unwrap();
+        let (to, mut answers) = unbounded_channel();
+        for id in 0..3 {
+            assert!(queue.push(set(1), Ticket::new(id, to.clone())).is_none());
+        }
+        let refused = Some(ErrorCode::ReadOnly);
+        assert_eq!(codes(&mut answers, 3).await, [(0, refused), (1, refused), (2, refused)]);
+        drop(queue);
+        assert!(writer.join());
+    }
+}

@@ -1,5 +1,6 @@
 //! A server on a port of its own, and clients that speak raw bytes to it.
-#![allow(dead_code, unreachable_pub, reason = "a part of every test file, each of which uses its own part of it")]
+#![allow(dead_code, unreachable_pub, reason = "every test binary compiles all of this and uses its own part")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 pub mod binary;
 pub mod text;
@@ -8,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use boltkv_server::{Config, Error, Server};
 use boltkv_storage::{Db, Options};
@@ -146,4 +147,18 @@ pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     socket.write_all(bytes).unwrap();
     socket.shutdown(Shutdown::Write).unwrap();
     read_to_end(&mut socket)
+}
+
+/// Sends bytes as they are.
+pub fn send(socket: &mut TcpStream, bytes: &[u8]) {
+    socket.write_all(bytes).unwrap();
+}
+
+/// Waits until something holds that another thread brings about.
+pub fn eventually(mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < PATIENCE, "it does not come to hold");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

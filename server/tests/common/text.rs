@@ -28,6 +28,13 @@ impl Text {
         line
     }
 
+    /// The next line, or `None` where the connection ends or is reset before.
+    pub fn try_line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.socket.read_line(&mut line).ok().filter(|len| *len > 0)?;
+        Some(line.trim_end_matches('\n').to_owned())
+    }
+
     /// Sends a line, ended by CRLF so that the connection stays open, and answers the line that comes back.
     pub fn ask(&mut self, line: &str) -> String {
         self.send(format!("{line}\r\n"));

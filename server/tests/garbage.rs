@@ -1,0 +1,139 @@
+//! Whatever arrives, the server goes on serving and nothing is executed that nobody asked for.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::io::Write;
+
+use boltkv_protocol::{ErrorCode, Hello, RESP_REFUSAL, Request};
+use bytes::BytesMut;
+use common::binary::{create, frame, set};
+use common::{Binary, TestServer, connect, exchange, read_to_end};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+fn hello() -> Vec<u8> {
+    let mut out = BytesMut::new();
+    Request::Hello(Hello::new("test")).encode(1, &mut out).unwrap();
+    out.to_vec()
+}
+
+/// Sends bytes and waits for the end, whether the server takes them all or not.
+fn throw(server: &TestServer, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(server.address);
+    // The server may close before it has everything.
+    let _ = socket.write_all(bytes);
+    let _ = socket.shutdown(std::net::Shutdown::Write);
+    read_to_end(&mut socket)
+}
+
+#[test]
+fn random_bytes_leave_the_server_serving() {
+    let server = TestServer::start();
+    let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
+    let bytes = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..2_000));
+    let thrown = runner.run(&bytes, |(after_hello, bytes)| {
+        let bytes = if after_hello { [hello(), bytes].concat() } else { bytes };
+        throw(&server, &bytes);
+        Ok(())
+    });
+    thrown.unwrap();
+    server.assert_serving();
+}
+
+#[test]
+fn frames_with_random_bodies_leave_the_server_serving() {
+    let server = TestServer::start();
+    server.binary().write(&create("b"));
+    let op = prop::sample::select(&[0x01_u8, 0x02, 0x10, 0x11, 0x12, 0x20, 0x30, 0x31, 0x40, 0x70, 0x71, 0xff][..]);
+    let body = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        prop::collection::vec(0..4_u8, 0..40).prop_map(|rest| [b"\x01\0\x01b", &rest[..]].concat()),
+    ];
+    let frames = prop::collection::vec((1..9_u32, op, 0..2_u8, body), 1..20);
+    let mut runner = TestRunner::new(Config { cases: 200, ..Config::default() });
+    let thrown = runner.run(&frames, |frames| {
+        let frames = frames.iter().flat_map(|(id, op, flags, body)| frame(*id, *op, *flags, body));
+        throw(&server, &hello().into_iter().chain(frames).collect::<Vec<_>>());
+        Ok(())
+    });
+    thrown.unwrap();
+    server.assert_serving();
+    assert!(server.db.check().unwrap().is_empty());
+}
+
+#[test]
+fn a_conversation_cut_anywhere_leaves_the_server_serving_and_executes_no_part_of_a_frame() {
+    let server = TestServer::start();
+    server.binary().write(&create("b"));
+    let mut out = BytesMut::from(&hello()[..]);
+    set("b", "k", "value").encode(2, &mut out).unwrap();
+    for cut in 0..out.len() {
+        throw(&server, &out[..cut]);
+    }
+    assert_eq!(server.binary().value("b", "k"), None);
+    throw(&server, &out);
+    assert_eq!(server.binary().value("b", "k").as_deref(), Some(&b"value"[..]));
+}
+
+#[test]
+fn a_frame_with_an_impossible_length_is_answered_with_id_0_and_closed() {
+    let server = TestServer::start();
+    for (len, code) in [
+        (0_u32, ErrorCode::Malformed),
+        (5, ErrorCode::Malformed),
+        (20 << 20, ErrorCode::FrameTooLarge),
+        (u32::MAX, ErrorCode::FrameTooLarge),
+    ] {
+        let mut client = server.binary();
+        client.send(len.to_be_bytes());
+        client.send([0; 100]);
+        let (id, error) = client.error();
+        assert_eq!((id, error.code), (0, code), "{len}");
+        assert_eq!(client.rest(), b"");
+    }
+    server.assert_serving();
+}
+
+#[test]
+fn http_is_closed_without_a_word_and_without_executing_anything() {
+    let server = TestServer::start();
+    let long = "x".repeat(100_000);
+    for request in [
+        "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\n".to_owned(),
+        "GET /k HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        "DELETE /k HTTP/1.0\nSET k v\n".to_owned(),
+        format!("POST /{long} HTTP/1.1\r\n\r\nSET k v\r\n"),
+    ] {
+        assert_eq!(throw(&server, request.as_bytes()), b"", "{}", &request[..20]);
+    }
+    assert_eq!(exchange(server.address, b"GET k\nGET / HTTP/1.1\n"), b"(nil)\nERR MALFORMED usage: GET key\n");
+    server.assert_serving();
+}
+
+#[test]
+fn a_tls_hello_gets_an_alert_and_is_closed() {
+    let server = TestServer::start();
+    let hello = b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03";
+    assert_eq!(exchange(server.address, hello), b"\x15\x03\x03\x00\x02\x02\x28");
+    server.assert_serving();
+}
+
+#[test]
+fn resp_is_refused_in_its_own_words() {
+    let server = TestServer::start();
+    assert_eq!(exchange(server.address, b"*1\r\n$4\r\nPING\r\n"), RESP_REFUSAL);
+    server.assert_serving();
+}
+
+#[test]
+fn connections_that_end_without_a_byte_or_are_reset_leave_the_server_serving() {
+    let server = TestServer::start();
+    for _ in 0..50 {
+        drop(connect(server.address));
+        let mut client = Binary::connect(server.address);
+        client.send(hello());
+        // Closed with the reply unread: the server's next write meets a reset.
+    }
+    server.assert_serving();
+}

@@ -1,0 +1,84 @@
+//! `echo 'SET hello world' | nc 127.0.0.1 PORT` prints `OK` and ends by itself, with every netcat's default flags.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, TestServer};
+
+/// The program and its first arguments; what follows are host and port.
+fn netcat(words: &[&str]) -> Option<Command> {
+    let (program, arguments) = words.split_first()?;
+    let found = std::env::split_paths(&std::env::var_os("PATH")?).any(|folder| folder.join(program).is_file());
+    if !found {
+        assert!(std::env::var_os("BOLTKV_REQUIRE_TOOLS").is_none_or(|value| value != "1"), "{program} is required");
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Some(command)
+}
+
+/// Pipes a script into a netcat, as the shell does, and answers what it printed when it had ended.
+fn pipe(mut netcat: Command, address: SocketAddr, script: &str) -> String {
+    let netcat = netcat.arg(address.ip().to_string()).arg(address.port().to_string());
+    let mut child = netcat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    wait(&mut child);
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    printed
+}
+
+fn wait(child: &mut Child) {
+    let started = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("the netcat did not end by itself");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn prints_and_ends(words: &[&str]) {
+    let server = TestServer::start();
+    for (script, printed) in [
+        ("SET hello world\n", "OK\n"),
+        ("GET hello\n", "world\n"),
+        ("SET a 1\nSET b 2\nSCAN\n", "OK\nOK\na 1\nb 2\nhello world\nEND\n"),
+    ] {
+        let Some(netcat) = netcat(words) else { return };
+        assert_eq!(pipe(netcat, server.address, script), printed, "{words:?}: {script}");
+    }
+}
+
+#[test]
+fn with_openbsds() {
+    prints_and_ends(&["nc.openbsd"]);
+}
+
+#[test]
+fn with_openbsds_told_to_end() {
+    prints_and_ends(&["nc.openbsd", "-N"]);
+}
+
+#[test]
+fn with_the_traditional_one() {
+    prints_and_ends(&["nc.traditional"]);
+}
+
+#[test]
+fn with_nmaps() {
+    prints_and_ends(&["ncat"]);
+}
+
+#[test]
+fn with_busyboxs() {
+    prints_and_ends(&["busybox", "nc"]);
+}
