@@ -25,11 +25,16 @@ pub(super) struct Setup {
     pub(super) durability: Durability,
 }
 
+/// Every so many commits one is synced, and none because of the time.
+pub(super) fn every(commits: u64) -> Durability {
+    Durability::Interval { every: NEVER_IN_A_TEST, commits }
+}
+
 impl Setup {
     /// Each combination comes up; small pages come up most, because they show the most.
     pub(super) fn random(random: &mut Random) -> Self {
         let freelist = [FreelistStored::Always, FreelistStored::Never, FreelistStored::OnCleanClose];
-        let interval = Durability::Interval { every: NEVER_IN_A_TEST, commits: 2 + random.below(4) as u64 };
+        let interval = every(2 + random.below(4) as u64);
         Self {
             page_size: [1024, 1024, 1024, 2048, 4096][random.below(5)],
             freelist: freelist[random.below(3)],
@@ -42,7 +47,7 @@ impl Setup {
     }
 
     /// Whether the last of so many commits since a sync point is promised to be durable.
-    fn is_durable_after(&self, commits: u64) -> bool {
+    pub(super) fn is_durable_after(&self, commits: u64) -> bool {
         match self.durability {
             Durability::Always => true,
             Durability::Interval { commits: every, .. } => commits >= every,
