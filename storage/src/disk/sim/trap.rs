@@ -61,7 +61,14 @@ struct State {
 impl Trap {
     /// Fails the call after `calls` more.
     pub(crate) fn after(calls: u64, fault: Fault) -> Self {
-        Self(Arc::new(Mutex::new(State { armed: Some((calls, fault)), sprung: None })))
+        let trap = Self::default();
+        trap.arm(calls, fault);
+        trap
+    }
+
+    /// From now on as [`Self::after`].
+    pub(crate) fn arm(&self, calls: u64, fault: Fault) {
+        *self.state() = State { armed: Some((calls, fault)), sprung: None };
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
