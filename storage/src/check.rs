@@ -6,7 +6,7 @@ use crate::db::Snapshot;
 use crate::error::Excerpt;
 use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages, Tx};
+use crate::tx::{MAX_DEPTH, Pages};
 use crate::{Error, Result};
 
 /// Something that is wrong with a file.
@@ -31,7 +31,7 @@ pub(crate) struct PageSet {
 }
 
 impl PageSet {
-    fn new(mark: Pgid) -> Self {
+    pub(crate) fn new(mark: Pgid) -> Self {
         // The high-water mark was compared with the file's length: this is 1/32,768 of the file.
         let words = usize::try_from(mark.div_ceil(64)).unwrap_or(0);
         Self { bits: vec![0; words] }
@@ -42,7 +42,7 @@ impl PageSet {
     }
 
     /// `false` if it was there already.
-    fn insert(&mut self, id: Pgid) -> bool {
+    pub(crate) fn insert(&mut self, id: Pgid) -> bool {
         let Some(word) = usize::try_from(id / 64).ok().and_then(|at| self.bits.get_mut(at)) else { return true };
         let new = *word & bit(id) == 0;
         *word |= bit(id);
@@ -71,8 +71,7 @@ pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     }
 }
 
-pub(crate) fn check(tx: &Tx) -> Vec<Problem> {
-    let snapshot = tx.snapshot();
+pub(crate) fn check(snapshot: &Snapshot) -> Vec<Problem> {
     let meta = &snapshot.meta;
     let mut walk = Walk::new(snapshot.pages());
     walk.bucket(meta.root);

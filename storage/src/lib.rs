@@ -32,7 +32,7 @@
 //! - `freelist`: which pages are free, and which wait for which readers
 //! - `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
-//! - `check`: looking for damage
+//! - `check`: looking for damage; `shrink`: making a file smaller while it is in use
 //!
 //! # What is promised
 //! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
@@ -56,6 +56,7 @@ mod format;
 mod freelist;
 mod options;
 mod range;
+mod shrink;
 mod stats;
 mod tx;
 
@@ -65,7 +66,8 @@ pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use error::{Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
-pub use options::{Durability, FreelistStored, Options};
+pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
-pub use stats::Stats;
+pub use shrink::Shrunk;
+pub use stats::{CommitStats, Stats};
 pub use tx::{Fill, Savepoint, Tx, TxMut};

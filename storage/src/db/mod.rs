@@ -8,7 +8,7 @@ mod writer;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::check::Problem;
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::options::{Durability, FreelistStored, Options};
-use crate::stats::Stats;
+use crate::stats::{CommitStats, Figures, Stats};
 use crate::tx::{Tx, TxMut, sync_point};
 use crate::{Error, Result};
 
@@ -51,12 +51,9 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     pub(crate) writer: WriterSlot,
     batcher: batch::Batcher,
-    pub(crate) freelist_stored: FreelistStored,
-    pub(crate) durability: Durability,
-    /// Bytes that the file may not grow past.
-    pub(crate) max_size: Option<u64>,
+    pub(crate) options: Options,
+    figures: Mutex<Figures>,
     path: Option<PathBuf>,
-    read_only: bool,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
     /// Ends the thread that syncs at intervals, where there is one, when it is dropped.
@@ -70,17 +67,16 @@ impl Shared {
         options: &Options,
         snapshot: Snapshot,
         writer: Option<Writer>,
+        figures: Figures,
     ) -> Self {
         Self {
             disk,
             readers: Readers::new(snapshot),
             writer: WriterSlot::new(writer),
             batcher: batch::Batcher::default(),
-            freelist_stored: options.freelist,
-            durability: options.durability,
-            max_size: options.max_size,
+            options: options.clone(),
+            figures: Mutex::new(figures),
             path: path.map(Into::into),
-            read_only: options.read_only,
             failure: OnceLock::new(),
             syncer: OnceLock::new(),
         }
@@ -94,17 +90,46 @@ impl Shared {
         error
     }
 
+    /// Keeps what [`Db::stats`] says of the writer's side.
+    pub(crate) fn note_figures(&self, writer: &Writer) {
+        let figures = Figures {
+            free_pages: Some(writer.freelist.free_pages()),
+            pending_pages: Some(writer.freelist.waiting_pages()),
+            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+            commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
+        };
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
+    fn cut(&self, writer: &mut Writer) -> Result<()> {
+        let current = self.readers.current().meta;
+        let mark = self.readers.highest_mark().max(writer.older_mark);
+        let len = mark * u64::from(current.page_size);
+        if writer.unsynced.is_some() || len >= writer.file_len {
+            return Ok(());
+        }
+        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
+        writer.file_len = len;
+        self.disk.sync().map_err(|error| self.poison("sync", error))
+    }
+
     /// Makes the newest state durable.
     fn sync(&self, store_freelist: bool) -> Result<TxId> {
         self.writer.with(|writer| sync_point(self, writer, store_freelist))
     }
 
+    /// Whether a sync point stores the freelist, other than the one that closes the database.
+    pub(crate) fn stores_freelist(&self) -> bool {
+        self.options.freelist == FreelistStored::Always
+    }
+
     /// What a clean close leaves in the file.
     fn sync_for_close(&self) -> Result<()> {
-        if self.read_only {
+        if self.options.read_only {
             return Ok(());
         }
-        self.sync(self.freelist_stored != FreelistStored::Never).map(|_| ())
+        self.sync(self.options.freelist != FreelistStored::Never).map(|_| ())
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
@@ -124,7 +149,7 @@ fn sync_at_intervals(database: &Weak<Shared>, every: Duration, end: &Receiver<()
     while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let Some(shared) = database.upgrade() else { return };
         // A full disk may have room next time; any other failure stops all writes.
-        if matches!(shared.sync(shared.freelist_stored == FreelistStored::Always), Err(Error::Poisoned { .. })) {
+        if matches!(shared.sync(shared.stores_freelist()), Err(Error::Poisoned { .. })) {
             return;
         }
     }
@@ -151,8 +176,8 @@ impl Db {
 
     fn start(shared: Shared) -> Self {
         let shared = Arc::new(shared);
-        if let Durability::Interval { every, .. } = shared.durability
-            && !shared.read_only
+        if let Durability::Interval { every, .. } = shared.options.durability
+            && !shared.options.read_only
         {
             let (sender, end) = mpsc::channel();
             let database = Arc::downgrade(&shared);
@@ -176,7 +201,7 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
     pub fn begin_mut(&self) -> Result<TxMut> {
-        if self.0.read_only {
+        if self.0.options.read_only {
             return Err(Error::ReadOnly);
         }
         self.0.check_usable()?;
@@ -215,10 +240,10 @@ impl Db {
     /// # Errors
     /// As [`TxMut::commit`]; [`Error::ReadOnly`].
     pub fn sync(&self) -> Result<TxId> {
-        if self.0.read_only {
+        if self.0.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.sync(self.0.freelist_stored == FreelistStored::Always)
+        self.0.sync(self.0.stores_freelist())
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
@@ -229,6 +254,22 @@ impl Db {
     /// As [`TxMut::commit`].
     pub fn close(self) -> Result<()> {
         self.0.sync_for_close()
+    }
+
+    /// Length of the file, in bytes.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.0.disk.len().map_err(Error::io("look at", self.path()))
+    }
+
+    /// Whether both metas in the file end at the same page.
+    pub(crate) fn metas_agree_on_the_mark(&self) -> bool {
+        self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
+    }
+
+    /// Cuts off what neither the metas nor any open snapshot speak of.
+    pub(crate) fn cut_file(&self) -> Result<()> {
+        self.0.check_usable()?;
+        self.0.writer.with(|writer| self.0.cut(writer))
     }
 
     /// Looks for damage in the newest snapshot; see [`Tx::check`].
@@ -248,7 +289,7 @@ impl Db {
     /// Whether it was opened read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.0.read_only
+        self.0.options.read_only
     }
 
     /// Bytes of a page.
@@ -261,20 +302,28 @@ impl Db {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let meta = self.0.readers.current().meta;
-        let freelist = self.0.writer.peek(|writer| (writer.freelist.free_pages(), writer.freelist.waiting_pages()));
+        let (open_readers, oldest_reader_age) = self.0.readers.count();
+        let Figures { free_pages, pending_pages, unsynced_commits, commits } =
+            *self.0.figures.lock().unwrap_or_else(PoisonError::into_inner);
         Stats {
             txid: meta.txid,
             page_size: meta.page_size,
             pages: meta.mark,
-            free_pages: freelist.map(|(free, _)| free),
-            pending_pages: freelist.map(|(_, waiting)| waiting),
-            open_readers: self.0.readers.count(),
+            free_pages,
+            pending_pages,
+            open_readers,
+            oldest_reader_age,
+            unsynced_commits,
+            commits,
         }
     }
 }
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("path", &self.0.path).field("read_only", &self.0.read_only).finish_non_exhaustive()
+        f.debug_struct("Db")
+            .field("path", &self.0.path)
+            .field("read_only", &self.0.options.read_only)
+            .finish_non_exhaustive()
     }
 }

@@ -9,6 +9,7 @@ use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
 use crate::freelist::{Freelist, Run};
 use crate::options::Durability;
+use crate::stats::CommitStats;
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -29,15 +30,20 @@ pub(crate) struct Writer {
     pub(crate) freelist: Freelist,
     /// Length of the file in bytes.
     pub(super) file_len: u64,
+    /// The part of it that is locked in memory, where that is asked for.
+    locked_len: u64,
     /// Bytes that the newest map covers, or will cover once this commit is published.
     pub(super) map_len: u64,
     pub(super) page_size: u64,
     /// The meta that the file would be opened with after a crash.
     pub(crate) durable: Meta,
+    /// The high-water mark of the file's other meta, or more.
+    pub(crate) older_mark: Pgid,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
+    pub(crate) commits: CommitStats,
 }
 
 /// Commits that are not durable yet.
@@ -54,9 +60,28 @@ impl Default for Unsynced {
 }
 
 impl Writer {
-    pub(super) fn new(freelist: Freelist, stored_freelist: Option<Run>, durable: Meta, file_len: u64) -> Self {
-        let (map_len, page_size) = (map_size(file_len), durable.page_size.into());
-        Self { freelist, file_len, map_len, page_size, durable, stored_freelist, unsynced: None }
+    pub(super) fn new(
+        freelist: Freelist,
+        stored_freelist: Option<Run>,
+        durable: Meta,
+        file_len: u64,
+        map_len: u64,
+    ) -> Self {
+        let page_size = u64::from(durable.page_size);
+        let older_mark = file_len / page_size;
+        let commits = CommitStats::default();
+        Self {
+            freelist,
+            file_len,
+            locked_len: 0,
+            map_len,
+            page_size,
+            durable,
+            older_mark,
+            stored_freelist,
+            unsynced: None,
+            commits,
+        }
     }
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
@@ -95,7 +120,7 @@ impl Writer {
             self.map_len = map_size(needed.max(self.file_len));
         }
         if needed > self.file_len {
-            let max = shared.max_size.unwrap_or(u64::MAX);
+            let max = shared.options.max_size.unwrap_or(u64::MAX);
             if needed > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
@@ -108,10 +133,16 @@ impl Writer {
     }
 
     /// A map of the file as it has grown: the current one, or a new generation.
-    pub(crate) fn map(&self, shared: &Shared) -> io::Result<Arc<Map>> {
+    pub(crate) fn map(&mut self, shared: &Shared) -> io::Result<Arc<Map>> {
         let current = shared.readers.current();
         let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
-        if len <= current.map.len() { Ok(Arc::clone(&current.map)) } else { shared.disk.map(len).map(Arc::new) }
+        let map =
+            if len <= current.map.len() { Arc::clone(&current.map) } else { shared.disk.map(len).map(Arc::new)? };
+        if shared.options.mlock && self.file_len != self.locked_len {
+            map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?)?;
+            self.locked_len = self.file_len;
+        }
+        Ok(map)
     }
 }
 
@@ -156,11 +187,6 @@ impl WriterSlot {
         }
         let mut held = Held(self, Some(self.take()));
         work(held.1.as_mut().expect("it is there until the drop"))
-    }
-
-    /// What the writer knows, unless it is at work.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&Writer) -> T) -> Option<T> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_deref().map(look)
     }
 }
 

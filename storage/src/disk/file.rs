@@ -5,16 +5,18 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::{Disk, Map};
+use crate::options::MapOptions;
 
 /// A bolt file, locked by this process.
 #[derive(Debug)]
 pub(crate) struct FileDisk {
     pub(super) file: File,
+    map: MapOptions,
 }
 
 impl FileDisk {
-    pub(crate) fn new(file: File) -> Self {
-        Self { file }
+    pub(crate) fn new(file: File, map: MapOptions) -> Self {
+        Self { file, map }
     }
 }
 
@@ -50,6 +52,6 @@ impl Disk for FileDisk {
     }
 
     fn map(&self, len: usize) -> io::Result<Map> {
-        Map::of_file(&self.file, len)
+        Map::of_file(&self.file, len, self.map)
     }
 }

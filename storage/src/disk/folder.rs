@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Disk, FileDisk};
+use crate::options::MapOptions;
 use crate::{Error, Result};
 
 /// How often a held lock is tried again: bbolt's interval.
@@ -46,7 +47,10 @@ pub(crate) trait Folder {
 
 /// The file system.
 #[derive(Debug)]
-pub(crate) struct OsFolder;
+pub(crate) struct OsFolder {
+    /// How its files are mapped.
+    pub(crate) map: MapOptions,
+}
 
 impl Folder for OsFolder {
     type File = FileDisk;
@@ -56,7 +60,7 @@ impl Folder for OsFolder {
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
         }
-        Ok(FileDisk::new(file))
+        Ok(FileDisk::new(file, self.map))
     }
 
     /// By `flock` on the file itself, as bbolt does it.
@@ -87,7 +91,7 @@ impl Folder for OsFolder {
     fn create(&self, path: &Path, mode: u32) -> io::Result<FileDisk> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
         file.lock()?;
-        Ok(FileDisk::new(file))
+        Ok(FileDisk::new(file, self.map))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {

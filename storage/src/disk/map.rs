@@ -25,6 +25,8 @@ use std::{fmt, fs, io};
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use crate::options::{Advice, MapOptions};
+
 /// A run of memory that mirrors the disk's first bytes.
 pub(crate) struct Map {
     base: *const u8,
@@ -46,8 +48,17 @@ unsafe impl Sync for Map {}
 
 impl Map {
     /// Maps the first `len` bytes of `file` for reading.
-    pub(crate) fn of_file(file: &fs::File, len: usize) -> io::Result<Self> {
-        let map = MmapOptions::new().len(len).map_raw_read_only(file)?;
+    pub(crate) fn of_file(file: &fs::File, len: usize, how: MapOptions) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        options.len(len);
+        if how.populate {
+            options.populate();
+        }
+        let map = options.map_raw_read_only(file)?;
+        if how.advice == Advice::Random {
+            // A hint: where the system does not know it, reads are as right as without.
+            let _ = map.advise(memmap2::Advice::Random);
+        }
         Ok(Self { base: map.as_ptr(), len, _memory: Memory::File(map) })
     }
 
@@ -55,6 +66,13 @@ impl Map {
     pub(crate) fn of_region(region: Arc<Region>, len: usize) -> Self {
         assert!(len <= region.len(), "a region is grown before it is mapped");
         Self { base: region.base.as_ptr(), len, _memory: Memory::Heap(region) }
+    }
+
+    /// Keeps the first `len` bytes, which the disk must have, in memory until the map goes.
+    pub(crate) fn lock(&self, len: usize) -> io::Result<()> {
+        let len = len.min(self.len);
+        // SAFETY: the range is inside the map; locking pages changes nothing that Rust can see.
+        unsafe { rustix::mm::mlock(self.base.cast_mut().cast(), len) }.map_err(Into::into)
     }
 
     /// Bytes that the map covers. The disk may have fewer.

@@ -35,7 +35,8 @@ use crate::check::Problem;
 use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
-use crate::options::{Durability, FreelistStored};
+use crate::freelist::Spans;
+use crate::options::Durability;
 use crate::{Error, Result};
 
 /// A node of a write transaction, by its place in the list of nodes.
@@ -152,7 +153,7 @@ impl Tx {
     /// # Errors
     /// None today: damage is an answer, not an error. What keeps it from looking at all will be one.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        Ok(crate::check::check(self))
+        Ok(crate::check::check(&self.snapshot))
     }
 }
 
@@ -177,12 +178,15 @@ pub struct TxMut {
     shared: Arc<Shared>,
     /// `None` only on the way out.
     writer: Option<Box<Writer>>,
+    /// What is to be called after the commit.
+    on_commit: Vec<Box<dyn FnOnce() + Send>>,
+    committing: bool,
 }
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current());
-        Self { work, shared, writer: Some(writer) }
+        Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
@@ -191,6 +195,11 @@ impl TxMut {
         let released = writer.freelist.release(&writer.pinned(&self.shared));
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+    }
+
+    /// The pages that this transaction may use.
+    pub(crate) fn free_spans(&self) -> Option<&Spans> {
+        self.writer.as_deref().map(|writer| writer.freelist.free())
     }
 
     fn root(&self) -> Bucket<'_> {
@@ -327,7 +336,7 @@ impl TxMut {
     /// [`Error::Io`]: a write or sync failed; whether the transaction is in the file is unknown
     /// until it is opened again, and no more writes are taken ([`Error::Poisoned`]).
     pub fn commit(self) -> Result<TxId> {
-        let durability = self.shared.durability;
+        let durability = self.shared.options.durability;
         self.commit_with(durability)
     }
 
@@ -338,11 +347,28 @@ impl TxMut {
     pub fn commit_with(mut self, durability: Durability) -> Result<TxId> {
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = if writer.must_sync(durability) {
-            Sync::Point { store_freelist: self.shared.freelist_stored == FreelistStored::Always }
+            Sync::Point { store_freelist: self.shared.stores_freelist() }
         } else {
             Sync::Later
         };
-        commit::commit(&mut self.work, &self.shared, writer, sync)
+        self.committing = true;
+        let committed = commit::commit(&mut self.work, &self.shared, writer, sync);
+        self.committing = false;
+        let txid = committed?;
+        let callbacks = std::mem::take(&mut self.on_commit);
+        // The next writer need not wait for them.
+        drop(self);
+        for callback in callbacks {
+            callback();
+        }
+        Ok(txid)
+    }
+
+    /// Calls `callback` after a successful commit, on the committing thread, when the write
+    /// transaction is over: it may begin one itself. Several are called in the order in which they
+    /// were given.
+    pub fn on_commit(&mut self, callback: impl FnOnce() + Send + 'static) {
+        self.on_commit.push(Box::new(callback));
     }
 
     /// Forgets everything, as dropping does.
@@ -351,6 +377,10 @@ impl TxMut {
 
 impl Drop for TxMut {
     fn drop(&mut self) {
+        if self.committing {
+            // A panic: nobody knows how far the commit came.
+            self.shared.poison("commit to", std::io::Error::other("the commit panicked"));
+        }
         if let Some(writer) = self.writer.take() {
             self.shared.writer.put_back(writer);
         }
