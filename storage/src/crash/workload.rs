@@ -1,6 +1,7 @@
 //! Random work on a database, the same for the same seed: transactions that put, overwrite and
 //! delete, in nested buckets, small values and some of many pages; rollbacks and savepoints, sync
-//! points, readers that are kept for a while, clean closes, and processes that are killed.
+//! points, readers that are kept for a while, files that shrink, clean closes, and processes that are
+//! killed.
 
 use std::time::Duration;
 
@@ -112,6 +113,12 @@ impl<'a> Worker<'a> {
         self.read(db);
         if self.random.once_in(8) {
             if self.is_killed(db.sync()) {
+                return false;
+            }
+            self.durable();
+        }
+        if self.random.once_in(12) {
+            if self.is_killed(db.shrink()) {
                 return false;
             }
             self.durable();
