@@ -34,7 +34,7 @@ impl Explorer<'_> {
         let mut platter = Platter::new(start);
         let mut allowed = 0..=0;
         for (moment, event) in log.iter().enumerate() {
-            let look = self.happens(event, &mut platter, &mut allowed);
+            let look = happens(event, &mut platter, &mut allowed);
             if !look {
                 continue;
             }
@@ -52,27 +52,6 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Takes in an event; whether the disk may look different after a crash from now on, or has to.
-    fn happens(&self, event: &Event, platter: &mut Platter, allowed: &mut RangeInclusive<usize>) -> bool {
-        let newest = *allowed.end();
-        match event {
-            Event::File(_, change) => platter.push(change.clone()),
-            // With all that came through, this disk was looked at before the sync.
-            Event::SyncFile(_) => {
-                platter.sync();
-                return false;
-            }
-            Event::Mark(Mark::Begun) => {
-                *allowed = *allowed.start()..=newest + 1;
-                return false;
-            }
-            Event::Mark(Mark::Durable) => *allowed = newest..=newest,
-            Event::Name(_) | Event::SyncFolder => return false,
-        }
-        debug_assert!(*allowed.end() < self.states.len(), "every state that begins is known");
-        true
-    }
-
     fn look(&mut self, bytes: Vec<u8>, allowed: &RangeInclusive<usize>) -> Result<(), String> {
         self.points += 1;
         let state = sound_state(&bytes, self.setup, self.states, allowed)?;
@@ -81,6 +60,26 @@ impl Explorer<'_> {
         }
         Ok(())
     }
+}
+
+/// Takes in an event; whether the disk may look different after a crash from now on, or has to.
+fn happens(event: &Event, platter: &mut Platter, allowed: &mut RangeInclusive<usize>) -> bool {
+    let newest = *allowed.end();
+    match event {
+        Event::File(_, change) => platter.push(change.clone()),
+        // With all that came through, this disk was looked at before the sync.
+        Event::SyncFile(_) => {
+            platter.sync();
+            return false;
+        }
+        Event::Mark(Mark::Begun) => {
+            *allowed = *allowed.start()..=newest + 1;
+            return false;
+        }
+        Event::Mark(Mark::Durable) => *allowed = newest..=newest,
+        Event::Name(_) | Event::SyncFolder => return false,
+    }
+    true
 }
 
 /// Opens what a crash left: it must be sound, hold one of the allowed states (which one is

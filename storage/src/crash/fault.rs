@@ -1,6 +1,6 @@
 //! Every single call to the disk fails once, in every way in which it can.
 //!
-//! A full disk rolls one transaction back and the database goes on. After anything else that fails
+//! A full disk, or a file that has reached its limit, rolls one transaction back and the database goes on. After anything else that fails
 //! in a commit no more is written, and what was there before can still be read. Either way the
 //! file holds the last state that was promised, or one that came after it.
 
@@ -10,7 +10,7 @@ use super::explore::{is_clean, sound_state};
 use super::losses::losses;
 use super::model::{Change, Model};
 use super::random::Random;
-use super::workload::{Setup, changes};
+use super::workload::{Setup, changes, every};
 use crate::db::new_database;
 use crate::disk::sim::{Call, Event, Fault, Platter, SimDisk, Trap};
 use crate::{Db, Durability, Error, FreelistStored, Result};
@@ -63,9 +63,16 @@ struct Run<'a> {
     durable: usize,
     /// The newest state that the disk may hold.
     in_flight: usize,
+    /// Commits since a sync point.
+    unsynced: u64,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(setup: Setup, script: &'a Script, fault: Fault, trap: &Trap, disk: SimDisk) -> Self {
+        let trap = trap.clone();
+        Self { setup, script, fault, trap, disk, newest: 0, durable: 0, in_flight: 0, unsynced: 0 }
+    }
+
     fn open(&self) -> Db {
         let open = || Db::on_disk(Box::new(self.disk.clone()), None, &self.setup.options());
         match open() {
@@ -88,7 +95,7 @@ impl Run<'_> {
             alive
         });
         if alive && self.goes_well(&db, |db| db.clone().close()) {
-            self.durable = self.newest;
+            self.is_durable();
         }
     }
 
@@ -103,8 +110,9 @@ impl Run<'_> {
         });
         if committed {
             self.newest = number + 1;
-            if self.setup.durability == Durability::Always {
-                self.durable = self.newest;
+            self.unsynced += 1;
+            if self.setup.is_durable_after(self.unsynced) {
+                self.is_durable();
             }
         }
         committed
@@ -113,9 +121,14 @@ impl Run<'_> {
     fn sync(&mut self, db: &Db) -> bool {
         let synced = self.goes_well(db, |db| db.sync().map(drop));
         if synced {
-            self.durable = self.newest;
+            self.is_durable();
         }
         synced
+    }
+
+    fn is_durable(&mut self) {
+        self.durable = self.newest;
+        self.unsynced = 0;
     }
 
     /// Does something, again if the disk was full the first time; `false` if writing is over.
@@ -124,7 +137,10 @@ impl Run<'_> {
         let call = self.trap.sprung().unwrap_or_else(|| panic!("no call failed, and still: {error}"));
         self.assert_still_there(db);
         if self.rolls_back(call) {
-            assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+            match self.fault {
+                Fault::TooLarge => assert!(matches!(error, Error::MaxSizeReached { .. }), "{error}"),
+                _ => assert!(matches!(error, Error::NoSpace { .. }), "{error}"),
+            }
             work(db).expect("there is room again");
             return true;
         }
@@ -144,7 +160,7 @@ impl Run<'_> {
             Call::SetLen | Call::Map => true,
             Call::Len | Call::Read | Call::Sync | Call::Folder => false,
         };
-        before_the_sync && matches!(self.fault, Fault::Full | Fault::FullHalfWay)
+        before_the_sync && matches!(self.fault, Fault::Full | Fault::FullHalfWay | Fault::TooLarge)
     }
 
     fn assert_still_there(&self, db: &Db) {
@@ -180,8 +196,7 @@ fn fail_every_call(setup: Setup, fault: Fault) -> BTreeSet<&'static str> {
     for call in 0..MOST_CALLS {
         let trap = Trap::after(call, fault);
         let disk = SimDisk::new(&start, trap.clone());
-        let mut run =
-            Run { setup, script: &script, fault, trap: trap.clone(), disk, newest: 0, durable: 0, in_flight: 0 };
+        let mut run = Run::new(setup, &script, fault, &trap, disk);
         let _told = Told(call, fault, setup);
         run.go();
         run.assert_file_is_sound(start.clone(), &mut random);
@@ -208,7 +223,7 @@ fn kind(call: Call, setup: Setup) -> &'static str {
 
 fn whatever_call_fails(durability: Durability, freelist: FreelistStored) {
     let setup = Setup { page_size: 1024, freelist, durability };
-    for fault in [Fault::Broken, Fault::BrokenHalfWay, Fault::Full, Fault::FullHalfWay] {
+    for fault in [Fault::Broken, Fault::BrokenHalfWay, Fault::Full, Fault::FullHalfWay, Fault::TooLarge] {
         let failed = fail_every_call(setup, fault);
         let every = ["growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
         assert!(failed.iter().eq(every.iter()), "only these failed: {failed:?}");
@@ -228,4 +243,9 @@ fn whatever_call_fails_without_a_stored_freelist_a_commit_is_there_or_a_clean_er
 #[test]
 fn whatever_call_fails_between_sync_points_the_last_of_them_is_there() {
     whatever_call_fails(Durability::Never, FreelistStored::OnCleanClose);
+}
+
+#[test]
+fn whatever_call_fails_between_syncs_of_every_third_commit_the_last_of_them_is_there() {
+    whatever_call_fails(every(3), FreelistStored::Always);
 }

@@ -1,13 +1,14 @@
 //! Random work on a database, the same for the same seed: transactions that put, overwrite and
 //! delete, in nested buckets, small values and some of many pages; rollbacks and savepoints, sync
-//! points, readers that are kept for a while, clean closes.
+//! points, readers that are kept for a while, files that shrink, clean closes, and processes that are
+//! killed.
 
 use std::time::Duration;
 
 use super::model::{BucketPath, Change, Model};
 use super::random::Random;
-use crate::disk::sim::{Mark, SimDisk};
-use crate::{Db, Durability, FreelistStored, Options, Tx, TxMut};
+use crate::disk::sim::{Fault, Mark, SimDisk};
+use crate::{Db, Durability, FreelistStored, Options, Result, Tx, TxMut};
 
 /// Keys that a bucket may have.
 const KEYS: usize = 120;
@@ -25,11 +26,16 @@ pub(super) struct Setup {
     pub(super) durability: Durability,
 }
 
+/// Every so many commits one is synced, and none because of the time.
+pub(super) fn every(commits: u64) -> Durability {
+    Durability::Interval { every: NEVER_IN_A_TEST, commits }
+}
+
 impl Setup {
     /// Each combination comes up; small pages come up most, because they show the most.
     pub(super) fn random(random: &mut Random) -> Self {
         let freelist = [FreelistStored::Always, FreelistStored::Never, FreelistStored::OnCleanClose];
-        let interval = Durability::Interval { every: NEVER_IN_A_TEST, commits: 2 + random.below(4) as u64 };
+        let interval = every(2 + random.below(4) as u64);
         Self {
             page_size: [1024, 1024, 1024, 2048, 4096][random.below(5)],
             freelist: freelist[random.below(3)],
@@ -42,7 +48,7 @@ impl Setup {
     }
 
     /// Whether the last of so many commits since a sync point is promised to be durable.
-    fn is_durable_after(&self, commits: u64) -> bool {
+    pub(super) fn is_durable_after(&self, commits: u64) -> bool {
         match self.durability {
             Durability::Always => true,
             Durability::Interval { commits: every, .. } => commits >= every,
@@ -58,6 +64,8 @@ pub(super) struct Worker<'a> {
     disk: SimDisk,
     /// The content at the beginning and after each commit.
     states: Vec<Model>,
+    /// The last of them that was promised to be there after a crash.
+    durable: usize,
     /// Commits since a sync point.
     unsynced: u64,
     /// Readers, and which state each of them must see.
@@ -67,37 +75,79 @@ pub(super) struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// For a disk that holds `start`.
     pub(super) fn new(setup: Setup, random: &'a mut Random, disk: SimDisk, start: Model) -> Self {
-        Self { setup, random, disk, states: vec![start], unsynced: 0, readers: Vec::new() }
+        Self { setup, random, disk, states: vec![start], durable: 0, unsynced: 0, readers: Vec::new() }
     }
 
     /// Runs so many transactions; returns the states.
     pub(super) fn run(mut self, transactions: usize) -> Vec<Model> {
         let mut db = self.open();
         for _ in 0..transactions {
-            self.transaction(&db);
-            self.read(&db);
-            if self.random.once_in(10) {
-                db.sync().expect("nothing fails on this disk");
-                self.durable();
+            if self.random.once_in(6) {
+                self.disk.trap().arm(self.random.below(8) as u64, Fault::Killed);
             }
+            let alive = self.round(&db);
+            if !alive {
+                self.readers.clear();
+                drop(db);
+                db = self.open_after_a_kill();
+                continue;
+            }
+            self.disk.trap().disarm();
             if self.random.once_in(15) {
-                while !self.readers.is_empty() {
-                    self.end_reader();
-                }
+                self.end_readers();
                 db.close().expect("nothing fails on this disk");
                 self.durable();
                 db = self.open();
             }
         }
-        while !self.readers.is_empty() {
-            self.end_reader();
-        }
+        self.end_readers();
         drop(db);
         self.states
     }
 
+    /// `false` if the process was killed.
+    fn round(&mut self, db: &Db) -> bool {
+        if !self.transaction(db) {
+            return false;
+        }
+        self.read(db);
+        if self.random.once_in(8) {
+            if self.is_killed(db.sync()) {
+                return false;
+            }
+            self.durable();
+        }
+        if self.random.once_in(12) {
+            if self.is_killed(db.shrink()) {
+                return false;
+            }
+            self.durable();
+        }
+        true
+    }
+
     fn open(&self) -> Db {
         Db::on_disk(Box::new(self.disk.clone()), None, &self.setup.options()).expect("it holds a sound database")
+    }
+
+    /// What a killed process has written is there, if not on the disk: the cache of the system has
+    /// it. What the next process finds is promised to stay.
+    fn open_after_a_kill(&mut self) -> Db {
+        self.disk.trap().disarm();
+        let db = self.open();
+        let tx = db.begin().expect("readers always may");
+        let is_seen = |state: &&Model| state.is_seen_by(&tx).expect("it is whole");
+        let found = self.states[self.durable..].iter().rev().find(is_seen);
+        let found = found.expect("it is a state that was promised, or a later one").clone();
+        self.disk.log().mark(Mark::Begun);
+        self.states.push(found);
+        self.durable();
+        db
+    }
+
+    fn is_killed<T>(&self, result: Result<T>) -> bool {
+        let killed = self.disk.trap().sprung().is_some();
+        result.map_or_else(|error| if killed { true } else { panic!("nothing fails, and still: {error}") }, |_| false)
     }
 
     fn newest(&self) -> &Model {
@@ -106,10 +156,12 @@ impl<'a> Worker<'a> {
 
     fn durable(&mut self) {
         self.disk.log().mark(Mark::Durable);
+        self.durable = self.states.len() - 1;
         self.unsynced = 0;
     }
 
-    fn transaction(&mut self, db: &Db) {
+    /// `false` if the process was killed.
+    fn transaction(&mut self, db: &Db) -> bool {
         let mut tx = db.begin_mut().expect("no write has failed");
         let mut model = self.newest().clone();
         self.change(&mut tx, &mut model);
@@ -121,17 +173,20 @@ impl<'a> Worker<'a> {
         }
         if self.random.once_in(8) {
             tx.rollback();
-            return;
+            return true;
         }
         self.disk.log().mark(Mark::Begun);
         let synced = self.random.once_in(10);
         let committed = if synced { tx.commit_with(Durability::Always) } else { tx.commit() };
-        committed.expect("nothing fails on this disk");
         self.states.push(model);
+        if self.is_killed(committed) {
+            return false;
+        }
         self.unsynced += 1;
         if synced || self.setup.is_durable_after(self.unsynced) {
             self.durable();
         }
+        true
     }
 
     fn change(&mut self, tx: &mut TxMut, model: &mut Model) {
@@ -147,6 +202,12 @@ impl<'a> Worker<'a> {
             self.readers.push((tx, self.states.len() - 1));
         }
         if self.readers.len() > 3 || self.random.once_in(6) {
+            self.end_reader();
+        }
+    }
+
+    fn end_readers(&mut self) {
+        while !self.readers.is_empty() {
             self.end_reader();
         }
     }

@@ -48,6 +48,11 @@ impl Db {
 
     /// Opens what is on a disk that belongs to this process.
     pub(crate) fn on_disk(disk: Box<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
+        if !options.read_only {
+            // A process that was killed may have left a meta in the system's cache only. The pages
+            // that its transaction freed must not be written over before it is on the disk.
+            disk.sync().map_err(Error::io("sync", path))?;
+        }
         let len = disk.len().map_err(Error::io("look at", path))?;
         let meta = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;

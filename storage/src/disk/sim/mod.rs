@@ -97,6 +97,10 @@ impl SimDisk {
         &self.log
     }
 
+    pub(crate) fn trap(&self) -> &Trap {
+        &self.trap
+    }
+
     fn logged(&self, op: FileOp) {
         self.log.push(Event::File(self.file, op));
     }

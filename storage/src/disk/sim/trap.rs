@@ -29,16 +29,19 @@ pub(crate) enum Fault {
     Full,
     /// ENOSPC; a write had got half-way.
     FullHalfWay,
+    /// EFBIG; nothing was done.
+    TooLarge,
     /// The process died: this call and all later ones do nothing.
     Killed,
 }
 
 impl Fault {
     fn error(self) -> io::Error {
-        let (eio, enospc) = (5, 28);
+        let (eio, enospc, efbig) = (5, 28, 27);
         match self {
             Self::Broken | Self::BrokenHalfWay => io::Error::from_raw_os_error(eio),
             Self::Full | Self::FullHalfWay => io::Error::from_raw_os_error(enospc),
+            Self::TooLarge => io::Error::from_raw_os_error(efbig),
             Self::Killed => io::Error::other("the process is dead"),
         }
     }
@@ -58,7 +61,14 @@ struct State {
 impl Trap {
     /// Fails the call after `calls` more.
     pub(crate) fn after(calls: u64, fault: Fault) -> Self {
-        Self(Arc::new(Mutex::new(State { armed: Some((calls, fault)), sprung: None })))
+        let trap = Self::default();
+        trap.arm(calls, fault);
+        trap
+    }
+
+    /// From now on as [`Self::after`].
+    pub(crate) fn arm(&self, calls: u64, fault: Fault) {
+        *self.state() = State { armed: Some((calls, fault)), sprung: None };
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
