@@ -15,7 +15,7 @@ pub(crate) fn refusal(error: Error) -> ErrorReply {
         Error::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
         Error::IncompatibleValue { .. } => ErrorCode::IncompatibleValue,
         Error::ReadOnly => ErrorCode::ReadOnly,
-        Error::NoSpace { .. } => ErrorCode::NoSpace,
+        Error::NoSpace { .. } | Error::MaxSizeReached { .. } => ErrorCode::NoSpace,
         // Failed disks, poisoned databases, damaged pages, and whatever the engine will learn to say: the caller cannot mend it.
         _ => ErrorCode::StorageFailed,
     };
@@ -32,6 +32,7 @@ mod tests {
     fn a_full_disk_is_told_from_a_failed_one() {
         let code = |error| refusal(error).code;
         assert_eq!(code(Error::NoSpace { source: io::ErrorKind::StorageFull.into() }), ErrorCode::NoSpace);
+        assert_eq!(code(Error::MaxSizeReached { max: 1 << 20 }), ErrorCode::NoSpace);
         assert_eq!(code(Error::Poisoned { reason: "sync".into() }), ErrorCode::StorageFailed);
         let failed = Error::Io { op: "sync", path: None, source: io::ErrorKind::Other.into() };
         assert_eq!(code(failed), ErrorCode::StorageFailed);
