@@ -5,98 +5,18 @@
 mod common;
 
 use boltkv_storage::{Bucket, Db, Error, Options, TxMut};
-use common::model::Model;
 use common::random::Random;
-use common::setup::Setup;
-use common::trace::{Change, Trace};
+use common::small_file::{CHECKSUM, MAGIC, PAGE, PAGE_SIZE, SmallFile, TXID, VERSION, odd_numbers, reseal};
 use common::{assert_check_clean, committed};
 use std::fs;
-use std::hash::Hasher as _;
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-
-const PAGE: usize = 1024;
-
-/// Where a meta's fields are in its page: page size, flags, root, sequence, freelist, high-water mark, txid, checksum.
-const META_START: usize = 16;
-const VERSION: usize = 20;
-const PAGE_SIZE: usize = 24;
-const HIGH_WATER_MARK: usize = 56;
-const TXID: usize = 64;
-const CHECKSUM: usize = 72;
+use std::path::Path;
 
 /// More entries than any walk of the small file can come to, even where damage makes it see some of them many times.
 const WALK_LIMIT: usize = 200_000;
 
 /// Deeper than any bucket of the small file is nested.
 const DEPTH_LIMIT: usize = 6;
-
-/// A sound file of some twenty pages with everything in it: branches and leaves, nested and inline buckets, a value of
-/// several pages, free pages.
-struct SmallFile {
-    folder: tempfile::TempDir,
-    sound: Vec<u8>,
-    content: Model,
-}
-
-impl SmallFile {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("small.db");
-        let setup = Setup::with_page_size(1024);
-        let trace = Self::trace();
-        trace.replay(&file, &setup).unwrap();
-        let mut content = Model::default();
-        trace.replay_on_model(&mut content);
-        let sound = fs::read(&file).unwrap();
-        let small = Self { folder, sound, content };
-        assert!((12..=32).contains(&small.pages()), "{} pages", small.pages());
-        small
-    }
-
-    fn trace() -> Trace {
-        let path = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let mut trace = Trace::default();
-        trace.commit([
-            Change::Create(path(&["inline"])),
-            Change::Put(path(&["inline"]), b"key".to_vec(), b"value".to_vec()),
-            Change::Create(path(&["tree"])),
-            Change::Create(path(&["tree", "k50 inner"])),
-            Change::Create(path(&["tree", "k70 inline"])),
-            Change::Sequence(path(&["tree"]), 7),
-        ]);
-        trace.commit((0..45_u8).map(|n| Change::Put(path(&["tree"]), format!("k{n:02}").into_bytes(), vec![n; 30])));
-        trace.commit((0..12_u8).map(|n| Change::Put(path(&["tree", "k50 inner"]), vec![n, n], vec![n; 25])));
-        trace.commit([Change::Put(path(&["tree"]), b"large".to_vec(), vec![1; 2 * PAGE])]);
-        trace.commit((0..45_u8).step_by(4).map(|n| Change::Delete(path(&["tree"]), format!("k{n:02}").into_bytes())));
-        trace
-    }
-
-    /// Pages in use: the newer meta's high-water mark.
-    fn pages(&self) -> usize {
-        usize::try_from(self.field(self.newer_meta(), HIGH_WATER_MARK)).unwrap()
-    }
-
-    fn newer_meta(&self) -> usize {
-        usize::from(self.field(1, TXID) > self.field(0, TXID))
-    }
-
-    fn field(&self, meta: usize, field: usize) -> u64 {
-        let at = meta * PAGE + field;
-        u64::from_le_bytes(self.sound[at..at + 8].try_into().unwrap())
-    }
-
-    /// A file in the folder with the given bytes. Written over in place: emptied first, a file is flushed to the disk by
-    /// some file systems, and there are tens of thousands of these.
-    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.folder.path().join(name);
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
-        file.write_all(bytes).unwrap();
-        file.set_len(bytes.len() as u64).unwrap();
-        path
-    }
-}
 
 fn read_only(file: &Path) -> boltkv_storage::Result<Db> {
     Options::new().read_only(true).open(file)
@@ -317,7 +237,7 @@ fn two_spoilt_metas_are_refused_with_what_is_wrong() {
         bytes[..2 * PAGE].chunks_mut(PAGE).for_each(spoil);
         read_only(&small.write("spoilt.db", &bytes)).err()
     };
-    let magic = open_with(&|meta| meta[META_START] ^= 1);
+    let magic = open_with(&|meta| meta[MAGIC] ^= 1);
     assert!(matches!(magic, Some(Error::NotABoltFile)), "{magic:?}");
     let checksum = open_with(&|meta| meta[CHECKSUM] ^= 1);
     assert!(matches!(checksum, Some(Error::ChecksumMismatch)), "{checksum:?}");
@@ -326,23 +246,6 @@ fn two_spoilt_metas_are_refused_with_what_is_wrong() {
         reseal(meta);
     });
     assert!(matches!(version, Some(Error::VersionMismatch { .. })), "{version:?}");
-}
-
-/// Makes a meta page's checksum right again.
-fn reseal(meta: &mut [u8]) {
-    let mut hasher = fnv::FnvHasher::default();
-    hasher.write(&meta[META_START..CHECKSUM]);
-    meta[CHECKSUM..CHECKSUM + 8].copy_from_slice(&hasher.finish().to_le_bytes());
-}
-
-/// Numbers that break things: the ends of every width, and the file's own page ids.
-fn odd_numbers(pages: usize) -> Vec<u64> {
-    let mut numbers: Vec<u64> = (0..=pages as u64 + 1).collect();
-    for bits in [8, 15, 16, 31, 32, 52, 62, 63] {
-        numbers.extend([(1 << bits) - 1, 1 << bits]);
-    }
-    numbers.extend([u64::MAX - 1, u64::MAX, 0xFFFF_0000_0000, 0x0001_0001_0001_0001]);
-    numbers
 }
 
 #[test]

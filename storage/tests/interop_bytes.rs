@@ -7,6 +7,7 @@
 
 mod common;
 
+use common::file_hash;
 use common::model::BucketPath;
 use common::random::Random;
 use common::setup::Setup;
@@ -94,7 +95,7 @@ fn a_hundred_thousand_random_puts() {
 fn hundreds_of_commits_of_one_put() {
     let mut random = Random::new(3);
     let trace = puts((0..400).map(|_| random.next()), 1);
-    assert_equal_files(&trace, &Setup::with_page_size(1024));
+    assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn overwrites_with_growing_and_shrinking_values() {
             let some = keys.iter().step_by(17);
             trace.commit(some.map(|key| put(key.clone(), vec![9; len / 2])));
         }
-        assert_equal_files(&trace, &Setup::with_page_size(page_size));
+        assert_equal_after_every_commit(&trace, &Setup::with_page_size(page_size));
     }
 }
 
@@ -139,7 +140,7 @@ fn an_inline_bucket_growing_out_and_shrinking_back_in() {
                 trace.commit([put([key], vec![key; len])]);
             }
         }
-        assert_equal_files(&trace, &Setup::with_page_size(page_size));
+        assert_equal_after_every_commit(&trace, &Setup::with_page_size(page_size));
     }
 }
 
@@ -206,20 +207,34 @@ fn random_small_traces_of_puts() {
     }
 }
 
+/// To the last entry, through every merge and the collapse of the root.
+fn one_delete_after_the_other(count: usize, key_len: usize, value_len: usize, page_size: u32) {
+    let mut random = Random::new(8);
+    let mut keys: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(key_len)).collect();
+    let mut trace = new_trace();
+    trace.commit(keys.iter().map(|key| put(key.clone(), vec![5; value_len])));
+    while !keys.is_empty() {
+        let key = keys.swap_remove(random.below(keys.len()));
+        trace.commit([delete(key)]);
+    }
+    assert_equal_after_every_commit(&trace, &Setup::with_page_size(page_size));
+}
+
 #[test]
 fn one_delete_a_commit() {
-    for page_size in [1024, 4096] {
-        let mut random = Random::new(8);
-        let mut keys: Vec<Vec<u8>> = (0..400).map(|_| random.bytes(7)).collect();
-        let mut trace = new_trace();
-        trace.commit(keys.iter().map(|key| put(key.clone(), vec![5; 60])));
-        // To the last one, through every merge and the collapse of the root.
-        while !keys.is_empty() {
-            let key = keys.swap_remove(random.below(keys.len()));
-            trace.commit([delete(key)]);
-        }
-        assert_equal_files(&trace, &Setup::with_page_size(page_size));
-    }
+    one_delete_after_the_other(300, 7, 60, 1024);
+    one_delete_after_the_other(400, 7, 60, 4096);
+}
+
+#[test]
+fn one_delete_a_commit_where_leaves_come_to_exactly_the_least_size() {
+    // Five entries and the header are 256 bytes, half the threshold of a page of 1 KiB.
+    one_delete_after_the_other(300, 8, 24, 1024);
+}
+
+#[test]
+fn one_delete_a_commit_where_branches_have_few_and_long_keys() {
+    one_delete_after_the_other(150, 200, 20, 1024);
 }
 
 #[test]
@@ -236,7 +251,7 @@ fn one_delete_among_the_puts_of_a_commit() {
         keys.extend(fresh);
         trace.commit(changes);
     }
-    assert_equal_files(&trace, &Setup::with_page_size(1024));
+    assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
 #[test]
@@ -247,7 +262,7 @@ fn many_deletes_in_a_bucket_of_one_leaf() {
     trace.commit((0..27_u8).skip(1).step_by(2).map(|key| delete([key])));
     trace.commit([delete([27]), delete([29])]);
     trace.commit([put("again", "here")]);
-    assert_equal_files(&trace, &Setup::default());
+    assert_equal_after_every_commit(&trace, &Setup::default());
 }
 
 #[test]
@@ -268,7 +283,7 @@ fn a_chain_of_nested_buckets() {
     }
     trace.commit([Change::Drop(path[..3].to_vec())]);
     trace.commit([Change::Create(path[..3].to_vec())]);
-    assert_equal_files(&trace, &Setup::with_page_size(1024));
+    assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
 #[test]
@@ -288,7 +303,48 @@ fn sibling_buckets_changed_in_turn() {
     for name in names.into_iter().step_by(2) {
         trace.commit([Change::Drop(name)]);
     }
-    assert_equal_files(&trace, &Setup::with_page_size(1024));
+    assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
+}
+
+#[test]
+fn a_freelist_of_every_length_around_the_end_of_its_page() {
+    freelist_lengths(0, &Setup::with_page_size(1024));
+}
+
+#[test]
+fn a_freelist_of_every_length_around_the_end_of_its_16_bit_count() {
+    freelist_lengths(65_300, &Setup::with_page_size(1024));
+}
+
+/// Makes about as many free pages as are asked for, then frees one more with each of 300 commits.
+fn freelist_lengths(free_pages: usize, setup: &Setup) {
+    let page_size = setup.page_size as usize;
+    let mut trace = new_trace();
+    let keys = || (0..u16::try_from(free_pages / 1000).unwrap()).map(u16::to_be_bytes);
+    trace.commit(keys().map(|key| put(key, vec![1; 1000 * page_size])));
+    trace.commit(keys().map(|key| put(key, "")));
+    for pages in (0..300).rev() {
+        trace.commit([put("shrinks", vec![2; pages * page_size])]);
+    }
+    assert_equal_files(&trace, setup);
+}
+
+/// Compares the files after every commit: what one commit does differently, a later one may cover up.
+fn assert_equal_after_every_commit(trace: &Trace, setup: &Setup) {
+    let Some(peer) = common::peer::peer() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (folder.path().join("here.db"), folder.path().join("there.db"));
+    let theirs = peer.replay_hashing(trace, &there, setup);
+    let mut ours = Vec::new();
+    trace.replay_watched(&here, setup, || ours.push(file_hash(&here))).unwrap();
+    assert_eq!(ours.len(), theirs.len());
+    if let Some(commit) = (0..ours.len()).find(|&commit| ours[commit] != theirs[commit]) {
+        assert_equal_files(&trace.up_to_commit(commit), setup);
+        panic!("{setup:?}: the files differ after commit {commit}, but not when all before is replayed alone");
+    }
+    assert_equal_files(trace, setup);
 }
 
 /// Replays the trace here and there, and compares the two files byte for byte.

@@ -14,10 +14,12 @@ pub mod model;
 pub mod peer;
 pub mod random;
 pub mod setup;
+pub mod small_file;
 pub mod trace;
 
 use boltkv_storage::{Db, Tx, TxMut};
 use model::Model;
+use std::hash::Hasher as _;
 use std::path::Path;
 
 /// All that a read transaction sees.
@@ -39,6 +41,18 @@ pub fn committed(db: &Db) -> Model {
 pub fn content_of_file(file: &Path) -> Model {
     let db = boltkv_storage::Options::new().read_only(true).open(file).unwrap();
     committed(&db)
+}
+
+/// A hash of a whole file: 64-bit FNV-1a.
+pub fn file_hash(file: &Path) -> u64 {
+    hash(&std::fs::read(file).unwrap())
+}
+
+/// 64-bit FNV-1a.
+pub fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = fnv::FnvHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// Fails unless the engine's own check finds nothing wrong.

@@ -3,7 +3,6 @@
 use boltkv_storage::{Bucket, Error, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::hash::Hasher as _;
 
 /// The names of a bucket and of those around it, from the top down.
 pub type BucketPath = Vec<Vec<u8>>;
@@ -243,10 +242,6 @@ fn shown(value: &[u8]) -> String {
     match value.len() {
         0 => "-".to_owned(),
         1..=LONGEST_SHOWN => hex(value),
-        len => {
-            let mut hasher = fnv::FnvHasher::default();
-            hasher.write(value);
-            format!("#{len}:{:016x}", hasher.finish())
-        }
+        len => format!("#{len}:{:016x}", super::hash(value)),
     }
 }

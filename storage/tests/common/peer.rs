@@ -12,7 +12,10 @@ use std::sync::OnceLock;
 const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
 
 /// What the Go program ends with when it could not get the file's lock in time.
-pub const EXIT_LOCK_TIMEOUT: i32 = 3;
+const EXIT_LOCK_TIMEOUT: i32 = 3;
+
+/// What it ends with when its check found no end.
+const EXIT_GAVE_UP: i32 = 5;
 
 /// The built Go program.
 pub struct Peer {
@@ -69,9 +72,22 @@ impl Peer {
 
     /// Replays a trace on a file, which is made when it is missing.
     pub fn replay(&self, trace: &Trace, file: &Path, setup: &Setup) {
+        self.run_trace(trace, file, setup, &[]);
+    }
+
+    /// The same; the answer is the file's hash, as [`super::file_hash`] has it, after each commit.
+    pub fn replay_hashing(&self, trace: &Trace, file: &Path, setup: &Setup) -> Vec<u64> {
+        let output = self.run_trace(trace, file, setup, &["--digests"]);
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines.lines().map(|line| u64::from_str_radix(line, 16).unwrap()).collect()
+    }
+
+    fn run_trace(&self, trace: &Trace, file: &Path, setup: &Setup, flags: &[&str]) -> Output {
         let text = file.with_extension("trace");
         fs::write(&text, trace.to_string()).unwrap();
-        self.succeed(Command::new(&self.program).arg("trace").args(setup.peer_flags()).args([file, &text]));
+        let mut command = Command::new(&self.program);
+        command.arg("trace").args(setup.peer_flags()).args(flags).args([file, &text]);
+        self.succeed(&mut command)
     }
 
     /// All that bbolt sees in a file, in the form of `Model::dump`.
@@ -89,6 +105,16 @@ impl Peer {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
+    }
+
+    /// Whether bbolt's check finds something wrong with a file, or is brought down by it; `None` where the damage has it
+    /// walk on and on.
+    pub fn finds_problems(&self, file: &Path) -> Option<bool> {
+        let output = Command::new(&self.program).args(["check", "--give-up=300ms"]).arg(file).output().unwrap();
+        match output.status.code() {
+            Some(EXIT_GAVE_UP) => None,
+            code => Some(code != Some(0)),
+        }
     }
 
     /// Whether the program got the file's lock within the time, given in Go's form ("100ms").

@@ -42,6 +42,13 @@ impl Trace {
         self.transaction(changes, Step::Rollback);
     }
 
+    /// The beginning of the trace, up to and with its commit of the given number, counted from 0.
+    pub fn up_to_commit(&self, number: usize) -> Self {
+        let mut commits = self.0.iter().enumerate().filter(|(_, step)| **step == Step::Commit);
+        let (end, _) = commits.nth(number).expect("the trace has that many commits");
+        Self(self.0[..=end].to_vec())
+    }
+
     pub fn reopen(&mut self) {
         self.0.push(Step::Reopen);
     }
@@ -54,6 +61,11 @@ impl Trace {
 
     /// Replays the trace on a file, which is made when it is missing.
     pub fn replay(&self, file: &Path, setup: &Setup) -> Result<()> {
+        self.replay_watched(file, setup, || {})
+    }
+
+    /// The same, with something to be done after each commit.
+    pub fn replay_watched(&self, file: &Path, setup: &Setup, mut committed: impl FnMut()) -> Result<()> {
         let mut db = setup.options().open(file)?;
         let mut tx = None;
         for step in &self.0 {
@@ -61,6 +73,7 @@ impl Trace {
                 Step::Begin => tx = Some(db.begin_mut()?),
                 Step::Commit => {
                     tx.take().expect("a transaction").commit()?;
+                    committed();
                 }
                 Step::Rollback => tx.take().expect("a transaction").rollback(),
                 Step::Reopen => {
@@ -155,11 +168,15 @@ impl fmt::Display for Change {
         match self {
             Self::Create(path) => write!(f, "create {}", joined(path)),
             Self::Drop(path) => write!(f, "drop {}", joined(path)),
-            Self::Put(path, key, value) if value.is_empty() => {
-                write!(f, "put {} {} -", joined(path), hex(key))
-            }
             Self::Put(path, key, value) => {
-                write!(f, "put {} {} {}", joined(path), hex(key), hex(value))
+                write!(f, "put {} {} ", joined(path), hex(key))?;
+                match value.as_slice() {
+                    [] => f.write_str("-"),
+                    [first, rest @ ..] if rest.len() > 4 && rest.iter().all(|byte| byte == first) => {
+                        write!(f, "*{}:{first:02x}", value.len())
+                    }
+                    value => f.write_str(&hex(value)),
+                }
             }
             Self::Delete(path, key) => write!(f, "delete {} {}", joined(path), hex(key)),
             Self::Sequence(path, number) => write!(f, "sequence {} {number}", joined(path)),

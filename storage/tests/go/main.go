@@ -29,10 +29,13 @@ flags, where they make sense:
   --no-freelist      do not store the freelist
   --freelist KIND    array (default) or hashmap
   --fill F           trace: fill percent of every bucket (default 0.5)
+  --digests          trace: print the 64-bit FNV-1a hash of the whole file after each commit
   --timeout D        how long to wait for the file's lock (default 10s)
   --read-only        lock: take the shared lock
+  --give-up D        check: end without an answer after that long (default: never)
 
-exit status: 0 done, 1 the check found problems, 2 usage, 3 the lock was not to be had in time, 4 any other error
+exit status: 0 done, 1 the check found problems, 2 usage, 3 the lock was not to be had in time, 4 any other error,
+5 given up
 `
 
 const (
@@ -41,6 +44,7 @@ const (
 	exitUsage
 	exitLockTimeout
 	exitFailed
+	exitGaveUp
 )
 
 var (
@@ -54,8 +58,10 @@ type settings struct {
 	noFreelist bool
 	freelist   string
 	fill       float64
+	digests    bool
 	timeout    time.Duration
 	readOnly   bool
+	giveUp     time.Duration
 }
 
 func main() {
@@ -89,7 +95,7 @@ func run(args []string) error {
 	case command == "make" && len(rest) == 2:
 		return makeFile(s, rest[0], rest[1])
 	case command == "trace" && len(rest) == 2:
-		return replay(s, rest[0], rest[1])
+		return replay(s, rest[0], rest[1], os.Stdout)
 	case command == "dump" && len(rest) == 1:
 		return dump(s, rest[0], os.Stdout)
 	case command == "check" && len(rest) == 1:
@@ -108,7 +114,9 @@ func newFlags(command string) (*flag.FlagSet, *settings) {
 	flags.BoolVar(&s.noFreelist, "no-freelist", false, "do not store the freelist")
 	flags.StringVar(&s.freelist, "freelist", string(bolt.FreelistArrayType), "array or hashmap")
 	flags.Float64Var(&s.fill, "fill", bolt.DefaultFillPercent, "fill percent of every bucket")
+	flags.BoolVar(&s.digests, "digests", false, "print the file's hash after each commit")
 	flags.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long to wait for the lock")
+	flags.DurationVar(&s.giveUp, "give-up", 0, "end without an answer after that long")
 	flags.BoolVar(&s.readOnly, "read-only", false, "take the shared lock")
 	return flags, s
 }

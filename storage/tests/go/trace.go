@@ -2,9 +2,11 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"strconv"
@@ -22,21 +24,23 @@ import (
 //	reopen                    (close the file and open it again)
 //
 // PATH is the bucket names from the top down in hexadecimal, joined by "/"; KEY and VALUE are in hexadecimal, an empty
-// value is "-". A trace is ours to get right: any step that bbolt refuses ends the replay with an error.
+// value is "-", and "*LENGTH:BYTE" is one byte, LENGTH times. A trace is ours to get right: any step that bbolt refuses
+// ends the replay with an error.
 type replayer struct {
 	settings *settings
 	path     string
+	out      io.Writer
 	db       *bolt.DB
 	tx       *bolt.Tx
 }
 
-func replay(s *settings, path, tracePath string) (err error) {
+func replay(s *settings, path, tracePath string, out io.Writer) (err error) {
 	trace, err := os.Open(tracePath)
 	if err != nil {
 		return err
 	}
 	defer trace.Close()
-	r := &replayer{settings: s, path: path}
+	r := &replayer{settings: s, path: path, out: out}
 	if r.db, err = openForWriting(s, path); err != nil {
 		return err
 	}
@@ -73,7 +77,7 @@ func (r *replayer) step(words []string) (err error) {
 		return err
 	case "commit 0":
 		err, r.tx = r.tx.Commit(), nil
-		return err
+		return errors.Join(err, r.printDigest())
 	case "rollback 0":
 		err, r.tx = r.tx.Rollback(), nil
 		return err
@@ -90,6 +94,20 @@ func (r *replayer) step(words []string) (err error) {
 	default:
 		return fmt.Errorf("no such step: %s", step)
 	}
+}
+
+func (r *replayer) printDigest() error {
+	if !r.settings.digests {
+		return nil
+	}
+	content, err := os.ReadFile(r.path)
+	if err != nil {
+		return err
+	}
+	hash := fnv.New64a()
+	hash.Write(content)
+	_, err = fmt.Fprintf(r.out, "%016x\n", hash.Sum64())
+	return err
 }
 
 func (r *replayer) bucketStep(words []string) error {
@@ -129,13 +147,28 @@ func (r *replayer) entryStep(words []string) error {
 	if words[0] == "delete" {
 		return bucket.Delete(key)
 	}
-	value := []byte{}
-	if words[3] != "-" {
-		if value, err = hex.DecodeString(words[3]); err != nil {
-			return err
-		}
+	value, err := parseValue(words[3])
+	if err != nil {
+		return err
 	}
 	return bucket.Put(key, value)
+}
+
+func parseValue(word string) ([]byte, error) {
+	if word == "-" {
+		return []byte{}, nil
+	}
+	repeated, isRepeated := strings.CutPrefix(word, "*")
+	if !isRepeated {
+		return hex.DecodeString(word)
+	}
+	length, digits, _ := strings.Cut(repeated, ":")
+	count, err := strconv.Atoi(length)
+	if err != nil {
+		return nil, err
+	}
+	one, err := hex.DecodeString(digits)
+	return bytes.Repeat(one, count), err
 }
 
 // parent is the bucket that holds the last of the path's names, nil for the top.
