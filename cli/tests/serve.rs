@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Command;
 
 use common::server::{PATIENCE, Server};
 use common::{boltkv, run};
@@ -37,6 +38,26 @@ fn without_arguments_it_serves_boltkv_db_here() {
     let server = Server::spawn(command.current_dir(folder.path()));
     assert!(server.ready.starts_with("boltkv: serving ./boltkv.db on "), "{}", server.ready);
     assert!(folder.path().join("boltkv.db").exists());
+}
+
+#[test]
+fn a_file_that_may_not_grow_refuses_what_does_not_fit_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("limited.db");
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 2048 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_boltkv")]);
+    let server = Server::spawn(command.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(&db));
+    let value = "v".repeat(30_000);
+    let answers: Vec<String> = (0..200).map(|key| server.text(&format!("SET k{key} {value}\n"))).collect();
+    let (written, refused): (Vec<&String>, Vec<_>) = answers.iter().partition(|answer| *answer == "OK\n");
+    let written = written.len();
+    assert!(!refused.is_empty() && refused.iter().all(|answer| answer.starts_with("ERR NO_SPACE ")), "{refused:?}");
+    assert_eq!(server.text("COUNT\nPING\n"), format!("{written}\nPONG\n"));
+    let room = format!("BUCKET DELETE default\nSET again {value}\n");
+    assert_eq!(server.text(&room), "OK\nOK\n", "what was freed can be used");
+    server.stop().done();
+    assert_eq!(Server::start(&db).text("COUNT\n"), "1\n");
+    run(args!["file", "check", &db]).done();
 }
 
 #[test]

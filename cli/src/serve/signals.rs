@@ -6,16 +6,25 @@ use std::process;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
 
+/// `SIGXFSZ`, on every platform that this is built for.
+const FILE_SIZE_EXCEEDED: i32 = 25;
+
 /// The two signals that end a server.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// A write past the file-size limit (`ulimit -f`) is to fail, as one to a full disk does, and not to end the process.
+    _file_size_exceeded: Signal,
 }
 
 impl Signals {
     /// From now on the signals come here, and do not end the process by themselves.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            _file_size_exceeded: signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED))?,
+        })
     }
 
     /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk.
