@@ -6,7 +6,8 @@ use crate::db::Snapshot;
 use crate::error::Excerpt;
 use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages, Tx};
+use crate::tx::{MAX_DEPTH, Pages, Source, Tx, View};
+use crate::walk::Allowance;
 use crate::{Error, Result};
 
 /// Something that is wrong with a file.
@@ -25,13 +26,70 @@ impl fmt::Display for Problem {
     }
 }
 
+/// How [`Tx::check_with`] looks for damage.
+///
+/// ```
+/// # use boltkv_storage::{CheckOptions, Error, Options};
+/// # let db = Options::new().open_in_memory()?;
+/// # let tx = db.begin()?;
+/// let options = CheckOptions::new().print_key(|key| String::from_utf8_lossy(key).into_owned());
+/// for problem in tx.check_with(&options)? {
+///     eprintln!("{problem}");
+/// }
+/// # Ok::<_, Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct CheckOptions {
+    from_page: Option<Pgid>,
+    print_key: fn(&[u8]) -> String,
+    most_problems: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { from_page: None, print_key: |key| Excerpt(key).to_string(), most_problems: 10_000 }
+    }
+}
+
+impl CheckOptions {
+    /// The defaults: the whole file; keys escaped and cut; up to 10,000 problems.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Look only at this page and what it leads to: a bucket's root
+    /// ([`Bucket::root_page`](crate::Bucket::root_page)), or any branch or leaf. Pages that nothing
+    /// uses are not found then. Default: the whole file.
+    #[must_use]
+    pub fn from_page(mut self, page: Pgid) -> Self {
+        self.from_page = Some(page);
+        self
+    }
+
+    /// How a key is written in a problem's text. Default: quoted, escaped, cut after 64 bytes.
+    #[must_use]
+    pub fn print_key(mut self, print_key: fn(&[u8]) -> String) -> Self {
+        self.print_key = print_key;
+        self
+    }
+
+    /// After how many problems to stop looking, at least 1: a file of noise has one in every few
+    /// bytes. Default: 10,000.
+    #[must_use]
+    pub fn most_problems(mut self, most: usize) -> Self {
+        self.most_problems = most.max(1);
+        self
+    }
+}
+
 /// A set of pages: one bit each.
 pub(crate) struct PageSet {
     bits: Vec<u64>,
 }
 
 impl PageSet {
-    fn new(mark: Pgid) -> Self {
+    pub(crate) fn new(mark: Pgid) -> Self {
         // The high-water mark was compared with the file's length: this is 1/32,768 of the file.
         let words = usize::try_from(mark.div_ceil(64)).unwrap_or(0);
         Self { bits: vec![0; words] }
@@ -42,7 +100,7 @@ impl PageSet {
     }
 
     /// `false` if it was there already.
-    fn insert(&mut self, id: Pgid) -> bool {
+    pub(crate) fn insert(&mut self, id: Pgid) -> bool {
         let Some(word) = usize::try_from(id / 64).ok().and_then(|at| self.bits.get_mut(at)) else { return true };
         let new = *word & bit(id) == 0;
         *word |= bit(id);
@@ -63,7 +121,7 @@ fn bit(id: Pgid) -> u64 {
 /// # Errors
 /// The first damage: with it nobody can say which pages are in use.
 pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
-    let mut walk = Walk::new(snapshot.pages());
+    let mut walk = Walk::new(snapshot.pages(), CheckOptions::new().most_problems(1));
     walk.bucket(snapshot.meta.root);
     match walk.problems.into_iter().next() {
         Some(Problem { page, what }) => Err(Error::Corrupt { page, what }),
@@ -71,11 +129,11 @@ pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     }
 }
 
-pub(crate) fn check(tx: &Tx) -> Vec<Problem> {
+pub(crate) fn check(tx: &Tx, options: &CheckOptions) -> Vec<Problem> {
     let snapshot = tx.snapshot();
     let meta = &snapshot.meta;
-    let mut walk = Walk::new(snapshot.pages());
-    walk.bucket(meta.root);
+    let mut walk = Walk::new(snapshot.pages(), *options);
+    walk.bucket(options.from_page.unwrap_or(meta.root));
     if meta.freelist != NO_FREELIST {
         walk.freelist(meta.freelist);
     }
@@ -86,6 +144,9 @@ pub(crate) fn check(tx: &Tx) -> Vec<Problem> {
 struct Walk<'a> {
     pages: Pages<'a>,
     used: PageSet,
+    /// What inline buckets may still take: they lie in pages, and damaged ones overlap.
+    inline: Allowance,
+    options: CheckOptions,
     problems: Vec<Problem>,
     /// Subtrees that are still to be visited.
     ahead: Vec<Subtree<'a>>,
@@ -108,14 +169,22 @@ impl<'a> Subtree<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(pages: Pages<'a>) -> Self {
-        Self { pages, used: PageSet::new(pages.mark()), problems: Vec::new(), ahead: Vec::new() }
+    fn new(pages: Pages<'a>, options: CheckOptions) -> Self {
+        let inline = Allowance::new(&Source { pages, work: None });
+        Self { pages, used: PageSet::new(pages.mark()), inline, options, problems: Vec::new(), ahead: Vec::new() }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.problems.len() >= self.options.most_problems
     }
 
     /// Visits a bucket's tree, and those of the buckets in it.
     fn bucket(&mut self, root: Pgid) {
         self.ahead.push(Subtree::root(root, None));
         while let Some(subtree) = self.ahead.pop() {
+            if self.has_enough() {
+                return;
+            }
             if let Err(error) = self.subtree(&subtree) {
                 self.error(error, subtree.page);
             }
@@ -124,6 +193,7 @@ impl<'a> Walk<'a> {
 
     fn subtree(&mut self, subtree: &Subtree<'a>) -> Result<()> {
         if let Some(inline) = subtree.inline {
+            self.inline.spend_page(&View::Leaf(inline))?;
             return self.leaf(inline, subtree);
         }
         let (run, bytes) = self.pages.bytes(subtree.page)?;
@@ -193,20 +263,22 @@ impl<'a> Walk<'a> {
             } else if before.is_some_and(|before| before >= key) {
                 Some("is not above the one before it".to_owned())
             } else if subtree.low.is_some_and(|low| key < low) {
-                subtree.low.map(|low| format!("is below its parent's key {}", Excerpt(low)))
+                subtree.low.map(|low| format!("is below its parent's key {}", (self.options.print_key)(low)))
             } else {
                 let high = subtree.high.filter(|&high| key >= high);
-                high.map(|high| format!("is not below its parent's next key {}", Excerpt(high)))
+                high.map(|high| format!("is not below its parent's next key {}", (self.options.print_key)(high)))
             };
             if let Some(what) = what {
-                self.problem(subtree.page, format!("key {} of element {index} {what}", Excerpt(key)));
+                let key = (self.options.print_key)(key);
+                self.problem(subtree.page, format!("key {key} of element {index} {what}"));
             }
             before = Some(key);
         }
         Ok(())
     }
 
-    /// Every page that is not in use must be free, once.
+    /// Every page that is not in use must be free, once. (From a page on, nobody knows all that is in
+    /// use.)
     fn freelist(&mut self, page: Pgid) {
         let mark = self.pages.mark();
         let mut free = PageSet::new(mark);
@@ -214,10 +286,14 @@ impl<'a> Walk<'a> {
             self.error(error, page);
             return;
         }
+        let whole = self.options.from_page.is_none();
         for id in 2..mark {
+            if self.has_enough() {
+                return;
+            }
             match (self.used.contains(id), free.contains(id)) {
                 (true, true) => self.problem(id, "it is in use and free".into()),
-                (false, false) => self.problem(id, "it is neither in use nor free".into()),
+                (false, false) if whole => self.problem(id, "it is neither in use nor free".into()),
                 _ => {}
             }
         }
@@ -244,6 +320,8 @@ impl<'a> Walk<'a> {
     }
 
     fn problem(&mut self, page: Pgid, what: String) {
-        self.problems.push(Problem { page, what });
+        if !self.has_enough() {
+            self.problems.push(Problem { page, what });
+        }
     }
 }

@@ -145,7 +145,7 @@ fn write_new(path: &Path, mode: u32, content: &[u8]) -> io::Result<File> {
 }
 
 /// A name beside `path` that no other creator uses.
-fn temporary_name(path: &Path) -> Result<PathBuf> {
+pub(super) fn temporary_name(path: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| Error::io("create", Some(path))(io::ErrorKind::InvalidInput.into()))?;
     let mut temporary = name.to_os_string();
@@ -156,7 +156,7 @@ fn temporary_name(path: &Path) -> Result<PathBuf> {
 }
 
 /// Makes a change of names in `path`'s folder survive a power cut.
-fn sync_folder_of(path: &Path) -> Result<()> {
+pub(super) fn sync_folder_of(path: &Path) -> Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

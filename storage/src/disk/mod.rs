@@ -6,12 +6,14 @@
 mod file;
 mod heap;
 mod map;
+mod whole;
 
 use std::{fmt, io};
 
 pub(crate) use file::{FileDisk, Publish, create, lock};
 pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
+pub(crate) use whole::{Existing, write_file};
 
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
