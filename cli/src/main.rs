@@ -1,2 +1,73 @@
-//! boltkv.
-fn main() {}
+//! `boltkv`: one binary to serve bolt files, to talk to a server, and to work on files.
+//!
+//! One file a command. A command reads its arguments and prints; what it does, the storage, server and client crates do.
+
+mod arguments;
+mod bucket;
+mod delete;
+mod entries;
+mod failure;
+mod file;
+mod get;
+mod health;
+mod ping;
+mod remote;
+mod scan;
+mod set;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Outcome;
+
+/// A networked key-value server on a file of bbolt's format
+#[derive(Debug, Parser)]
+#[command(name = "boltkv", version, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "Exit codes:
+  0  done
+  1  not found, a check that failed, or a request that was refused
+  2  the command line cannot be used
+  3  the server could not be reached, or the file not be opened";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Get(get::Get),
+    Set(set::Set),
+    #[command(visible_alias = "del")]
+    Delete(delete::Delete),
+    Scan(scan::Scan),
+    #[command(subcommand)]
+    Bucket(bucket::Bucket),
+    Ping(ping::Ping),
+    Health(health::Health),
+    #[command(subcommand)]
+    File(file::File),
+}
+
+impl Command {
+    fn run(&self) -> Outcome {
+        match self {
+            Self::Get(get) => get.run(),
+            Self::Set(set) => set.run(),
+            Self::Delete(delete) => delete.run(),
+            Self::Scan(scan) => scan.run(),
+            Self::Bucket(bucket) => bucket.run(),
+            Self::Ping(ping) => ping.run(),
+            Self::Health(health) => health.run(),
+            Self::File(file) => file.run(),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

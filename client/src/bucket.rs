@@ -50,9 +50,9 @@ impl Bucket {
 
     /// Puts a value under a key if a condition holds, and returns the id of the transaction that did.
     ///
-    /// After [`Error::OutcomeUnknown`] a write that is conditional on the key's absence or on its value can be sent again: it is
-    /// not done a second time over what it wrote itself. If that fails with `CONDITION_FAILED`, reading the key tells whether it
-    /// was the first attempt or somebody else; this client leaves that to the caller.
+    /// After [`Error::OutcomeUnknown`] a write that asks for the key's absence or for its old value can be sent again: if the
+    /// first attempt was done, the second fails with `CONDITION_FAILED` (unless somebody has put the old state back meanwhile).
+    /// Reading the key then tells whose value it is. Only the caller can judge that, so this client does not do it by itself.
     ///
     /// # Errors
     /// As for [`set`](Self::set), and `CONDITION_FAILED`.

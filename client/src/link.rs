@@ -98,9 +98,12 @@ impl Spares {
 
     fn put(&self, connection: Arc<Connection>) {
         let mut connections = lock(&self.connections);
+        connections.push(connection);
         connections.retain(|connection| !connection.is_lost());
-        if !connection.is_lost() && connections.len() < SPARE_CONNECTIONS {
-            connections.push(connection);
+        if connections.len() > SPARE_CONNECTIONS {
+            // One that is still receiving what nobody wants is the first to go.
+            let useless = connections.iter().position(|connection| !connection.is_idle());
+            connections.swap_remove(useless.unwrap_or(0));
         }
     }
 }

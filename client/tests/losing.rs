@@ -269,6 +269,22 @@ async fn what_the_server_says_about_the_connection_is_told_to_all_on_it() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_shutting_down_is_looked_for_again_by_reads() {
+    let peer = Peer::listen().await;
+    let (client, mut first) = peer.client().await;
+    let scene = async {
+        first.expect(0x10, GET).await;
+        first.reply(0, 32, LAST, &error_body("stopping")).await;
+        let mut second = peer.accept().await;
+        let id = second.expect(0x10, GET).await;
+        second.reply(id, OK, LAST, &value_body(b"v")).await;
+        second
+    };
+    let (value, _second) = tokio::join!(get(&client), scene);
+    assert_eq!(value.unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[tokio::test]
 async fn a_reply_that_came_before_the_loss_counts() {
     let peer = Peer::listen().await;
     let (client, mut conn) = peer.client().await;

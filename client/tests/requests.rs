@@ -192,6 +192,37 @@ async fn many_large_writes_at_once_all_arrive() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_callers_on_many_threads_each_get_their_own_reply() {
+    const CALLERS: u16 = 8;
+    const REQUESTS: u16 = 500;
+    let peer = Peer::listen().await;
+    let (client, mut conn) = peer.client().await;
+    let echo = tokio::spawn(async move {
+        for _ in 0..CALLERS * REQUESTS {
+            let request = conn.request().await;
+            // The key comes after the path and its own length.
+            conn.reply(request.id, OK, LAST, &value_body(&request.body[6..])).await;
+        }
+        conn
+    });
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let bucket = client.bucket("b").unwrap();
+            tokio::spawn(async move {
+                for number in 0..REQUESTS {
+                    let key = [caller.to_be_bytes(), number.to_be_bytes()].concat();
+                    assert_eq!(bucket.get(&key).await.unwrap().unwrap(), key);
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    echo.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_path_that_is_none_is_refused_before_anything_is_sent() {
     let peer = Peer::listen().await;

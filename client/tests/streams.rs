@@ -185,7 +185,11 @@ async fn a_stream_whose_connection_is_lost_fails_and_is_not_begun_again() {
 
 #[tokio::test]
 async fn a_bad_frame_within_a_stream_breaks_the_protocol() {
-    for frame in ["00000009 00000002 00 80 000000", "00000011 00000002 00 81 00000001 09 0000 00000000"] {
+    for frame in [
+        "00000009 00000002 00 80 000000",
+        "00000011 00000002 00 81 00000001 09 0000 00000000",
+        "0000000c 00000002 15 81 0000 00000000",
+    ] {
         let peer = Peer::listen().await;
         let (client, _main) = peer.client().await;
         let (mut entries, mut conn, _) = open(&peer, &client).await;

@@ -41,7 +41,8 @@ const MIN_LEN: usize = HEADER_LEN - LEN_FIELD;
 /// The least room made for a frame that has not arrived in full.
 const MIN_ROOM: usize = 4 * 1024;
 
-/// One frame. The body is a slice of the buffer it was read into.
+/// One frame. The body is a slice of the buffer it was read into, and so is all that is decoded from it: what is kept long is
+/// better copied, or it keeps that buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The request's id, which its replies repeat; 0 is the connection itself.
@@ -197,10 +198,7 @@ impl Encoder<Frame> for FrameCodec {
 }
 
 /// Appends one frame to `out`, its body written in place by `body`. After an error `out` is as it was before.
-///
-/// # Errors
-/// What `body` fails with, or a frame over [`MAX_FRAME_LIMIT`].
-pub fn write_frame(
+pub(crate) fn write_frame(
     out: &mut BytesMut,
     id: u32,
     op: u8,

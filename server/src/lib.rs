@@ -1,1 +1,42 @@
-//! To be filled.
+//! The boltkv server: a bolt file, served over TCP.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), boltkv_server::Error> {
+//! use boltkv_server::{Config, Server};
+//! let server = Server::bind(Config::for_file("boltkv.db")).await?;
+//! server.run(std::future::pending()).await
+//! # }
+//! ```
+//!
+//! # The way of a request
+//! ```text
+//! bytes → dialect → Request → executor ─ read  → a snapshot → reply
+//!                                      └ write → queue → the writer → one transaction for many → reply
+//! ```
+//! | module | what it holds |
+//! | --- | --- |
+//! | `server` | start and stop |
+//! | `config` | what it is told before |
+//! | `listener` | accepting connections, up to a limit |
+//! | `dialect` | the first byte; what is refused |
+//! | `session` | a connection: bytes to requests, replies to bytes, and how much one client may ask for at a time |
+//! | `executor` | what a request does: the only place that decides it |
+//! | `writer` | the one thread that changes the database, in groups |
+//! | `stats` | what is counted |
+//!
+//! Nothing that a client sends makes the server panic, or hold memory that is not bounded by its [`Limits`]. Keys and values
+//! never appear in logs.
+
+mod config;
+mod dialect;
+mod error;
+mod executor;
+mod listener;
+mod server;
+mod session;
+mod stats;
+mod writer;
+
+pub use config::{Config, DEFAULT_PORT, Database, Limits, Timeouts};
+pub use error::Error;
+pub use server::Server;

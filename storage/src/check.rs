@@ -6,7 +6,7 @@ use crate::db::Snapshot;
 use crate::error::Excerpt;
 use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages, Source, Tx, View};
+use crate::tx::{MAX_DEPTH, Pages, Source, View};
 use crate::walk::Allowance;
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// How [`Tx::check_with`] looks for damage.
+/// How [`Tx::check_with`](crate::Tx::check_with) looks for damage.
 ///
 /// ```
 /// # use boltkv_storage::{CheckOptions, Error, Options};
@@ -129,8 +129,7 @@ pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     }
 }
 
-pub(crate) fn check(tx: &Tx, options: &CheckOptions) -> Vec<Problem> {
-    let snapshot = tx.snapshot();
+pub(crate) fn check(snapshot: &Snapshot, options: &CheckOptions) -> Vec<Problem> {
     let meta = &snapshot.meta;
     let mut walk = Walk::new(snapshot.pages(), *options);
     walk.bucket(options.from_page.unwrap_or(meta.root));

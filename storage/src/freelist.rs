@@ -54,6 +54,17 @@ impl Spans {
         Ok(())
     }
 
+    /// Takes the run that ends before `mark`, if there is one.
+    pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
+        let (&start, &len) = self.runs.last_key_value()?;
+        if start + len != mark {
+            return None;
+        }
+        self.runs.remove(&start);
+        self.pages -= len;
+        Some(Run { start, len })
+    }
+
     /// Takes the lowest run of `len` pages, as bbolt's array freelist does.
     pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
         let (&start, &found) = self.runs.iter().find(|&(_, &found)| found >= len)?;
@@ -160,6 +171,16 @@ impl Freelist {
     /// The lowest free run of `len` pages.
     pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
         self.free.take(len)
+    }
+
+    /// Takes the free run that ends before `mark`, for the mark to be lowered over it.
+    pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
+        self.free.take_last(mark)
+    }
+
+    /// The pages that may be used now, as runs.
+    pub(crate) fn free(&self) -> &Spans {
+        &self.free
     }
 
     /// Undoes [`Self::take`] for a transaction that is rolled back.

@@ -33,7 +33,8 @@
 //! - `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
 //! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
-//! - `check`: looking for damage; `backup`: a snapshot as a file; `compact`: a database written anew
+//! - `check`: looking for damage; `shrink`: making a file smaller while it is in use
+//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew
 //!
 //! # What is promised
 //! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
@@ -106,6 +107,7 @@ mod freelist;
 mod inspect;
 mod options;
 mod range;
+mod shrink;
 mod stats;
 mod tx;
 mod walk;
@@ -118,7 +120,8 @@ pub use db::Db;
 pub use error::{Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
 pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType};
-pub use options::{Durability, FreelistStored, Options};
+pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
-pub use stats::Stats;
+pub use shrink::Shrunk;
+pub use stats::{CommitStats, Stats};
 pub use tx::{Fill, Savepoint, Tx, TxMut};

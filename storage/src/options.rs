@@ -54,6 +54,7 @@ pub enum Durability {
 /// # }
 /// ```
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option by itself, set by its own method")]
 pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) create: bool,
@@ -63,6 +64,30 @@ pub struct Options {
     pub(crate) mode: u32,
     pub(crate) durability: Durability,
     pub(crate) max_size: Option<u64>,
+    pub(crate) strict: bool,
+    pub(crate) statistics: bool,
+    pub(crate) max_batch: usize,
+    pub(crate) initial_map_size: u64,
+    pub(crate) pre_load_freelist: bool,
+    pub(crate) map: MapOptions,
+}
+
+/// How a file is mapped.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MapOptions {
+    pub(crate) populate: bool,
+    pub(crate) advice: Advice,
+}
+
+/// What the kernel is told about how the map will be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Nothing: it reads ahead as it does for any file.
+    Normal,
+    /// Pages will be read at random: no reading ahead. bbolt's choice, and the default.
+    #[default]
+    Random,
 }
 
 impl Default for Options {
@@ -76,6 +101,12 @@ impl Default for Options {
             mode: 0o600,
             durability: Durability::Always,
             max_size: None,
+            strict: false,
+            statistics: true,
+            max_batch: 1000,
+            initial_map_size: 0,
+            pre_load_freelist: false,
+            map: MapOptions::default(),
         }
     }
 }
@@ -139,6 +170,61 @@ impl Options {
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
+        self
+    }
+
+    /// Check every commit before it becomes durable, and roll it back with
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file would be damaged by it. Reads the whole
+    /// file with every commit: for tests and for hunting a fault. Default: `false`.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Count and time commits for [`Db::stats`]. Default: `true`.
+    #[must_use]
+    pub fn statistics(mut self, statistics: bool) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// The most changes that [`Db::batch`] commits at once. There is no delay to set, as there is in
+    /// bbolt: a batch is what gathers while the one before it is committed. Default: 1,000.
+    #[must_use]
+    pub fn max_batch_size(mut self, changes: usize) -> Self {
+        self.max_batch = changes;
+        self
+    }
+
+    /// Map at least so many bytes from the start. A file that grows is mapped anew now and then;
+    /// readers and writers do not wait for that, so this only saves the mapping itself. Default: 0.
+    #[must_use]
+    pub fn initial_map_size(mut self, bytes: u64) -> Self {
+        self.initial_map_size = bytes;
+        self
+    }
+
+    /// Read the freelist also read-only, for [`Db::stats`]; read-write, it is always read.
+    /// Default: `false`.
+    #[must_use]
+    pub fn pre_load_freelist(mut self, pre_load: bool) -> Self {
+        self.pre_load_freelist = pre_load;
+        self
+    }
+
+    /// Read the whole file into memory when it is mapped (bbolt: `MmapFlags` with `MAP_POPULATE`).
+    /// Default: `false`.
+    #[must_use]
+    pub fn populate(mut self, populate: bool) -> Self {
+        self.map.populate = populate;
+        self
+    }
+
+    /// What the kernel is told about how the map will be read. Default: [`Advice::Random`].
+    #[must_use]
+    pub fn advice(mut self, advice: Advice) -> Self {
+        self.map.advice = advice;
         self
     }
 

@@ -1,8 +1,10 @@
-//! Figures about a database.
+//! Figures about a database: what a snapshot is, who uses it, and what commits have cost.
+
+use std::time::Duration;
 
 use crate::format::{Pgid, TxId};
 
-/// Figures about the newest snapshot, and who uses the database.
+/// Figures about a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -12,10 +14,55 @@ pub struct Stats {
     pub page_size: u32,
     /// The high-water mark: pages that the file uses or has used, the metas included.
     pub pages: Pgid,
-    /// Pages that the next commit can use; `None` while a write transaction is open, or read-only.
+    /// Pages that could be used when the last write transaction ended; `None` read-only, unless the
+    /// freelist was pre-loaded.
     pub free_pages: Option<u64>,
-    /// Pages that are free once the readers that can see them have ended; `None` as above.
+    /// Pages that are free once the readers (and the durable state) that can see them are gone;
+    /// those that the last commit freed are among them. `None` as above.
     pub pending_pages: Option<u64>,
     /// Read transactions that are open.
     pub open_readers: usize,
+    /// How long ago the oldest snapshot that is still read got its first reader.
+    pub oldest_reader_age: Option<Duration>,
+    /// Commits that are not durable yet.
+    pub unsynced_commits: u64,
+    /// What commits have done since the database was opened.
+    pub commits: CommitStats,
+}
+
+/// What commits have done since the database was opened; all zeros with statistics off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommitStats {
+    /// Commits, sync points without a commit among them.
+    pub count: u64,
+    /// Time that they took, from the call to the return.
+    pub time: Duration,
+    /// Syncs: two to a synced commit.
+    pub syncs: u64,
+    /// The part of `time` that was spent in syncs.
+    pub sync_time: Duration,
+    /// Pages that were allocated.
+    pub pages_allocated: u64,
+    /// Pages that were freed.
+    pub pages_freed: u64,
+    /// Nodes that were given new pages (bbolt: `Spill`).
+    pub spills: u64,
+    /// Parts beyond the first that nodes were split into (bbolt: `Split`).
+    pub splits: u64,
+    /// Nodes that were looked at because something was deleted in them (bbolt: `Rebalance`).
+    pub rebalances: u64,
+    /// Write calls, the metas' among them.
+    pub writes: u64,
+    /// Bytes that they wrote.
+    pub bytes_written: u64,
+}
+
+/// What the last write transaction left: kept where it can be read while another is open.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Figures {
+    pub(crate) free_pages: Option<u64>,
+    pub(crate) pending_pages: Option<u64>,
+    pub(crate) unsynced_commits: u64,
+    pub(crate) commits: CommitStats,
 }

@@ -1,15 +1,10 @@
 //! Whatever a path leads to, opening, reading and changing it gives data or an error: never a panic, never an endless
 //! walk. What only reads, or is refused, leaves the file as it was.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
-use boltkv_storage::{Bucket, Db, Error, Options};
+use boltkv_storage::{Bucket, Db, Error, Options, TxMut};
 use common::model::Model;
 use common::random::Random;
 use common::setup::Setup;
@@ -17,6 +12,7 @@ use common::trace::{Change, Trace};
 use common::{assert_check_clean, committed};
 use std::fs;
 use std::hash::Hasher as _;
+use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -54,16 +50,8 @@ impl SmallFile {
         let mut content = Model::default();
         trace.replay_on_model(&mut content);
         let sound = fs::read(&file).unwrap();
-        let small = Self {
-            folder,
-            sound,
-            content,
-        };
-        assert!(
-            (12..=32).contains(&small.pages()),
-            "{} pages",
-            small.pages()
-        );
+        let small = Self { folder, sound, content };
+        assert!((12..=32).contains(&small.pages()), "{} pages", small.pages());
         small
     }
 
@@ -78,26 +66,10 @@ impl SmallFile {
             Change::Create(path(&["tree", "k70 inline"])),
             Change::Sequence(path(&["tree"]), 7),
         ]);
-        trace.commit((0..90_u8).map(|n| {
-            Change::Put(
-                path(&["tree"]),
-                format!("k{n:02}").into_bytes(),
-                vec![n; 30],
-            )
-        }));
-        trace.commit(
-            (0..20_u8).map(|n| Change::Put(path(&["tree", "k50 inner"]), vec![n, n], vec![n; 25])),
-        );
-        trace.commit([Change::Put(
-            path(&["tree"]),
-            b"large".to_vec(),
-            vec![1; 2 * PAGE],
-        )]);
-        trace.commit(
-            (0..90_u8)
-                .step_by(4)
-                .map(|n| Change::Delete(path(&["tree"]), format!("k{n:02}").into_bytes())),
-        );
+        trace.commit((0..45_u8).map(|n| Change::Put(path(&["tree"]), format!("k{n:02}").into_bytes(), vec![n; 30])));
+        trace.commit((0..12_u8).map(|n| Change::Put(path(&["tree", "k50 inner"]), vec![n, n], vec![n; 25])));
+        trace.commit([Change::Put(path(&["tree"]), b"large".to_vec(), vec![1; 2 * PAGE])]);
+        trace.commit((0..45_u8).step_by(4).map(|n| Change::Delete(path(&["tree"]), format!("k{n:02}").into_bytes())));
         trace
     }
 
@@ -115,11 +87,14 @@ impl SmallFile {
         u64::from_le_bytes(self.sound[at..at + 8].try_into().unwrap())
     }
 
-    /// A file in the folder with the given bytes.
+    /// A file in the folder with the given bytes. Written over in place: emptied first, a file is flushed to the disk by
+    /// some file systems, and there are tens of thousands of these.
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let file = self.folder.path().join(name);
-        fs::write(&file, bytes).unwrap();
-        file
+        let path = self.folder.path().join(name);
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
+        file.write_all(bytes).unwrap();
+        file.set_len(bytes.len() as u64).unwrap();
+        path
     }
 }
 
@@ -145,7 +120,7 @@ fn read_bucket(bucket: Bucket<'_>, depth: usize, seen: &mut usize) {
         assert!(*seen < WALK_LIMIT, "a walk without end");
     };
     let mut inner = Vec::new();
-    for entry in bucket.iter() {
+    for entry in &bucket {
         let Ok((key, value)) = entry else { break };
         count(key);
         let _ = bucket.get(key);
@@ -174,35 +149,39 @@ fn read_bucket(bucket: Bucket<'_>, depth: usize, seen: &mut usize) {
 /// Opens for writing and tries every kind of change; errors are as good as success.
 fn change_everything(file: &Path) {
     let Ok(db) = Db::open(file) else { return };
-    for commit in [true, false, true] {
-        let Ok(mut tx) = db.begin_mut() else { return };
-        if let Ok(mut tree) = tx.bucket_mut("tree") {
-            let _ = tree.put("k10", vec![1; 200]);
-            let _ = tree.put("k555", vec![2; 2000]);
-            let _ = tree.next_sequence();
-            for n in 30..60 {
-                let _ = tree.delete(format!("k{n}"));
-            }
-            if let Ok(mut inner) = tree.bucket_mut("k50 inner") {
-                let _ = inner.put("new", "value");
-            }
-            let _ = tree.delete_bucket("k70 inline");
-        }
-        if let Ok(mut inline) = tx.bucket_mut("inline") {
-            let _ = inline.put("another", vec![3; 300]);
-        }
-        if let Ok(mut fresh) = tx.create_bucket_if_not_exists("fresh") {
-            let _ = fresh.put("key", vec![4; 5000]);
-        }
-        if commit {
-            let _ = tx.commit();
-        }
+    if let Ok(mut tx) = db.begin_mut() {
+        change_some(&mut tx);
+        let _ = tx.commit();
+    }
+    if let Ok(mut tx) = db.begin_mut() {
+        change_some(&mut tx);
     }
     if let Ok(mut tx) = db.begin_mut() {
         let _ = tx.delete_bucket("tree");
         let _ = tx.commit();
     }
     read_everything(&db);
+}
+
+fn change_some(tx: &mut TxMut) {
+    if let Ok(mut tree) = tx.bucket_mut("tree") {
+        let _ = tree.put("k10", vec![1; 200]);
+        let _ = tree.put("k555", vec![2; 2000]);
+        let _ = tree.next_sequence();
+        for n in 15..40 {
+            let _ = tree.delete(format!("k{n}"));
+        }
+        if let Ok(mut inner) = tree.bucket_mut("k50 inner") {
+            let _ = inner.put("new", "value");
+        }
+        let _ = tree.delete_bucket("k70 inline");
+    }
+    if let Ok(mut inline) = tx.bucket_mut("inline") {
+        let _ = inline.put("another", vec![3; 300]);
+    }
+    if let Ok(mut fresh) = tx.create_bucket_if_not_exists("fresh") {
+        let _ = fresh.put("key", vec![4; 5000]);
+    }
 }
 
 /// Runs a case for each of the given damages, and fails at the end with those that made it panic.
@@ -275,10 +254,7 @@ fn text_is_refused_and_left_as_it_is() {
         let file = small.write("text.db", text.as_bytes());
         for opened in [Db::open(&file), read_only(&file)] {
             assert!(
-                matches!(
-                    opened,
-                    Err(Error::NotABoltFile { .. } | Error::FileTooShort { .. })
-                ),
+                matches!(opened, Err(Error::NotABoltFile | Error::FileTooShort { .. })),
                 "{} bytes of text: {:?}",
                 text.len(),
                 opened.err()
@@ -292,10 +268,7 @@ fn text_is_refused_and_left_as_it_is() {
 fn a_file_cut_within_its_pages_is_refused_and_left_as_it_is() {
     let small = SmallFile::new();
     let needed = small.pages() * PAGE;
-    for len in (1..=small.sound.len())
-        .step_by(128)
-        .chain([needed - 1, needed])
-    {
+    for len in (1..=small.sound.len()).step_by(128).chain([needed - 1, needed]) {
         let file = small.write("cut.db", &small.sound[..len]);
         if len < needed {
             assert!(read_only(&file).is_err(), "{len} of {needed} bytes");
@@ -345,23 +318,14 @@ fn two_spoilt_metas_are_refused_with_what_is_wrong() {
         read_only(&small.write("spoilt.db", &bytes)).err()
     };
     let magic = open_with(&|meta| meta[META_START] ^= 1);
-    assert!(
-        matches!(magic, Some(Error::NotABoltFile { .. })),
-        "{magic:?}"
-    );
+    assert!(matches!(magic, Some(Error::NotABoltFile)), "{magic:?}");
     let checksum = open_with(&|meta| meta[CHECKSUM] ^= 1);
-    assert!(
-        matches!(checksum, Some(Error::ChecksumMismatch { .. })),
-        "{checksum:?}"
-    );
+    assert!(matches!(checksum, Some(Error::ChecksumMismatch)), "{checksum:?}");
     let version = open_with(&|meta| {
         meta[VERSION] = 3;
         reseal(meta);
     });
-    assert!(
-        matches!(version, Some(Error::VersionMismatch { .. })),
-        "{version:?}"
-    );
+    assert!(matches!(version, Some(Error::VersionMismatch { .. })), "{version:?}");
 }
 
 /// Makes a meta page's checksum right again.
@@ -377,12 +341,7 @@ fn odd_numbers(pages: usize) -> Vec<u64> {
     for bits in [8, 15, 16, 31, 32, 52, 62, 63] {
         numbers.extend([(1 << bits) - 1, 1 << bits]);
     }
-    numbers.extend([
-        u64::MAX - 1,
-        u64::MAX,
-        0xFFFF_0000_0000,
-        0x0001_0001_0001_0001,
-    ]);
+    numbers.extend([u64::MAX - 1, u64::MAX, 0xFFFF_0000_0000, 0x0001_0001_0001_0001]);
     numbers
 }
 
@@ -390,11 +349,7 @@ fn odd_numbers(pages: usize) -> Vec<u64> {
 fn metas_with_odd_fields_and_good_checksums_do_no_harm() {
     let small = SmallFile::new();
     let fields = (PAGE_SIZE..CHECKSUM).step_by(4);
-    let damages = fields.flat_map(|field| {
-        odd_numbers(small.pages())
-            .into_iter()
-            .map(move |number| (field, number))
-    });
+    let damages = fields.flat_map(|field| odd_numbers(small.pages()).into_iter().map(move |number| (field, number)));
     none_panics(damages, |&(field, number)| {
         let mut bytes = small.sound.clone();
         // Four bytes or eight: the fields are of both widths.
@@ -443,9 +398,7 @@ fn reading_with_any_byte_inverted_does_no_harm() {
 #[test]
 fn writing_with_a_byte_off_does_no_harm() {
     let small = SmallFile::new();
-    let places = (0..small.pages() * PAGE)
-        .step_by(7)
-        .zip([0x01, 0x80, 0xFF].into_iter().cycle());
+    let places = (0..small.pages() * PAGE).step_by(17).zip([0x01, 0x80, 0xFF].into_iter().cycle());
     none_panics(places, |&(at, mask)| {
         let mut bytes = small.sound.clone();
         bytes[at] ^= mask;
@@ -457,7 +410,7 @@ fn writing_with_a_byte_off_does_no_harm() {
 fn words_replaced_by_odd_numbers_do_no_harm() {
     let small = SmallFile::new();
     let numbers = odd_numbers(small.pages());
-    none_panics(0..2500_u64, |&seed| {
+    none_panics(0..800_u64, |&seed| {
         let mut random = Random::new(seed);
         let mut bytes = small.sound.clone();
         for _ in 0..=random.below(3) {

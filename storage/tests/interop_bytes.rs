@@ -3,12 +3,7 @@
 //!
 //! It is not where a transaction changes two sibling buckets or takes entries from two leaves: bbolt then works in the
 //! order of a Go map. The traces here keep clear of that.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -41,10 +36,8 @@ fn delete(key: impl Into<Vec<u8>>) -> Change {
 
 /// Puts of 32-byte values in commits of the given size; a reopening halfway.
 fn puts(keys: impl IntoIterator<Item = u64>, per_commit: usize) -> Trace {
-    let changes: Vec<Change> = keys
-        .into_iter()
-        .map(|key| put(key.to_be_bytes(), [key.to_le_bytes(); 4].concat()))
-        .collect();
+    let changes: Vec<Change> =
+        keys.into_iter().map(|key| put(key.to_be_bytes(), [key.to_le_bytes(); 4].concat())).collect();
     let commits: Vec<&[Change]> = changes.chunks(per_commit).collect();
     let mut trace = new_trace();
     for (number, commit) in commits.iter().enumerate() {
@@ -110,10 +103,7 @@ fn every_fill_percent() {
     let sequential = puts(0..3000, 700);
     let scattered = puts((0..3000).map(|_| random.next()), 700);
     for fill in [0.0, 0.1, 0.33, 0.9, 1.0, 7.0] {
-        let setup = Setup {
-            fill: Some(fill),
-            ..Setup::with_page_size(1024)
-        };
+        let setup = Setup { fill: Some(fill), ..Setup::with_page_size(1024) };
         assert_equal_files(&sequential, &setup);
         assert_equal_files(&scattered, &setup);
     }
@@ -140,16 +130,7 @@ fn an_inline_bucket_growing_out_and_shrinking_back_in() {
         let mut trace = new_trace();
         let quarter = page_size as usize / 4;
         // Around the size at which a bucket of one entry with a one-byte key leaves its parent's page.
-        for len in [
-            quarter - 40,
-            quarter - 33,
-            quarter - 32,
-            quarter,
-            4,
-            quarter * 5,
-            0,
-            12,
-        ] {
+        for len in [quarter - 40, quarter - 33, quarter - 32, quarter, 4, quarter * 5, 0, 12] {
             trace.commit([put("k", vec![4; len])]);
         }
         // And of many: out when it grows, back in when the values shrink.
@@ -248,10 +229,7 @@ fn one_delete_among_the_puts_of_a_commit() {
     let mut trace = new_trace();
     for round in 0..120 {
         let fresh: Vec<Vec<u8>> = (0..random.below(8)).map(|_| random.bytes(9)).collect();
-        let mut changes: Vec<Change> = fresh
-            .iter()
-            .map(|key| put(key.clone(), vec![round; 80]))
-            .collect();
+        let mut changes: Vec<Change> = fresh.iter().map(|key| put(key.clone(), vec![round; 80])).collect();
         if !keys.is_empty() {
             changes.push(delete(keys.swap_remove(random.below(keys.len()))));
         }
@@ -303,9 +281,8 @@ fn sibling_buckets_changed_in_turn() {
     }
     for _ in 0..100 {
         let name = &names[random.below(names.len())];
-        let changes: Vec<Change> = (0..=random.below(20))
-            .map(|_| Change::Put(name.clone(), random.bytes(5), random.bytes(40)))
-            .collect();
+        let changes: Vec<Change> =
+            (0..=random.below(20)).map(|_| Change::Put(name.clone(), random.bytes(5), random.bytes(40))).collect();
         trace.commit(changes);
     }
     for name in names.into_iter().step_by(2) {
@@ -320,10 +297,7 @@ fn assert_equal_files(trace: &Trace, setup: &Setup) {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let (here, there) = (
-        folder.path().join("here.db"),
-        folder.path().join("there.db"),
-    );
+    let (here, there) = (folder.path().join("here.db"), folder.path().join("there.db"));
     peer.replay(trace, &there, setup);
     trace.replay(&here, setup).unwrap();
 
@@ -332,9 +306,7 @@ fn assert_equal_files(trace: &Trace, setup: &Setup) {
     let mut pages = ours.chunks(page_size).zip(theirs.chunks(page_size));
     if let Some(page) = pages.position(|(ours, theirs)| ours != theirs) {
         let from = page * page_size;
-        let at = (from..from + page_size)
-            .find(|&at| ours[at] != theirs[at])
-            .unwrap();
+        let at = (from..from + page_size).find(|&at| ours[at] != theirs[at]).unwrap();
         panic!(
             "{setup:?}: page {page} differs at byte {} of it\n  here  {:?}\n  there {:?}",
             at - from,

@@ -1,10 +1,5 @@
 //! A file that Go's bbolt made reads here exactly as it reads there, and can be written further here.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -16,14 +11,7 @@ use common::setup::Setup;
 use common::{assert_check_clean, assert_same_dump, committed};
 use std::path::Path;
 
-const KINDS: [&str; 6] = [
-    "inline",
-    "nested",
-    "overflow",
-    "empty-values",
-    "sequences",
-    "mixed",
-];
+const KINDS: [&str; 6] = ["inline", "nested", "overflow", "empty-values", "sequences", "mixed"];
 
 const PAGE_SIZES: [u32; 4] = [1024, 4096, 16_384, 65_536];
 
@@ -47,10 +35,7 @@ fn a_file_without_a_stored_freelist_gets_it_rebuilt() {
     };
     for page_size in PAGE_SIZES {
         for freelist_stored in [false, true] {
-            let setup = Setup {
-                freelist_stored,
-                ..Setup::with_page_size(page_size)
-            };
+            let setup = Setup { freelist_stored, ..Setup::with_page_size(page_size) };
             read_and_write_further(peer, "mixed", &setup, &["--no-freelist"]);
         }
     }

@@ -1,10 +1,5 @@
 //! This engine and Go's bbolt can take turns writing one file: each finds what the other left, and leaves it sound.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -22,11 +17,7 @@ fn twenty_turns_with_the_freelist_always_stored() {
 
 #[test]
 fn twenty_turns_on_small_pages_with_this_engines_own_fill() {
-    let setup = Setup {
-        page_size: 1024,
-        fill: None,
-        ..Setup::default()
-    };
+    let setup = Setup { page_size: 1024, fill: None, ..Setup::default() };
     take_turns(2, setup, |_| true);
 }
 
@@ -47,10 +38,7 @@ fn take_turns(seed: u64, setup: Setup, freelist_stored: impl Fn(u64) -> bool) {
     let mut generator = Generator::new(seed, Model::default()).with_drops_first();
     for turn in 0..TURNS {
         let what = format!("seed {seed}, turn {turn}");
-        let setup = Setup {
-            freelist_stored: freelist_stored(turn),
-            ..setup
-        };
+        let setup = Setup { freelist_stored: freelist_stored(turn), ..setup };
         let trace = generator.trace(4, 60);
         if turn % 2 == 0 {
             trace.replay(&file, &setup).unwrap();

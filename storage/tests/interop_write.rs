@@ -1,10 +1,5 @@
 //! A file made here passes the check of Go's bbolt, and reads there exactly as it reads here.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -21,11 +16,7 @@ fn setups() -> Vec<Setup> {
     let mut setups = Vec::new();
     for page_size in [1024, 4096, 65_536] {
         for (fill, freelist_stored) in [(None, true), (Some(0.5), true), (None, false)] {
-            setups.push(Setup {
-                page_size,
-                freelist_stored,
-                fill,
-            });
+            setups.push(Setup { page_size, freelist_stored, fill });
         }
     }
     setups
@@ -90,9 +81,7 @@ fn buckets_that_move_out_of_their_parent_and_back_in_are_sound_there() {
         for round in 0..3 {
             let [_, wide, _] = names;
             trace.commit(keys().map(|key| put(&["outer", wide], key, vec![round; 60])));
-            trace.commit(
-                names.map(|name| put(&["outer", name], b"one more".to_vec(), vec![round; 5])),
-            );
+            trace.commit(names.map(|name| put(&["outer", name], b"one more".to_vec(), vec![round; 5])));
             trace.commit(keys().map(|key| delete(&["outer", wide], &key)));
             trace.reopen();
         }
@@ -112,10 +101,7 @@ fn deleted_buckets_with_buckets_inside_leave_a_sound_file() {
             changes.push(Change::Sequence(path(here), depth as u64));
             trace.commit(changes);
         }
-        trace.commit([
-            Change::Drop(path(&deep[..3])),
-            Change::Create(path(&deep[..3])),
-        ]);
+        trace.commit([Change::Drop(path(&deep[..3])), Change::Create(path(&deep[..3]))]);
         trace.commit([Change::Create(path(&["other"]))]);
         trace.commit([
             Change::Create(path(&["brief"])),
@@ -135,11 +121,7 @@ fn overflow_values_and_the_longest_keys_are_sound_there() {
         for len in [1 << 20, 65_536, 4096, 1000, 0, (1 << 20) + 1] {
             trace.commit([
                 put(&["b"], b"changing".to_vec(), random.bytes(len)),
-                put(
-                    &["b"],
-                    format!("stays {len}").into_bytes(),
-                    random.bytes(len),
-                ),
+                put(&["b"], format!("stays {len}").into_bytes(), random.bytes(len)),
                 put(&["b"], random.bytes(32_768), random.bytes(10)),
             ]);
         }

@@ -1,11 +1,6 @@
 //! One writer or many readers: a file is never open for writing in two places, be the other this engine or Go's bbolt,
 //! and those who race to make it end with one database.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -196,11 +191,7 @@ fn race(file: &Path, starters: u8) {
 fn a_file_replaced_while_an_opener_waits_is_opened_as_what_it_is_now() {
     let (folder, file) = new_file();
     let replacement = folder.path().join("replacement.db");
-    put(
-        &Db::open(&replacement).unwrap(),
-        "of the replacement",
-        "key",
-    );
+    put(&Db::open(&replacement).unwrap(), "of the replacement", "key");
 
     let old = writer(&file).unwrap();
     thread::scope(|scope| {

@@ -1,11 +1,6 @@
 //! A read transaction sees one state, and only that, for as long as it lives; it never blocks the writer, and the pages
 //! that it kept are used again once it is gone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "test code: a panic is how it reports"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
@@ -80,11 +75,7 @@ fn a_reader_in_the_writers_own_thread_sees_nothing_change_while_the_file_grows_b
     put_version(&db, 1);
     let reader = db.begin().unwrap();
     let before = content(&reader);
-    let kept = reader
-        .bucket("b")
-        .unwrap()
-        .get(0_u32.to_be_bytes())
-        .unwrap();
+    let kept = reader.bucket("b").unwrap().get(0_u32.to_be_bytes()).unwrap();
 
     grow_by_64_mib(&db);
     put_version(&db, 2);

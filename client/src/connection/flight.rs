@@ -177,6 +177,9 @@ impl Flight {
             let pending = state.pending.remove(&frame.id);
             return pending.map(|pending| pending.waiter).ok_or(Loss::Protocol(UNKNOWN_ID));
         }
+        if frame.op != 0 {
+            return Err(Loss::Protocol("an error that is not the last of its reply".into()));
+        }
         match state.pending.get_mut(&frame.id).map(|pending| &mut pending.waiter) {
             None => Err(Loss::Protocol(UNKNOWN_ID)),
             Some(Waiter::Reply { .. }) => Err(Loss::Protocol("several frames where one is due".into())),

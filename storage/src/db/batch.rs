@@ -14,9 +14,6 @@ use super::Db;
 use crate::tx::TxMut;
 use crate::{Error, Result};
 
-/// Most changes that one leader commits at once: bbolt's `MaxBatchSize`.
-const MAX_BATCH: usize = 1000;
-
 /// One caller's change; it keeps the closure's own result to itself. `false`: it returned an error.
 type Change = Box<dyn FnOnce(&mut TxMut) -> bool + Send>;
 
@@ -133,7 +130,7 @@ impl Db {
         let lead = Lead(&self.0.batcher);
         let begun = self.begin_mut();
         let mut queue = self.0.batcher.queue();
-        let count = queue.waiting.len().min(MAX_BATCH);
+        let count = queue.waiting.len().min(self.0.max_batch);
         let jobs: Vec<Job> = queue.waiting.drain(..count).collect();
         drop(queue);
         let (callers, outcome) = run(begun, jobs);

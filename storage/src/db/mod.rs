@@ -8,7 +8,7 @@ mod writer;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 pub(crate) use readers::{Readers, Snapshot};
@@ -18,7 +18,7 @@ use crate::check::Problem;
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::options::{Durability, FreelistStored, Options};
-use crate::stats::Stats;
+use crate::stats::{CommitStats, Figures, Stats};
 use crate::tx::{Tx, TxMut, sync_point};
 use crate::{Error, Result};
 
@@ -53,6 +53,12 @@ pub(crate) struct Shared {
     pub(crate) durability: Durability,
     /// Bytes that the file may not grow past.
     pub(crate) max_size: Option<u64>,
+    /// Whether every commit is checked before it is made durable.
+    pub(crate) strict: bool,
+    /// Whether commits are counted and timed.
+    pub(crate) statistics: bool,
+    max_batch: usize,
+    figures: Mutex<Figures>,
     path: Option<PathBuf>,
     read_only: bool,
     /// Why no more writes are taken.
@@ -68,6 +74,7 @@ impl Shared {
         options: &Options,
         snapshot: Snapshot,
         writer: Option<Writer>,
+        figures: Figures,
     ) -> Self {
         Self {
             disk,
@@ -77,6 +84,10 @@ impl Shared {
             freelist_stored: options.freelist,
             durability: options.durability,
             max_size: options.max_size,
+            strict: options.strict,
+            statistics: options.statistics,
+            max_batch: options.max_batch.max(1),
+            figures: Mutex::new(figures),
             path: path.map(Into::into),
             read_only: options.read_only,
             failure: OnceLock::new(),
@@ -90,6 +101,30 @@ impl Shared {
         // The first failure is the one that matters.
         let _ = self.failure.set(error.to_string());
         error
+    }
+
+    /// Keeps what [`Db::stats`] says of the writer's side.
+    pub(crate) fn note_figures(&self, writer: &Writer) {
+        let figures = Figures {
+            free_pages: Some(writer.freelist.free_pages()),
+            pending_pages: Some(writer.freelist.waiting_pages()),
+            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+            commits: if self.statistics { writer.commits } else { CommitStats::default() },
+        };
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
+    fn cut(&self, writer: &mut Writer) -> Result<()> {
+        let current = self.readers.current().meta;
+        let mark = self.readers.highest_mark().max(writer.older_mark);
+        let len = mark * u64::from(current.page_size);
+        if writer.unsynced.is_some() || len >= writer.file_len {
+            return Ok(());
+        }
+        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
+        writer.file_len = len;
+        self.disk.sync().map_err(|error| self.poison("sync", error))
     }
 
     /// Makes the newest state durable.
@@ -229,6 +264,22 @@ impl Db {
         self.0.sync_for_close()
     }
 
+    /// Length of the file, in bytes.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.0.disk.len().map_err(Error::io("look at", self.path()))
+    }
+
+    /// Whether both metas in the file end at the same page.
+    pub(crate) fn metas_agree_on_the_mark(&self) -> bool {
+        self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
+    }
+
+    /// Cuts off what neither the metas nor any open snapshot speak of.
+    pub(crate) fn cut_file(&self) -> Result<()> {
+        self.0.check_usable()?;
+        self.0.writer.with(|writer| self.0.cut(writer))
+    }
+
     /// Looks for damage in the newest snapshot; see [`Tx::check`].
     ///
     /// # Errors
@@ -259,14 +310,19 @@ impl Db {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let meta = self.0.readers.current().meta;
-        let freelist = self.0.writer.peek(|writer| (writer.freelist.free_pages(), writer.freelist.waiting_pages()));
+        let (open_readers, oldest_reader_age) = self.0.readers.count();
+        let Figures { free_pages, pending_pages, unsynced_commits, commits } =
+            *self.0.figures.lock().unwrap_or_else(PoisonError::into_inner);
         Stats {
             txid: meta.txid,
             page_size: meta.page_size,
             pages: meta.mark,
-            free_pages: freelist.map(|(free, _)| free),
-            pending_pages: freelist.map(|(_, waiting)| waiting),
-            open_readers: self.0.readers.count(),
+            free_pages,
+            pending_pages,
+            open_readers,
+            oldest_reader_age,
+            unsynced_commits,
+            commits,
         }
     }
 }

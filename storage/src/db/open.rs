@@ -14,6 +14,7 @@ use crate::format::{
 };
 use crate::freelist::{Freelist, Run};
 use crate::options::Options;
+use crate::stats::Figures;
 use crate::{Error, Result};
 
 /// Page size of a new file where the options name none.
@@ -24,7 +25,7 @@ const MOST_TRIES: usize = 100;
 impl Db {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
         let file = open_locked(path, options)?;
-        Self::on_disk(Box::new(FileDisk::new(file)), Some(path), options)
+        Self::on_disk(Box::new(FileDisk::new(file, options.map)), Some(path), options)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -38,16 +39,23 @@ impl Db {
         let len = disk.len().map_err(Error::io("look at", path))?;
         let meta = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
-        let map = usize::try_from(map_size(len)).map_err(io::Error::other).and_then(|len| disk.map(len));
+        let map_len = map_size(len.max(options.initial_map_size));
+        let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);
         let snapshot = Snapshot { meta, map };
+        let mut figures = Figures::default();
         let writer = if options.read_only {
+            if options.pre_load_freelist {
+                figures.free_pages = Some(load_freelist(&snapshot)?.0.free_pages());
+            }
             None
         } else {
             let (freelist, stored) = load_freelist(&snapshot)?;
-            Some(Writer::new(freelist, stored, meta, len))
+            figures.free_pages = Some(freelist.free_pages());
+            figures.pending_pages = Some(0);
+            Some(Writer::new(freelist, stored, meta, len, map_len))
         };
-        Ok(Self::start(Shared::new(disk, path, options, snapshot, writer)))
+        Ok(Self::start(Shared::new(disk, path, options, snapshot, writer, figures)))
     }
 }
 

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::disk::Map;
-use crate::format::{Meta, TxId};
+use crate::format::{Meta, Pgid, TxId};
 use crate::tx::Pages;
 
 /// One state of the database: its meta, and a map that covers all its pages.
@@ -32,7 +33,17 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 struct State {
     current: Arc<Snapshot>,
-    open: BTreeMap<TxId, usize>,
+    open: BTreeMap<TxId, Open>,
+}
+
+/// The readers of one state.
+#[derive(Debug)]
+struct Open {
+    count: usize,
+    since: Instant,
+    /// The highest high-water mark that one of them may read below. (A sync point can raise it
+    /// without changing the state.)
+    mark: Pgid,
 }
 
 impl Readers {
@@ -53,15 +64,18 @@ impl Readers {
     pub(crate) fn enter(&self) -> Arc<Snapshot> {
         let mut state = self.state();
         let current = Arc::clone(&state.current);
-        *state.open.entry(current.meta.txid).or_default() += 1;
+        let none = || Open { count: 0, since: Instant::now(), mark: 0 };
+        let open = state.open.entry(current.meta.txid).or_insert_with(none);
+        open.count += 1;
+        open.mark = open.mark.max(current.meta.mark);
         current
     }
 
     pub(crate) fn leave(&self, txid: TxId) {
         let mut state = self.state();
-        if let Some(count) = state.open.get_mut(&txid) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(open) = state.open.get_mut(&txid) {
+            open.count -= 1;
+            if open.count == 0 {
                 state.open.remove(&txid);
             }
         }
@@ -78,9 +92,17 @@ impl Readers {
         !self.state().open.is_empty()
     }
 
-    /// How many readers there are.
-    pub(crate) fn count(&self) -> usize {
-        self.state().open.values().sum()
+    /// How many readers there are, and how long the oldest snapshot has been read.
+    pub(crate) fn count(&self) -> (usize, Option<Duration>) {
+        let state = self.state();
+        let age = state.open.first_key_value().map(|(_, open)| open.since.elapsed());
+        (state.open.values().map(|open| open.count).sum(), age)
+    }
+
+    /// The highest high-water mark of the newest snapshot and those that are being read.
+    pub(crate) fn highest_mark(&self) -> Pgid {
+        let state = self.state();
+        state.open.values().map(|open| open.mark).fold(state.current.meta.mark, Pgid::max)
     }
 
     /// The snapshots that are being read, ascending.

@@ -9,6 +9,7 @@ use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
 use crate::freelist::{Freelist, Run};
 use crate::options::Durability;
+use crate::stats::CommitStats;
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -34,10 +35,13 @@ pub(crate) struct Writer {
     pub(super) page_size: u64,
     /// The meta that the file would be opened with after a crash.
     pub(crate) durable: Meta,
+    /// The high-water mark of the file's other meta, or more.
+    pub(crate) older_mark: Pgid,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
+    pub(crate) commits: CommitStats,
 }
 
 /// Commits that are not durable yet.
@@ -54,9 +58,17 @@ impl Default for Unsynced {
 }
 
 impl Writer {
-    pub(super) fn new(freelist: Freelist, stored_freelist: Option<Run>, durable: Meta, file_len: u64) -> Self {
-        let (map_len, page_size) = (map_size(file_len), durable.page_size.into());
-        Self { freelist, file_len, map_len, page_size, durable, stored_freelist, unsynced: None }
+    pub(super) fn new(
+        freelist: Freelist,
+        stored_freelist: Option<Run>,
+        durable: Meta,
+        file_len: u64,
+        map_len: u64,
+    ) -> Self {
+        let page_size = u64::from(durable.page_size);
+        let older_mark = file_len / page_size;
+        let commits = CommitStats::default();
+        Self { freelist, file_len, map_len, page_size, durable, older_mark, stored_freelist, unsynced: None, commits }
     }
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
@@ -156,11 +168,6 @@ impl WriterSlot {
         }
         let mut held = Held(self, Some(self.take()));
         work(held.1.as_mut().expect("it is there until the drop"))
-    }
-
-    /// What the writer knows, unless it is at work.
-    pub(super) fn peek<T>(&self, look: impl FnOnce(&Writer) -> T) -> Option<T> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner).as_deref().map(look)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{Disk, Map};
+use crate::options::MapOptions;
 use crate::{Error, Result};
 
 /// How often a held lock is tried again: bbolt's interval.
@@ -17,11 +18,12 @@ const LOCK_RETRY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct FileDisk {
     file: File,
+    map: MapOptions,
 }
 
 impl FileDisk {
-    pub(crate) fn new(file: File) -> Self {
-        Self { file }
+    pub(crate) fn new(file: File, map: MapOptions) -> Self {
+        Self { file, map }
     }
 }
 
@@ -57,7 +59,7 @@ impl Disk for FileDisk {
     }
 
     fn map(&self, len: usize) -> io::Result<Map> {
-        Map::of_file(&self.file, len)
+        Map::of_file(&self.file, len, self.map)
     }
 }
 

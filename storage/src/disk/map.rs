@@ -25,6 +25,8 @@ use std::{fmt, fs, io};
 
 use memmap2::{MmapOptions, MmapRaw};
 
+use crate::options::{Advice, MapOptions};
+
 /// A run of memory that mirrors the disk's first bytes.
 pub(crate) struct Map {
     base: *const u8,
@@ -46,8 +48,17 @@ unsafe impl Sync for Map {}
 
 impl Map {
     /// Maps the first `len` bytes of `file` for reading.
-    pub(crate) fn of_file(file: &fs::File, len: usize) -> io::Result<Self> {
-        let map = MmapOptions::new().len(len).map_raw_read_only(file)?;
+    pub(crate) fn of_file(file: &fs::File, len: usize, how: MapOptions) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        options.len(len);
+        if how.populate {
+            options.populate();
+        }
+        let map = options.map_raw_read_only(file)?;
+        if how.advice == Advice::Random {
+            // A hint: where the system does not know it, reads are as right as without.
+            let _ = map.advise(memmap2::Advice::Random);
+        }
         Ok(Self { base: map.as_ptr(), len, _memory: Memory::File(map) })
     }
 

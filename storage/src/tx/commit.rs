@@ -10,14 +10,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::BucketId;
 use super::spill::{Allocator, Part};
 use super::work::Work;
+use crate::check::CheckOptions;
 use crate::db::{Shared, Snapshot, Writer};
-use crate::disk::Map;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
 use crate::freelist::Run;
+use crate::stats::CommitStats;
 use crate::{Error, Result};
 
 /// Contiguous pages go out in one write, up to about this many bytes.
@@ -68,6 +70,7 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
 
 fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     shared.check_usable()?;
+    let clock = shared.statistics.then(Instant::now);
     if sync != Sync::Later {
         // The slot of the last durable meta is not touched before this one is durable.
         txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
@@ -84,10 +87,21 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
             _ => shared.poison("write pages to", error),
         }
     })?;
-    if sync != Sync::Later {
-        make_durable(&prepared.meta, shared)?;
+    let snapshot = Snapshot { meta: prepared.meta, map };
+    if shared.strict
+        && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
+    {
+        writer.freelist.give_back(&prepared.taken);
+        return Err(Error::Corrupt { page: problem.page, what: format!("the commit would leave: {}", problem.what) });
     }
-    publish(work, &prepared, map, shared, writer, sync);
+    if sync != Sync::Later {
+        make_durable(&snapshot.meta, shared, writer)?;
+    }
+    publish(work, &prepared, snapshot, shared, writer, sync);
+    if let Some(clock) = clock {
+        count(work, &prepared, &mut writer.commits, clock);
+    }
+    shared.note_figures(writer);
     Ok(txid)
 }
 
@@ -99,8 +113,15 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     if sync != Sync::Later {
         work.freed.extend(writer.stored_freelist);
     }
-    let mark = work.base.meta.mark;
-    let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken: Vec::new(), all: Vec::new() };
+    let mut mark = work.base.meta.mark;
+    let mut taken = Vec::new();
+    if work.lower_mark
+        && let Some(last) = writer.freelist.take_last(mark)
+    {
+        mark = last.start;
+        taken.push(last);
+    }
+    let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken, all: Vec::new() };
     match place(work, txid, &mut allocator, sync) {
         Ok((meta, parts, freelist)) => {
             let Allocator { taken, all, .. } = allocator;
@@ -152,7 +173,7 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
     let mut end = 0;
     for (run, part) in parts {
         if run.start != end || buffer.len() >= WRITE_BUFFER {
-            shared.disk.write_at(&buffer, start * page_size as u64)?;
+            write_out(&buffer, start * page_size as u64, shared, writer)?;
             buffer.clear();
             start = run.start;
         }
@@ -169,25 +190,54 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
             (None, None) => {}
         }
     }
-    shared.disk.write_at(&buffer, start * page_size as u64)
+    write_out(&buffer, start * page_size as u64, shared, writer)
+}
+
+fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+    if data.is_empty() {
+        return Ok(());
+    }
+    writer.commits.writes += 1;
+    writer.commits.bytes_written += data.len() as u64;
+    shared.disk.write_at(data, offset)
 }
 
 /// Syncs the pages, then writes and syncs the meta that refers to them.
-fn make_durable(meta: &Meta, shared: &Shared) -> Result<()> {
+fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
     let offset = meta.slot() * u64::from(meta.page_size);
+    sync_disk(shared, writer)?;
+    let written = write_out(&meta.encode(), offset, shared, writer);
+    written.map_err(|error| shared.poison("write the meta page of", error))?;
+    sync_disk(shared, writer)
+}
+
+fn sync_disk(shared: &Shared, writer: &mut Writer) -> Result<()> {
+    let clock = shared.statistics.then(Instant::now);
     shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
-    shared.disk.write_at(&meta.encode(), offset).map_err(|error| shared.poison("write the meta page of", error))?;
-    shared.disk.sync().map_err(|error| shared.poison("sync", error))
+    writer.commits.syncs += 1;
+    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    Ok(())
+}
+
+fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Instant) {
+    let pages = |runs: &[Run]| runs.iter().map(|run| run.len).sum::<u64>();
+    commits.count += 1;
+    commits.time += clock.elapsed();
+    commits.pages_allocated += pages(&prepared.allocated);
+    commits.pages_freed += pages(&work.freed);
+    commits.spills += prepared.parts.len() as u64;
+    commits.splits += work.splits;
+    commits.rebalances += work.rebalances;
 }
 
 /// Shows the new state to readers, and tells the freelist.
-fn publish(work: &Work, prepared: &Prepared, map: Arc<Map>, shared: &Shared, writer: &mut Writer, sync: Sync) {
-    let meta = prepared.meta;
-    shared.readers.publish(Arc::new(Snapshot { meta, map }));
+fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared, writer: &mut Writer, sync: Sync) {
+    let meta = snapshot.meta;
+    shared.readers.publish(Arc::new(snapshot));
     match sync {
         Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
         Sync::Point { .. } => {
-            writer.durable = meta;
+            writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
             writer.stored_freelist = prepared.freelist.as_ref().map(|(run, _)| *run);
             writer.unsynced = None;
         }

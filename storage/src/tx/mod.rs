@@ -37,6 +37,7 @@ use crate::check::{CheckOptions, Problem};
 use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
+use crate::freelist::Spans;
 use crate::options::{Durability, FreelistStored};
 use crate::{Error, Result};
 
@@ -162,7 +163,7 @@ impl Tx {
     /// # Errors
     /// As [`Self::check`].
     pub fn check_with(&self, options: &CheckOptions) -> Result<Vec<Problem>> {
-        Ok(crate::check::check(self, options))
+        Ok(crate::check::check(&self.snapshot, options))
     }
 }
 
@@ -201,6 +202,11 @@ impl TxMut {
         let released = writer.freelist.release(&writer.pinned(&self.shared));
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+    }
+
+    /// The pages that this transaction may use.
+    pub(crate) fn free_spans(&self) -> Option<&Spans> {
+        self.writer.as_deref().map(|writer| writer.freelist.free())
     }
 
     pub(crate) fn root(&self) -> Bucket<'_> {

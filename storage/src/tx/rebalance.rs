@@ -22,6 +22,7 @@ impl Work {
 
     /// A root branch that is left with one child becomes that child; with none, an empty leaf.
     fn rebalance_root(&mut self, root: NodeId, fill: Fill) -> Result<()> {
+        self.rebalances += u64::from(self.node(root).unbalanced);
         let node = self.node(root);
         if !node.unbalanced || node.is_leaf || !self.is_too_small(root, fill) {
             return Ok(());
@@ -63,6 +64,7 @@ impl Work {
     /// Removes or merges `child`, which stands at `at`, if it must be; returns where to go on.
     fn rebalance_child(&mut self, parent: NodeId, at: At, child: NodeId, fill: Fill) -> Result<Option<At>> {
         let unbalanced = std::mem::take(&mut self.node_mut(child).unbalanced);
+        self.rebalances += u64::from(unbalanced);
         if !unbalanced || !self.is_too_small(child, fill) {
             return Ok(self.node(parent).slots.next(at));
         }

@@ -210,6 +210,7 @@ impl Work {
             }
             from = node.slots.skip(at, count);
         }
+        self.splits += slots.len() as u64 - 1;
         Ok(slots)
     }
 

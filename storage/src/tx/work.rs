@@ -26,6 +26,11 @@ pub(crate) struct Work {
     pub(super) freed: Vec<Run>,
     /// How to get back to the savepoints; nothing is noted before there is one.
     pub(super) undo: Option<UndoList>,
+    /// The commit gives up the free pages at the end of the file.
+    pub(crate) lower_mark: bool,
+    /// For the statistics.
+    pub(super) splits: u64,
+    pub(super) rebalances: u64,
 }
 
 /// A bucket that was opened for writing.
@@ -57,7 +62,17 @@ impl Work {
             fill: Fill::default(),
             deleted: false,
         };
-        Self { base, nodes: Vec::new(), buckets: vec![root], arena: Arena::default(), freed: Vec::new(), undo: None }
+        Self {
+            base,
+            nodes: Vec::new(),
+            buckets: vec![root],
+            arena: Arena::default(),
+            freed: Vec::new(),
+            undo: None,
+            lower_mark: false,
+            splits: 0,
+            rebalances: 0,
+        }
     }
 
     pub(crate) fn pages(&self) -> Pages<'_> {
@@ -177,6 +192,21 @@ impl Work {
                 Ok(id)
             }
         }
+    }
+
+    /// The bucket that holds this bucket's header, and its name there.
+    pub(crate) fn parent_of(&self, bucket: BucketId) -> Option<(BucketId, Vec<u8>)> {
+        self.state(bucket).parent.as_ref().map(|(parent, name)| (*parent, name.to_vec()))
+    }
+
+    /// Has the leaf of `key`, and all that leads to it, written to other pages by the commit.
+    pub(crate) fn rewrite(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
+        let mut next = Some((bucket, key.to_vec()));
+        while let Some((bucket, key)) = next {
+            self.leaf_node(bucket, &key)?;
+            next = self.parent_of(bucket);
+        }
+        Ok(())
     }
 
     /// The leaf of `bucket` that `key` belongs to, and its ancestors, as nodes.

@@ -20,11 +20,7 @@ pub struct Generator {
 impl Generator {
     /// Starts from what a database holds.
     pub fn new(seed: u64, model: Model) -> Self {
-        Self {
-            random: Random::new(seed),
-            model,
-            drops_first: false,
-        }
+        Self { random: Random::new(seed), model, drops_first: false }
     }
 
     /// Drops a bucket only as the first change of a transaction, as Go's bbolt needs it: of a bucket that it has already
@@ -56,11 +52,7 @@ impl Generator {
     }
 
     fn change(&mut self, at: usize) -> Change {
-        let change = if self.drops_first && at > 0 {
-            self.choose_keeping_buckets()
-        } else {
-            self.choose()
-        };
+        let change = if self.drops_first && at > 0 { self.choose_keeping_buckets() } else { self.choose() };
         change.apply_to_model(&mut self.model);
         change
     }
@@ -84,11 +76,7 @@ impl Generator {
         let path = paths[self.random.below(paths.len())].clone();
         match self.random.below(100) {
             0..=4 => Change::Sequence(path, self.random.next()),
-            5..=40 => self
-                .some_entry(&path)
-                .map_or(Change::Sequence(path.clone(), 1), |key| {
-                    Change::Delete(path, key)
-                }),
+            5..=40 => self.some_entry(&path).map_or(Change::Sequence(path.clone(), 1), |key| Change::Delete(path, key)),
             41..=55 => match self.some_entry(&path) {
                 Some(key) => Change::Put(path, key, self.value()),
                 None => self.put(path),
@@ -125,10 +113,7 @@ impl Generator {
 
     fn some_entry(&mut self, path: &[Vec<u8>]) -> Option<Vec<u8>> {
         let bucket = self.model.bucket(path).unwrap();
-        let keys: Vec<&[u8]> = bucket
-            .entries()
-            .filter_map(|(key, value)| value.map(|_| key))
-            .collect();
+        let keys: Vec<&[u8]> = bucket.entries().filter_map(|(key, value)| value.map(|_| key)).collect();
         let key = *keys.get(self.random.below(keys.len().max(1)))?;
         Some(key.to_vec())
     }

@@ -1,10 +1,6 @@
 //! What the integration tests share: a model of a database's content, traces of changes that both this engine and Go's
 //! bbolt can replay, and the Go program at the other end. Nothing here may know more of the engine than its public API.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "every test binary compiles all of this and uses its own part"
-)]
+#![allow(dead_code, unreachable_pub, reason = "every test binary compiles all of this and uses its own part")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,10 +37,7 @@ pub fn committed(db: &Db) -> Model {
 
 /// All that is in a file, opened as a reader does.
 pub fn content_of_file(file: &Path) -> Model {
-    let db = boltkv_storage::Options::new()
-        .read_only(true)
-        .open(file)
-        .unwrap();
+    let db = boltkv_storage::Options::new().read_only(true).open(file).unwrap();
     committed(&db)
 }
 

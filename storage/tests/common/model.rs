@@ -36,17 +36,19 @@ pub enum Refusal {
     BucketNameRequired,
     KeyRequired,
     KeyTooLarge,
+    SequenceExhausted,
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {
-            Error::BucketNotFound => Self::BucketNotFound,
-            Error::BucketExists => Self::BucketExists,
-            Error::IncompatibleValue => Self::IncompatibleValue,
+            Error::BucketNotFound { .. } => Self::BucketNotFound,
+            Error::BucketExists { .. } => Self::BucketExists,
+            Error::IncompatibleValue { .. } => Self::IncompatibleValue,
             Error::BucketNameRequired => Self::BucketNameRequired,
             Error::KeyRequired => Self::KeyRequired,
             Error::KeyTooLarge { .. } => Self::KeyTooLarge,
+            Error::SequenceExhausted => Self::SequenceExhausted,
             other => panic!("not a refusal but a failure: {other}"),
         }
     }
@@ -54,31 +56,22 @@ impl From<Error> for Refusal {
 
 impl Model {
     /// Reads everything out of a transaction, given its top buckets.
-    pub fn load<'tx, N: AsRef<[u8]>>(
-        buckets: impl Iterator<Item = Result<(N, Bucket<'tx>)>>,
-    ) -> Result<Self> {
+    pub fn load<'tx, N: AsRef<[u8]>>(buckets: impl Iterator<Item = Result<(N, Bucket<'tx>)>>) -> Result<Self> {
         let mut top = Self::default();
         for item in buckets {
             let (name, bucket) = item?;
             let content = Self::load_bucket(bucket)?;
-            top.items
-                .insert(name.as_ref().to_vec(), Item::Bucket(content));
+            top.items.insert(name.as_ref().to_vec(), Item::Bucket(content));
         }
         Ok(top)
     }
 
     fn load_bucket(bucket: Bucket<'_>) -> Result<Self> {
-        let mut content = Self {
-            sequence: bucket.sequence(),
-            items: BTreeMap::new(),
-        };
+        let mut content = Self { sequence: bucket.sequence(), items: BTreeMap::new() };
         let mut last: Option<Vec<u8>> = None;
-        for entry in bucket.iter() {
+        for entry in &bucket {
             let (key, value) = entry?;
-            assert!(
-                last.as_deref().is_none_or(|last| last < key),
-                "keys come in ascending order"
-            );
+            assert!(last.as_deref().is_none_or(|last| last < key), "keys come in ascending order");
             last = Some(key.to_vec());
             let item = match value {
                 Some(value) => Item::Value(value.to_vec()),
@@ -91,21 +84,19 @@ impl Model {
 
     /// The bucket at a path; the empty path is the top.
     pub fn bucket(&self, path: &[Vec<u8>]) -> Result<&Self, Refusal> {
-        path.iter()
-            .try_fold(self, |bucket, name| match bucket.items.get(name) {
-                Some(Item::Bucket(inner)) => Ok(inner),
-                Some(Item::Value(_)) => Err(Refusal::IncompatibleValue),
-                None => Err(Refusal::BucketNotFound),
-            })
+        path.iter().try_fold(self, |bucket, name| match bucket.items.get(name) {
+            Some(Item::Bucket(inner)) => Ok(inner),
+            Some(Item::Value(_)) => Err(Refusal::IncompatibleValue),
+            None => Err(Refusal::BucketNotFound),
+        })
     }
 
     fn bucket_mut(&mut self, path: &[Vec<u8>]) -> Result<&mut Self, Refusal> {
-        path.iter()
-            .try_fold(self, |bucket, name| match bucket.items.get_mut(name) {
-                Some(Item::Bucket(inner)) => Ok(inner),
-                Some(Item::Value(_)) => Err(Refusal::IncompatibleValue),
-                None => Err(Refusal::BucketNotFound),
-            })
+        path.iter().try_fold(self, |bucket, name| match bucket.items.get_mut(name) {
+            Some(Item::Bucket(inner)) => Ok(inner),
+            Some(Item::Value(_)) => Err(Refusal::IncompatibleValue),
+            None => Err(Refusal::BucketNotFound),
+        })
     }
 
     /// Makes the bucket at a path within one that is there.
@@ -118,9 +109,7 @@ impl Model {
             Some(Item::Bucket(_)) => Err(Refusal::BucketExists),
             Some(Item::Value(_)) => Err(Refusal::IncompatibleValue),
             None => {
-                parent
-                    .items
-                    .insert(name.clone(), Item::Bucket(Self::default()));
+                parent.items.insert(name.clone(), Item::Bucket(Self::default()));
                 Ok(())
             }
         }
@@ -181,6 +170,12 @@ impl Model {
     pub fn set_sequence(&mut self, path: &[Vec<u8>], number: u64) -> Result<(), Refusal> {
         self.bucket_mut(path)?.sequence = number;
         Ok(())
+    }
+
+    pub fn next_sequence(&mut self, path: &[Vec<u8>]) -> Result<u64, Refusal> {
+        let sequence = &mut self.bucket_mut(path)?.sequence;
+        *sequence = sequence.checked_add(1).ok_or(Refusal::SequenceExhausted)?;
+        Ok(*sequence)
     }
 
     /// The keys of a bucket in order, each with its value, or `None` where it is a bucket.

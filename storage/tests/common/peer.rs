@@ -27,10 +27,7 @@ pub fn peer() -> Option<&'static Peer> {
         Ok(peer) => Some(peer),
         Err(why) => {
             let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-            assert!(
-                !required,
-                "BOLTKV_REQUIRE_TOOLS=1, but there is no Go peer: {why}"
-            );
+            assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but there is no Go peer: {why}");
             eprintln!("skipped: no Go peer: {why}");
             None
         }
@@ -51,11 +48,7 @@ fn build() -> Result<Peer, String> {
     let program = Path::new(SCRATCH).join("bboltpeer");
     let target = program.to_str().unwrap();
     let built = go(&["build", "-mod=readonly", "-o", target, "."]).unwrap();
-    assert!(
-        built.status.success(),
-        "go build: {}",
-        String::from_utf8_lossy(&built.stderr)
-    );
+    assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
     Ok(Peer { program })
 }
 
@@ -71,25 +64,14 @@ fn go(args: &[&str]) -> std::io::Result<Output> {
 impl Peer {
     /// Makes a new file of one kind.
     pub fn make(&self, kind: &str, file: &Path, flags: &[String]) {
-        self.succeed(
-            Command::new(&self.program)
-                .arg("make")
-                .args(flags)
-                .arg(kind)
-                .arg(file),
-        );
+        self.succeed(Command::new(&self.program).arg("make").args(flags).arg(kind).arg(file));
     }
 
     /// Replays a trace on a file, which is made when it is missing.
     pub fn replay(&self, trace: &Trace, file: &Path, setup: &Setup) {
         let text = file.with_extension("trace");
         fs::write(&text, trace.to_string()).unwrap();
-        self.succeed(
-            Command::new(&self.program)
-                .arg("trace")
-                .args(setup.peer_flags())
-                .args([file, &text]),
-        );
+        self.succeed(Command::new(&self.program).arg("trace").args(setup.peer_flags()).args([file, &text]));
     }
 
     /// All that bbolt sees in a file, in the form of `Model::dump`.
@@ -100,11 +82,7 @@ impl Peer {
 
     /// Fails unless bbolt's check finds nothing wrong with a file.
     pub fn assert_check_clean(&self, file: &Path, what: &str) {
-        let output = Command::new(&self.program)
-            .arg("check")
-            .arg(file)
-            .output()
-            .unwrap();
+        let output = Command::new(&self.program).arg("check").arg(file).output().unwrap();
         assert!(
             output.status.success(),
             "{what}: bbolt's check: {}{}",
@@ -115,11 +93,7 @@ impl Peer {
 
     /// Whether the program got the file's lock within the time, given in Go's form ("100ms").
     pub fn can_lock(&self, file: &Path, read_only: bool, timeout: &str) -> bool {
-        let output = self
-            .lock_command(file, read_only, timeout)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+        let output = self.lock_command(file, read_only, timeout).stdin(Stdio::null()).output().unwrap();
         match output.status.code() {
             Some(0) => true,
             Some(EXIT_LOCK_TIMEOUT) => false,
@@ -129,12 +103,8 @@ impl Peer {
 
     /// Has the program hold a file's lock until the answer is dropped.
     pub fn hold_lock(&self, file: &Path, read_only: bool) -> HeldLock {
-        let mut child = self
-            .lock_command(file, read_only, "10s")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            self.lock_command(file, read_only, "10s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut said).unwrap();
@@ -156,11 +126,7 @@ impl Peer {
     #[expect(clippy::unused_self, reason = "it is the built program that runs")]
     fn succeed(&self, command: &mut Command) -> Output {
         let output = command.output().unwrap();
-        assert!(
-            output.status.success(),
-            "{command:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
         output
     }
 }

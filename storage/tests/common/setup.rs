@@ -15,30 +15,21 @@ pub struct Setup {
 
 impl Default for Setup {
     fn default() -> Self {
-        Self {
-            page_size: 4096,
-            freelist_stored: true,
-            fill: Some(0.5),
-        }
+        Self { page_size: 4096, freelist_stored: true, fill: Some(0.5) }
     }
 }
 
 impl Setup {
     pub fn with_page_size(page_size: u32) -> Self {
-        Self {
-            page_size,
-            ..Self::default()
-        }
+        Self { page_size, ..Self::default() }
     }
 
     pub fn options(&self) -> Options {
-        Options::new()
-            .page_size(self.page_size)
-            .freelist(if self.freelist_stored {
-                FreelistStored::Always
-            } else {
-                FreelistStored::Never
-            })
+        Options::new().page_size(self.page_size).freelist(if self.freelist_stored {
+            FreelistStored::Always
+        } else {
+            FreelistStored::Never
+        })
     }
 
     pub fn fill(&self) -> Fill {

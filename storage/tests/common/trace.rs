@@ -92,9 +92,7 @@ impl Change {
         match self {
             Self::Create(path) => match path.as_slice() {
                 [name] => tx.create_bucket_if_not_exists(name).map(drop),
-                [above @ .., name] => open_bucket(tx, above, setup)?
-                    .create_bucket_if_not_exists(name)
-                    .map(drop),
+                [above @ .., name] => open_bucket(tx, above, setup)?.create_bucket_if_not_exists(name).map(drop),
                 [] => panic!("a bucket has a name"),
             },
             Self::Drop(path) => match path.as_slice() {
@@ -121,11 +119,7 @@ impl Change {
 }
 
 /// Opens a bucket, and sets the fill of every bucket on the way: it lasts only as long as the transaction.
-pub fn open_bucket<'tx>(
-    tx: &'tx mut TxMut,
-    path: &[Vec<u8>],
-    setup: &Setup,
-) -> Result<BucketMut<'tx>> {
+pub fn open_bucket<'tx>(tx: &'tx mut TxMut, path: &[Vec<u8>], setup: &Setup) -> Result<BucketMut<'tx>> {
     for depth in 1..path.len() {
         tx.bucket_mut_path(&path[..depth])?.set_fill(setup.fill());
     }

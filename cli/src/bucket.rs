@@ -1,0 +1,86 @@
+//! `boltkv bucket`: creates, deletes and lists buckets.
+
+use boltkv_client::Path;
+use clap::{Args, Subcommand};
+
+use crate::entries::Style;
+use crate::failure::Outcome;
+use crate::remote::{Remote, path_parser};
+use crate::scan;
+
+/// Create, delete and list buckets
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bucket {
+    Create(Create),
+    Delete(Delete),
+    List(List),
+}
+
+/// Create a bucket, and its parents where they are missing
+///
+/// One that is there already is left as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket create users/eu
+  boltkv bucket create 'a\\/b'     (one bucket, whose name has a slash in it)")]
+pub(crate) struct Create {
+    /// Its names from the top down, separated by `/`; `\/`, `\\` and `\xNN` escape
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Delete a bucket with everything in it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket delete users/eu
+
+Exit code 1: there is no such bucket.")]
+pub(crate) struct Delete {
+    /// Its names from the top down, separated by `/`; `\/`, `\\` and `\xNN` escape
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// List the buckets at the top, or those within a bucket
+///
+/// One name a line, as it stands in a path.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket list
+  boltkv bucket list users
+  boltkv bucket list --json | jq -r '.bucket | @base64d'
+
+With --json each line is {\"bucket\":\"b64\"}.")]
+pub(crate) struct List {
+    /// The bucket in which to look
+    #[arg(value_name = "PATH", default_value = "/", value_parser = path_parser())]
+    path: Path,
+    /// Print lines of JSON, the names in base64
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Bucket {
+    pub(crate) fn run(&self) -> Outcome {
+        match self {
+            Self::Create(Create { path, remote }) => remote.run(async |client| {
+                client.bucket_at(path.clone()).create_if_missing().await?;
+                Ok(())
+            }),
+            Self::Delete(Delete { path, remote }) => remote.run(async |client| {
+                client.bucket_at(path.clone()).delete_bucket().await?;
+                Ok(())
+            }),
+            Self::List(List { path, json, remote }) => remote.run(async |client| {
+                let style = if *json { Style::Json { keys_only: true } } else { Style::Names };
+                scan::print(client.bucket_at(path.clone()).buckets().stream().await?, style).await
+            }),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! How entries are printed: as the text dialect prints them, or as lines of JSON.
+
+use std::io::{self, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use boltkv_client::{Entry, EntryKind};
+use boltkv_protocol::text::{self, Answer};
+use bytes::{BufMut as _, BytesMut};
+use serde::Serialize;
+
+/// What is printed of each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `key value`; a bucket is `name/`.
+    Entries,
+    /// `key`; a bucket is `name/`.
+    Keys,
+    /// `name`, of buckets only.
+    Names,
+    /// An object, everything binary in base64.
+    Json {
+        /// Without values.
+        keys_only: bool,
+    },
+}
+
+impl Style {
+    /// Prints one entry, on one line.
+    pub(crate) fn print(self, entry: &Entry, out: &mut impl Write) -> io::Result<()> {
+        let mut line = BytesMut::new();
+        match self {
+            Self::Json { keys_only } => return print_json(entry, keys_only, out),
+            Self::Names => Answer::Names.write_entry(entry, &mut line),
+            Self::Keys if entry.kind != EntryKind::Bucket => {
+                text::write_key(&entry.key, &mut line);
+                line.put_u8(b'\n');
+            }
+            Self::Keys | Self::Entries => Answer::Entries.write_entry(entry, &mut line),
+        }
+        out.write_all(&line)
+    }
+}
+
+/// An entry as JSON: `{"key","value"}`, `{"key"}`, `{"key","size"}` for a value that does not fit a frame, or `{"bucket"}`.
+#[derive(Default, Serialize)]
+struct Object {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+}
+
+fn print_json(entry: &Entry, keys_only: bool, out: &mut impl Write) -> io::Result<()> {
+    let name = Some(STANDARD.encode(&entry.key));
+    let object = match entry.kind {
+        EntryKind::Bucket => Object { bucket: name, ..Object::default() },
+        EntryKind::Value if keys_only => Object { key: name, ..Object::default() },
+        EntryKind::Value => Object { key: name, value: Some(STANDARD.encode(&entry.value)), ..Object::default() },
+        EntryKind::TooLarge => Object { key: name, size: entry.value_size(), ..Object::default() },
+    };
+    serde_json::to_writer(&mut *out, &object)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(style: Style, kind: EntryKind, key: &'static [u8], value: &'static [u8]) -> String {
+        let mut out = Vec::new();
+        style.print(&Entry { kind, key: key.into(), value: value.into() }, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn entries_are_printed_as_the_text_dialect_does() {
+        assert_eq!(printed(Style::Entries, EntryKind::Value, b"a b", b"c d"), "\"a b\" c d\n");
+        assert_eq!(printed(Style::Entries, EntryKind::Bucket, b"users", b""), "users/\n");
+        assert_eq!(printed(Style::Keys, EntryKind::Value, b"a\n", b""), "\"a\\n\"\n");
+        assert_eq!(printed(Style::Keys, EntryKind::Bucket, b"users", b""), "users/\n");
+        assert_eq!(printed(Style::Names, EntryKind::Bucket, b"users", b""), "users\n");
+    }
+
+    #[test]
+    fn json_tells_buckets_keys_and_large_values_apart() {
+        let (all, keys) = (Style::Json { keys_only: false }, Style::Json { keys_only: true });
+        assert_eq!(printed(all, EntryKind::Value, b"k", b"v"), "{\"key\":\"aw==\",\"value\":\"dg==\"}\n");
+        assert_eq!(printed(keys, EntryKind::Value, b"k", b""), "{\"key\":\"aw==\"}\n");
+        assert_eq!(printed(all, EntryKind::Bucket, b"k", b""), "{\"bucket\":\"aw==\"}\n");
+        let size = &[0, 0, 0, 0, 1, 0, 0, 0];
+        assert_eq!(printed(all, EntryKind::TooLarge, b"k", size), "{\"key\":\"aw==\",\"size\":16777216}\n");
+    }
+}

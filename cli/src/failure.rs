@@ -1,0 +1,136 @@
+//! What a command ends with when it is not done: one line for people, one number for scripts.
+//!
+//! Nothing here prints an error's `Debug` form, and nothing else in the crate decides on an exit code.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use boltkv_storage::Error;
+
+/// What every command ends with.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// The exit codes other than 0, as the help tells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Not found, a check that failed, or a request that was refused.
+    NotDone = 1,
+    /// The command line, or what it handed over, cannot be used.
+    Usage = 2,
+    /// The server could not be reached, or the file not be opened.
+    Unreachable = 3,
+}
+
+/// Why a command is not done.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Whoever read standard output has gone, as `head` does when it has enough: that is nobody's mistake.
+    OutputClosed,
+    /// Anything that is to be said.
+    Said {
+        /// For scripts.
+        exit: Exit,
+        /// For people.
+        message: String,
+    },
+}
+
+impl Failure {
+    pub(crate) fn not_done(message: impl Into<String>) -> Self {
+        Self::Said { exit: Exit::NotDone, message: message.into() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::Said { exit: Exit::Usage, message: message.into() }
+    }
+
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self::Said { exit: Exit::Unreachable, message: message.into() }
+    }
+
+    /// A file that could not be opened as a database.
+    pub(crate) fn open(file: &Path, error: &Error) -> Self {
+        Self::unreachable(about(file, error))
+    }
+
+    /// A database that was opened, and then could not be read or written.
+    pub(crate) fn storage(file: &Path, error: &Error) -> Self {
+        Self::not_done(about(file, error))
+    }
+
+    /// Standard output that could not be written.
+    pub(crate) fn stdout(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::OutputClosed;
+        }
+        Self::not_done(format!("could not write standard output: {error}"))
+    }
+
+    /// The same, with the exit code of a check that failed.
+    pub(crate) fn into_not_done(self) -> Self {
+        match self {
+            Self::Said { message, .. } => Self::not_done(message),
+            closed @ Self::OutputClosed => closed,
+        }
+    }
+
+    /// Says on standard error what there is to say.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::OutputClosed => ExitCode::SUCCESS,
+            Self::Said { exit, message } => {
+                // If standard error is closed too, the exit code has to do.
+                let _ = writeln!(io::stderr(), "boltkv: {}", one_line(message));
+                ExitCode::from(*exit as u8)
+            }
+        }
+    }
+}
+
+impl From<boltkv_client::Error> for Failure {
+    fn from(error: boltkv_client::Error) -> Self {
+        use boltkv_client::Error;
+        let exit = match error {
+            Error::Connect { .. }
+            | Error::ConnectionLost(_)
+            | Error::OutcomeUnknown(_)
+            | Error::Timeout(_)
+            | Error::Protocol(_) => Exit::Unreachable,
+            _ => Exit::NotDone,
+        };
+        Self::Said { exit, message: error.to_string() }
+    }
+}
+
+/// A message with nothing in it that would end the line or steer a terminal: names of files and messages of servers come
+/// from anywhere.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for character in message.chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// The engine's message with the file's name, where it does not name it itself.
+fn about(file: &Path, error: &Error) -> String {
+    match error {
+        Error::Io { .. } | Error::LockTimeout { .. } => error.to_string(),
+        _ => format!("{}: {error}", file.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_stays_on_one_line_and_does_not_steer_the_terminal() {
+        assert_eq!(one_line("größe\n\u{1b}[31m…"), "größe\\n\\u{1b}[31m…");
+    }
+}

@@ -1,0 +1,122 @@
+//! `boltkv file check`: looks for damage in a file.
+
+use std::io::{self, Write as _};
+
+use boltkv_storage::{Error, Pgid};
+use clap::Args;
+use serde::Serialize;
+
+use super::Target;
+use super::progress::Progress;
+use crate::failure::{Failure, Outcome};
+
+/// Look for damage: every page must be used once, or free once
+///
+/// Prints `FILE: ok` and a few figures, or one line for each problem. A file that is cut, or whose meta pages are damaged,
+/// is a problem found (exit code 1); one that is no bolt file, or that cannot be opened, is none (exit code 3).
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv file check boltkv.db
+  boltkv file check --json boltkv.db | jq .problems")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    target: Target,
+    /// Print one JSON object instead, with the problems in it
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the check says, in the shape of its JSON.
+#[derive(Serialize)]
+struct Report {
+    file: String,
+    ok: bool,
+    /// The snapshot that was looked at; nothing where no meta page could be used.
+    #[serde(flatten)]
+    snapshot: Option<Snapshot>,
+    problems: Vec<Found>,
+}
+
+#[derive(Serialize)]
+struct Snapshot {
+    txid: u64,
+    pages: u64,
+    page_size: u64,
+}
+
+#[derive(Serialize)]
+struct Found {
+    /// The page that it was found on; nothing for the file as a whole.
+    page: Option<Pgid>,
+    what: String,
+}
+
+impl Check {
+    pub(crate) fn run(&self) -> Outcome {
+        let report = self.look()?;
+        let printed = if self.json { report.print_json() } else { report.print() };
+        printed.map_err(|error| Failure::stdout(&error))?;
+        match report.problems.len() {
+            0 => Ok(()),
+            1 => Err(Failure::not_done(format!("{}: 1 problem", report.file))),
+            many => Err(Failure::not_done(format!("{}: {many} problems", report.file))),
+        }
+    }
+
+    fn look(&self) -> Outcome<Report> {
+        let path = self.target.path();
+        let db = match self.target.open() {
+            Ok(db) => db,
+            Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
+            Err(error) => return Err(Failure::open(path, &error)),
+        };
+        let _progress = Progress::counting("checking");
+        let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
+        let stats = db.stats();
+        let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
+        let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });
+        Ok(self.report(Some(snapshot), found.collect()))
+    }
+
+    fn report(&self, snapshot: Option<Snapshot>, problems: Vec<Found>) -> Report {
+        Report { file: self.target.path().display().to_string(), ok: problems.is_empty(), snapshot, problems }
+    }
+}
+
+/// Whether a file that does not open is a bolt file that came to harm.
+fn is_damage(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::ChecksumMismatch | Error::FileTooShort { .. } | Error::Corrupt { .. } | Error::InvalidPageSize { .. }
+    )
+}
+
+fn as_found(error: Error) -> Found {
+    match error {
+        Error::Corrupt { page, what } => Found { page: Some(page), what },
+        whole => Found { page: None, what: whole.to_string() },
+    }
+}
+
+impl Report {
+    fn print(&self) -> io::Result<()> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if let (true, Some(snapshot)) = (self.ok, &self.snapshot) {
+            let Snapshot { txid, pages, page_size } = snapshot;
+            writeln!(out, "{}: ok (transaction {txid}, {pages} pages of {page_size} bytes)", self.file)?;
+        }
+        for Found { page, what } in &self.problems {
+            match page {
+                Some(page) => writeln!(out, "{}: page {page}: {what}", self.file)?,
+                None => writeln!(out, "{}: {what}", self.file)?,
+            }
+        }
+        out.flush()
+    }
+
+    fn print_json(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, self)?;
+        writeln!(out)
+    }
+}

@@ -1,0 +1,156 @@
+//! `boltkv file export`: everything in a file as lines of JSON.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use boltkv_storage::{Bucket, Cursor, Db, Tx};
+use clap::Args;
+use tempfile::NamedTempFile;
+
+use super::Target;
+use super::line::Lines;
+use super::progress::Progress;
+use crate::failure::{Failure, Outcome};
+
+const BUFFER: usize = 1 << 18;
+
+/// Write everything in a file as lines of JSON
+///
+/// One object a line, everything binary in base64: {"path":["b64",…],"sequence":N} for a bucket, before all that is in it,
+/// and {"path":["b64",…],"key":"b64","value":"b64"} for an entry; depth first, in key order. The file is checked first, and
+/// one that is damaged is not exported. What is exported is one snapshot.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv file export boltkv.db > everything.jsonl
+  boltkv file export boltkv.db --output everything.jsonl
+  boltkv file export old.db | boltkv file import new.db")]
+pub(crate) struct Export {
+    #[command(flatten)]
+    target: Target,
+    /// Where to write, instead of standard output. A file appears under this name only when it is complete
+    #[arg(long, short, value_name = "OUT")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(crate) fn run(&self) -> Outcome {
+        let db = self.open_sound()?;
+        let Some(output) = &self.output else {
+            let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+            return self.write(&db, out, |error| Failure::stdout(&error)).map(drop);
+        };
+        self.refuse_own_file(output)?;
+        let failed = |error| Failure::not_done(format!("could not write {}: {error}", output.display()));
+        if output.metadata().is_ok_and(|found| !found.is_file()) {
+            // A pipe or a device is written as it is; nothing may take its place.
+            let device = File::options().write(true).open(output).map_err(failed)?;
+            return self.write(&db, BufWriter::with_capacity(BUFFER, device), failed).map(drop);
+        }
+        let unfinished = NamedTempFile::new_in(folder_of(output)).map_err(failed)?;
+        let out = self.write(&db, BufWriter::with_capacity(BUFFER, unfinished), failed)?;
+        let finished = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        finished.as_file().sync_all().map_err(failed)?;
+        finished.persist(output).map_err(|error| failed(error.error))?;
+        Ok(())
+    }
+
+    /// Opens the file, which must be free of damage: a damaged tree could go in circles, and half an export looks like a
+    /// whole one.
+    fn open_sound(&self) -> Outcome<Db> {
+        let path = self.target.path();
+        let db = self.target.open().map_err(|error| Failure::open(path, &error))?;
+        let _progress = Progress::counting("checking");
+        let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
+        match problems.first() {
+            None => Ok(db),
+            Some(first) => Err(Failure::not_done(format!(
+                "{}: not exported, for it is damaged: {first} (`boltkv file check` tells all)",
+                path.display()
+            ))),
+        }
+    }
+
+    /// The export must not take the place of what it exports.
+    fn refuse_own_file(&self, output: &Path) -> Outcome {
+        let (Ok(from), Ok(to)) = (self.target.path().metadata(), output.metadata()) else { return Ok(()) };
+        if (from.dev(), from.ino()) == (to.dev(), to.ino()) {
+            return Err(Failure::usage(format!("{} is the file to be exported", output.display())));
+        }
+        Ok(())
+    }
+
+    fn write<W: Write>(&self, db: &Db, out: W, failed: impl Fn(io::Error) -> Failure) -> Outcome<W> {
+        let storage_failed = |error| Failure::storage(self.target.path(), &error);
+        let tx = db.begin().map_err(storage_failed)?;
+        let mut lines = Lines::new(out);
+        let written = write_everything(&tx, &mut lines).and_then(|()| {
+            let mut out = lines.into_inner();
+            out.flush()?;
+            Ok(out)
+        });
+        written.map_err(|error| match error {
+            Error::Read(error) => storage_failed(error),
+            Error::Write(error) => failed(error),
+        })
+    }
+}
+
+/// The two sides on which an export can fail.
+enum Error {
+    Read(boltkv_storage::Error),
+    Write(io::Error),
+}
+
+impl From<boltkv_storage::Error> for Error {
+    fn from(error: boltkv_storage::Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Write(error)
+    }
+}
+
+fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Result<(), Error> {
+    let progress = Progress::counting("entries");
+    for found in tx.buckets() {
+        let (name, bucket) = found?;
+        write_bucket(name, bucket, lines, &progress)?;
+    }
+    Ok(())
+}
+
+/// Writes a bucket and all within. The way down is kept in a list: buckets may be nested deeper than the stack would bear.
+fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, progress: &Progress) -> Result<(), Error> {
+    lines.enter(name, top.sequence())?;
+    let mut way: Vec<(Bucket<'_>, Cursor<'_>)> = vec![(top, top.cursor())];
+    while let Some((bucket, cursor)) = way.last_mut() {
+        match cursor.next()? {
+            Some((key, Some(value))) => {
+                lines.entry(key, value)?;
+                progress.advance(1);
+            }
+            Some((name, None)) => {
+                let inner = bucket.bucket(name)?;
+                lines.enter(name, inner.sequence())?;
+                way.push((inner, inner.cursor()));
+            }
+            None => {
+                lines.leave();
+                way.pop();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

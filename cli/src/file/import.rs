@@ -1,0 +1,173 @@
+//! `boltkv file import`: an export's lines into a file.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use boltkv_storage::{Db, TxMut};
+use clap::Args;
+
+use super::Target;
+use super::line::Line;
+use super::progress::Progress;
+use crate::failure::{Failure, Outcome};
+
+const BUFFER: usize = 1 << 18;
+/// The longest line: room for the longest value in base64, with its key under a path of many names.
+const MAX_LINE: u64 = 3 << 30;
+/// A write transaction is committed when it has so many lines…
+const BATCH_LINES: u64 = 10_000;
+/// … or so many bytes of them, whichever comes first.
+const BATCH_BYTES: u64 = 64 << 20;
+
+/// Put the lines of an export into a file
+///
+/// Reads what `boltkv file export` writes, into a new file or beside what a file holds: buckets that are missing are made,
+/// their sequences set, entries put, nothing deleted. A bucket's line must come before what is in it. Lines are committed
+/// 10,000 (or 64 MiB) at a time. The first line that cannot be used ends it: then all lines before that one are in the
+/// file, nothing of it or after it is, and the message says which line it was. To import the same lines again does no harm.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv file import new.db --input everything.jsonl
+  boltkv file export old.db | boltkv file import new.db
+  jq -c 'select(.path[0] == \"dXNlcnM=\")' everything.jsonl | boltkv file import users.db")]
+pub(crate) struct Import {
+    #[command(flatten)]
+    target: Target,
+    /// What to read, instead of standard input
+    #[arg(long, short, value_name = "IN")]
+    input: Option<PathBuf>,
+}
+
+impl Import {
+    pub(crate) fn run(&self) -> Outcome {
+        let mut lines = self.open_input()?;
+        let db = self.target.open_to_write()?;
+        let mut committed = 0;
+        loop {
+            let batch = self.import_batch(&db, &mut lines, committed)?;
+            committed += batch.lines;
+            match batch.end {
+                End::Full => {}
+                End::OfInput => return Ok(()),
+                End::Refused(why) => {
+                    let place = format!("{}, line {}", lines.name, committed + 1);
+                    return Err(Failure::not_done(format!("{place}: {why}; {}", self.state(committed))));
+                }
+            }
+        }
+    }
+
+    fn open_input(&self) -> Outcome<Input> {
+        let Some(path) = self.input.as_deref().filter(|path| *path != Path::new("-")) else {
+            return Ok(Input::new("standard input".into(), io::stdin(), Progress::counting("bytes")));
+        };
+        let failed = |error| Failure::unreachable(format!("could not open {}: {error}", path.display()));
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        let progress =
+            if metadata.is_file() { Progress::of_bytes(metadata.len()) } else { Progress::counting("bytes") };
+        Ok(Input::new(path.display().to_string(), file, progress))
+    }
+
+    /// One write transaction's worth of lines.
+    fn import_batch(&self, db: &Db, lines: &mut Input, committed: u64) -> Outcome<Batch> {
+        let mut tx = db.begin_mut().map_err(|error| Failure::storage(self.target.path(), &error))?;
+        let batch = fill(&mut tx, lines);
+        if batch.lines > 0 {
+            tx.commit().map_err(|error| {
+                let (first, last) = (committed + 1, committed + batch.lines);
+                let what = format!("lines {first} to {last} could not be committed: {error}");
+                Failure::not_done(format!("{}: {what}; {}", lines.name, self.state(committed)))
+            })?;
+        }
+        Ok(batch)
+    }
+
+    /// What is in the file after a failure.
+    fn state(&self, committed: u64) -> String {
+        let file = self.target.path().display();
+        match committed {
+            0 => format!("nothing was put into {file}"),
+            1 => format!("the line before it is in {file}"),
+            many => format!("the {many} lines before it are in {file}"),
+        }
+    }
+}
+
+/// Lines that were applied to one write transaction, and why there are no more of them.
+struct Batch {
+    lines: u64,
+    end: End,
+}
+
+enum End {
+    /// It is large enough.
+    Full,
+    /// There are no more lines.
+    OfInput,
+    /// The line after them cannot be used, for this reason.
+    Refused(String),
+}
+
+fn fill(tx: &mut TxMut, input: &mut Input) -> Batch {
+    let (mut lines, mut bytes) = (0, 0);
+    while lines < BATCH_LINES && bytes < BATCH_BYTES {
+        let line = match input.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Batch { lines, end: End::OfInput },
+            Err(why) => return Batch { lines, end: End::Refused(why) },
+        };
+        let applied = Line::parse(line).and_then(|line| apply(tx, &line).map_err(|error| error.to_string()));
+        if let Err(why) = applied {
+            return Batch { lines, end: End::Refused(why) };
+        }
+        lines += 1;
+        bytes += line.len() as u64;
+    }
+    Batch { lines, end: End::Full }
+}
+
+/// Puts what a line says into the file; after an error nothing of it is there.
+fn apply(tx: &mut TxMut, line: &Line) -> boltkv_storage::Result<()> {
+    match line {
+        Line::Entry { path, key, value } => tx.bucket_mut_path(path)?.put(key, value),
+        Line::Bucket { path, sequence } => {
+            let Some((name, parents)) = path.split_last() else {
+                return Err(boltkv_storage::Error::BucketNameRequired);
+            };
+            if parents.is_empty() {
+                return tx.create_bucket_if_not_exists(name)?.set_sequence(*sequence);
+            }
+            tx.bucket_mut_path(parents)?.create_bucket_if_not_exists(name)?.set_sequence(*sequence)
+        }
+    }
+}
+
+/// Where the lines come from.
+struct Input {
+    /// What it is called in messages.
+    name: String,
+    reader: BufReader<Box<dyn Read>>,
+    line: Vec<u8>,
+    progress: Progress,
+}
+
+impl Input {
+    fn new(name: String, from: impl Read + 'static, progress: Progress) -> Self {
+        let reader = BufReader::with_capacity(BUFFER, Box::new(from) as Box<dyn Read>);
+        Self { name, reader, line: Vec::new(), progress }
+    }
+
+    /// The next line, the last one perhaps without its end; `None` after it.
+    fn next_line(&mut self) -> Result<Option<&[u8]>, String> {
+        self.line.clear();
+        let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
+        let len = read.map_err(|error| format!("could not be read: {error}"))? as u64;
+        if len == MAX_LINE && !self.line.ends_with(b"\n") {
+            return Err(format!("longer than the {MAX_LINE} bytes that the longest value takes"));
+        }
+        self.progress.advance(len);
+        Ok((len > 0).then_some(self.line.as_slice()))
+    }
+}

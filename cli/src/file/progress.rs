@@ -1,0 +1,67 @@
+//! How far a long command is: shown on standard error to people, and only if it takes over a second.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// What is over sooner needs no progress.
+const PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// A progress line, gone without a trace when it is dropped.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// Waits for the second to pass; dropping the sender ends the wait. `None` where nobody would see it.
+    waiting: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Progress {
+    /// A count of what was done, in `unit`.
+    pub(super) fn counting(unit: &str) -> Self {
+        Self::start(ProgressBar::no_length(), &format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))
+    }
+
+    /// A bar over so many bytes.
+    pub(super) fn of_bytes(total: u64) -> Self {
+        let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
+        Self::start(ProgressBar::new(total), template)
+    }
+
+    fn start(bar: ProgressBar, template: &str) -> Self {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        let waiting = io::stderr().is_terminal().then(|| show_later(bar.clone()));
+        Self { bar, waiting }
+    }
+
+    pub(super) fn advance(&self, by: u64) {
+        self.bar.inc(by);
+    }
+}
+
+fn show_later(bar: ProgressBar) -> (Sender<()>, JoinHandle<()>) {
+    let (done, is_done) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(REDRAW);
+        }
+    });
+    (done, thread)
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((done, thread)) = self.waiting.take() {
+            drop(done);
+            // It only waits and draws; if it could not, there is nothing to clear.
+            let _ = thread.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}

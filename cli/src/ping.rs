@@ -1,0 +1,25 @@
+//! `boltkv ping`: asks a server whether it is there.
+
+use std::io::{self, Write as _};
+
+use clap::Args;
+
+use crate::failure::{Failure, Outcome};
+use crate::remote::Remote;
+
+/// Ask the server whether it is there
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv ping
+  boltkv ping --addr db.internal:7878 --timeout 1")]
+pub(crate) struct Ping {
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Ping {
+    pub(crate) fn run(&self) -> Outcome {
+        self.remote.run(async |client| Ok(client.ping().await?))?;
+        writeln!(io::stdout().lock(), "PONG").map_err(|error| Failure::stdout(&error))
+    }
+}

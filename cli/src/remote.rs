@@ -1,0 +1,84 @@
+//! Where a server is, and how a command talks to it.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::time::Duration;
+
+use boltkv_client::{Client, Error, ErrorCode, Path};
+use boltkv_protocol::text;
+use bytes::{Bytes, BytesMut};
+use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+
+use crate::arguments::seconds;
+use crate::failure::{Failure, Outcome};
+
+/// The server that a command is for.
+#[derive(Debug, Args)]
+pub(crate) struct Remote {
+    /// Where the server listens
+    #[arg(long, value_name = "HOST:PORT", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878")]
+    addr: String,
+    /// How long to wait for an answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+}
+
+impl Remote {
+    /// Connects, and lets `act` do what the command is for.
+    pub(crate) fn run<T>(&self, act: impl AsyncFnOnce(Client) -> Outcome<T>) -> Outcome<T> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
+        runtime.block_on(async {
+            let connecting = Client::builder(&self.addr).name("boltkv").timeout(self.timeout);
+            let client = connecting.connect_timeout(self.timeout).connect().await?;
+            act(client).await
+        })
+    }
+}
+
+/// The bucket that a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct InBucket {
+    /// The bucket: names from the top down, separated by `/`; `\/`, `\\` and `\xNN` escape
+    #[arg(long = "bucket", short = 'b', value_name = "PATH", default_value = "default", value_parser = path_parser())]
+    pub(crate) path: Path,
+}
+
+impl InBucket {
+    /// Whether the server has said that the bucket is missing, and it is the one that is there when it is needed: it is
+    /// made by the first `set`, and empty before.
+    pub(crate) fn is_yet_to_be_made(&self, error: &Error) -> bool {
+        error.code() == Some(ErrorCode::BucketNotFound) && self.path == text::default_bucket()
+    }
+
+    /// The server's answer, or `empty` where the bucket is yet to be made.
+    pub(crate) fn or_empty<T>(&self, answer: Result<T, Error>, empty: T) -> Outcome<T> {
+        match answer {
+            Err(error) if self.is_yet_to_be_made(&error) => Ok(empty),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// What `get` and `delete` say where there is nothing.
+    pub(crate) fn no_key(&self, key: &[u8]) -> Failure {
+        Failure::not_done(format!("no key {} in bucket {}", shown(key), self.path))
+    }
+}
+
+/// Reads a bucket path, which need not be UTF-8.
+pub(crate) fn path_parser() -> impl TypedValueParser<Value = Path> {
+    OsStringValueParser::new().try_map(|text| Path::parse(&text.into_vec()))
+}
+
+/// Reads a key: the bytes of the argument as they are.
+pub(crate) fn bytes_parser() -> impl TypedValueParser<Value = Bytes> {
+    OsStringValueParser::new().map(|text: OsString| Bytes::from(text.into_vec()))
+}
+
+/// A key for a message: as the text dialect prints it.
+fn shown(key: &[u8]) -> String {
+    let mut out = BytesMut::new();
+    text::write_key(key, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}

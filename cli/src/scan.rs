@@ -1,0 +1,119 @@
+//! `boltkv scan`: the entries of a bucket.
+
+use std::io::{self, BufWriter, Write as _};
+use std::ops::Bound;
+
+use boltkv_client as client;
+use bytes::Bytes;
+use clap::Args;
+
+use crate::entries::Style;
+use crate::failure::{Failure, Outcome};
+use crate::remote::{InBucket, Remote, bytes_parser};
+
+/// Print the entries of a bucket, in key order
+///
+/// One entry a line, `key value`; a bucket within the bucket is `name/`. What would not fit a line as it is, is quoted and
+/// escaped. All of it is one snapshot.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv scan
+  boltkv scan user: --limit 10
+  boltkv scan --bucket users/eu --from ada --to bob
+  boltkv scan --count
+  boltkv scan --json | jq -r '.key | @base64d'
+
+With --json a line is one of
+  {\"key\":\"b64\",\"value\":\"b64\"}
+  {\"key\":\"b64\",\"size\":N}          a value that does not fit a frame
+  {\"bucket\":\"b64\"}
+  {\"count\":N}                       with --count")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct Scan {
+    /// Only keys that start so, byte for byte
+    #[arg(value_name = "PREFIX", value_parser = bytes_parser(), conflicts_with_all = ["from", "to"])]
+    prefix: Option<Bytes>,
+    /// From this key on
+    #[arg(long, value_name = "KEY", value_parser = bytes_parser())]
+    from: Option<Bytes>,
+    /// Up to this key, which is not among them
+    #[arg(long, value_name = "KEY", value_parser = bytes_parser())]
+    to: Option<Bytes>,
+    /// At most so many entries
+    #[arg(long, short = 'n', value_name = "N")]
+    limit: Option<u64>,
+    /// From the highest key down
+    #[arg(long, short)]
+    reverse: bool,
+    /// Print keys only
+    #[arg(long, short, conflicts_with = "count")]
+    keys_only: bool,
+    /// Print only how many entries there are
+    #[arg(long, short)]
+    count: bool,
+    /// Print lines of JSON, everything binary in base64
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Scan {
+    pub(crate) fn run(&self) -> Outcome {
+        self.remote.run(async |client| {
+            let scan = self.wanted(&client);
+            if self.count { self.print_count(scan).await } else { self.print_entries(scan).await }
+        })
+    }
+
+    fn wanted(&self, client: &client::Client) -> client::Scan {
+        let mut scan = client.bucket_at(self.bucket.path.clone()).scan();
+        scan = match &self.prefix {
+            Some(prefix) => scan.prefix(prefix),
+            None => scan.range(
+                self.from.as_ref().map_or(Bound::Unbounded, Bound::Included),
+                self.to.as_ref().map_or(Bound::Unbounded, Bound::Excluded),
+            ),
+        };
+        if let Some(limit) = self.limit {
+            scan = scan.limit(limit);
+        }
+        if self.reverse {
+            scan = scan.reverse();
+        }
+        if self.keys_only { scan.keys_only() } else { scan }
+    }
+
+    async fn print_count(&self, scan: client::Scan) -> Outcome {
+        let count = self.bucket.or_empty(scan.count().await, 0)?;
+        let mut out = io::stdout().lock();
+        let printed = if self.json { writeln!(out, "{{\"count\":{count}}}") } else { writeln!(out, "{count}") };
+        printed.map_err(|error| Failure::stdout(&error))
+    }
+
+    async fn print_entries(&self, scan: client::Scan) -> Outcome {
+        match self.bucket.or_empty(scan.stream().await.map(Some), None)? {
+            Some(entries) => print(entries, self.style()).await,
+            None => Ok(()),
+        }
+    }
+
+    const fn style(&self) -> Style {
+        match (self.json, self.keys_only) {
+            (true, keys_only) => Style::Json { keys_only },
+            (false, true) => Style::Keys,
+            (false, false) => Style::Entries,
+        }
+    }
+}
+
+/// Prints entries as they come.
+pub(crate) async fn print(mut entries: client::Entries, style: Style) -> Outcome {
+    let mut out = BufWriter::new(io::stdout().lock());
+    while let Some(entry) = entries.next().await {
+        style.print(&entry?, &mut out).map_err(|error| Failure::stdout(&error))?;
+    }
+    out.flush().map_err(|error| Failure::stdout(&error))
+}

@@ -1,0 +1,87 @@
+//! `boltkv set`: puts a value under a key.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+
+use boltkv_client::{Bucket, Error};
+use boltkv_protocol::MAX_FRAME_LIMIT;
+use bytes::Bytes;
+use clap::Args;
+
+use crate::failure::{Failure, Outcome};
+use crate::remote::{InBucket, Remote, bytes_parser};
+
+/// Put a value under a key
+///
+/// The value comes from the command line, from a file, or from standard input; it may hold any bytes, and is stored as it
+/// is. When the command is done, the value is on the server's disk. The bucket `default` is made when it is missing; any
+/// other must be there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv set hello world
+  boltkv set --bucket users/eu ada Lovelace
+  boltkv set photo --file photo.jpg
+  tar c docs | boltkv set docs.tar")]
+pub(crate) struct Set {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser())]
+    key: Bytes,
+    /// The value; without it, or with `-`, it is read from standard input
+    #[arg(value_name = "VALUE", allow_negative_numbers = true)]
+    value: Option<OsString>,
+    /// Read the value from this file
+    #[arg(long, short, value_name = "FILE", conflicts_with = "value")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Set {
+    pub(crate) fn run(&self) -> Outcome {
+        let value = self.read_value()?;
+        self.remote.run(async |client| {
+            let bucket = client.bucket_at(self.bucket.path.clone());
+            self.store(&bucket, value).await.map_err(Into::into)
+        })
+    }
+
+    async fn store(&self, bucket: &Bucket, value: Bytes) -> Result<(), Error> {
+        match bucket.set(&self.key, value.clone()).await {
+            Err(error) if self.bucket.is_yet_to_be_made(&error) => {
+                bucket.create_if_missing().await?;
+                bucket.set(&self.key, value).await.map(drop)
+            }
+            other => other.map(drop),
+        }
+    }
+
+    fn read_value(&self) -> Outcome<Bytes> {
+        match (&self.file, &self.value) {
+            (Some(path), _) => {
+                let failed = |error| Failure::unreachable(format!("could not read {}: {error}", path.display()));
+                read_all(File::open(path).map_err(failed)?, failed)
+            }
+            (None, Some(value)) if value != "-" => Ok(value.clone().into_vec().into()),
+            _ => read_all(io::stdin().lock(), |error| {
+                Failure::unreachable(format!("could not read standard input: {error}"))
+            }),
+        }
+    }
+}
+
+/// Reads a value, but no more of it than any server would take.
+fn read_all(from: impl Read, failed: impl Fn(io::Error) -> Failure) -> Outcome<Bytes> {
+    let mut value = Vec::new();
+    from.take(MAX_FRAME_LIMIT as u64 + 1).read_to_end(&mut value).map_err(failed)?;
+    if value.len() > MAX_FRAME_LIMIT {
+        return Err(Failure::not_done(format!(
+            "VALUE_TOO_LARGE: the value has more than {MAX_FRAME_LIMIT} bytes, which no frame can carry"
+        )));
+    }
+    Ok(value.into())
+}

@@ -1,0 +1,166 @@
+//! What a server is told before it starts. Values only; nothing here opens or listens.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use boltkv_protocol::{DEFAULT_MAX_FRAME, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT};
+use boltkv_storage::Db;
+use tokio::sync::Semaphore;
+
+use crate::Error;
+
+/// The port that clients try first.
+pub const DEFAULT_PORT: u16 = 7878;
+
+/// What a server serves, where, and within which limits.
+///
+/// ```
+/// # use boltkv_server::Config;
+/// let mut config = Config::for_file("boltkv.db");
+/// config.listen = ([127, 0, 0, 1], 0).into();
+/// config.limits.max_connections = 100;
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// The address to listen on; port 0 takes a free one. Default: `127.0.0.1:7878`.
+    pub listen: SocketAddr,
+    /// The database to serve.
+    pub database: Database,
+    /// Refuse all writes, also where the database would take them. Default: `false`.
+    pub read_only: bool,
+    /// How much of anything there may be.
+    pub limits: Limits,
+    /// How long anything may take.
+    pub timeouts: Timeouts,
+}
+
+/// The database to serve: any bolt file.
+#[derive(Debug, Clone)]
+pub enum Database {
+    /// A file, which is opened when the server is bound, and created if it is missing. With [`Config::read_only`] it is
+    /// neither created nor changed, and others may read it too.
+    File(PathBuf),
+    /// One that is open already.
+    Open(Db),
+}
+
+/// How much of anything there may be.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Open connections; one more is told `OVERLOADED` and closed. Default: 10,000.
+    pub max_connections: usize,
+    /// The longest frame either way in bytes, header included; 64 KiB to 128 MiB. Also the longest value the text dialect
+    /// gives. Default: 16 MiB.
+    pub max_frame: usize,
+    /// Unanswered requests of one connection, beyond which it is not read. Default: 1,024.
+    pub max_in_flight: u32,
+    /// Streams a binary connection may have open; one more gets `OVERLOADED`. Default: 16.
+    pub max_streams: u32,
+    /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
+    pub queue_requests: usize,
+    /// Bytes of keys and values that wait for the writer. One write that is larger alone waits until the queue is empty.
+    /// Default: 64 MiB.
+    pub queue_bytes: u32,
+}
+
+/// How long anything may take.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// From connecting to the end of HELLO, on a binary connection. Default: 10 s.
+    pub hello: Duration,
+    /// Without a byte either way and with nothing executing, before a connection is closed. Default: 10 min.
+    pub idle: Duration,
+    /// Without a byte leaving for a client that does not read, before its scans are given up. Default: 30 s.
+    pub stream_stall: Duration,
+    /// From the last reply to the end of the server's sending side, on a text connection that looks like a one-shot `nc`.
+    /// Zero: never. Default: 100 ms.
+    pub text_linger: Duration,
+    /// How long to wait for another process to let go of the file. Default: 1 s.
+    pub lock: Duration,
+}
+
+impl Config {
+    /// The defaults, for the database in this file.
+    #[must_use]
+    pub fn for_file(path: impl Into<PathBuf>) -> Self {
+        Self::new(Database::File(path.into()))
+    }
+
+    /// The defaults, for a database that is open already.
+    #[must_use]
+    pub fn for_db(db: Db) -> Self {
+        Self::new(Database::Open(db))
+    }
+
+    fn new(database: Database) -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+            database,
+            read_only: false,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            max_frame: DEFAULT_MAX_FRAME,
+            max_in_flight: 1_024,
+            max_streams: 16,
+            queue_requests: 1_024,
+            queue_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(10),
+            idle: Duration::from_secs(600),
+            stream_stall: Duration::from_secs(30),
+            text_linger: Duration::from_millis(100),
+            lock: Duration::from_secs(1),
+        }
+    }
+}
+
+impl Limits {
+    /// Whether a server can work within them.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let bounds = [
+            ("max_connections", self.max_connections, 1, Semaphore::MAX_PERMITS),
+            ("max_frame", self.max_frame, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT),
+            ("max_in_flight", self.max_in_flight as usize, 1, u32::MAX as usize),
+            ("max_streams", self.max_streams as usize, 1, u32::MAX as usize),
+            ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
+            ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
+        ];
+        for (name, value, min, max) in bounds {
+            if !(min..=max).contains(&value) {
+                return Err(Error::Limit { name, value, min, max });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_within_their_bounds_and_a_frame_below_its_own_is_not() {
+        Limits::default().check().unwrap();
+        let small = Limits { max_frame: 1_000, ..Limits::default() };
+        let error = small.check().unwrap_err();
+        assert!(matches!(error, Error::Limit { name: "max_frame", value: 1_000, min: 65_536, .. }), "{error}");
+    }
+}

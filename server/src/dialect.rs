@@ -1,0 +1,69 @@
+//! Which dialect a connection speaks: its first byte says. What is not spoken here is refused in its own words.
+
+use std::io;
+
+use boltkv_protocol::text::write_error;
+use boltkv_protocol::{Dialect, ErrorReply, RESP_REFUSAL, Reply};
+use bytes::{BufMut, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::session::{BinarySession, Connection, Event, TextSession};
+
+/// A TLS alert, fatal: `handshake_failure` (RFC 8446, section 6), in the record layer every version reads.
+const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
+
+/// Serves a connection until it ends.
+///
+/// # Errors
+/// The socket's.
+pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Connection<S>) -> io::Result<()> {
+    let deadline = conn.idle_deadline();
+    let Some(dialect) = first_byte(&mut conn, deadline).await? else {
+        conn.wire.close().await;
+        return Ok(());
+    };
+    debug!(?dialect, "dialect");
+    match dialect {
+        Dialect::Binary => return BinarySession::new(conn).run().await,
+        Dialect::Text => return TextSession::new(conn).run().await,
+        Dialect::Resp => conn.wire.output.put_slice(RESP_REFUSAL),
+        Dialect::Tls => conn.wire.output.put_slice(TLS_REFUSAL),
+    }
+    conn.wire.close().await;
+    Ok(())
+}
+
+/// Tells a connection why it is not served, in its dialect, if that is known by `deadline`; then closes it.
+///
+/// # Errors
+/// The socket's.
+pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
+    mut conn: Connection<S>,
+    error: ErrorReply,
+    deadline: Instant,
+) -> io::Result<()> {
+    let dialect = first_byte(&mut conn, deadline).await?;
+    let out = &mut conn.wire.output;
+    match dialect {
+        // A message of a line always fits a frame.
+        Some(Dialect::Binary) => drop(Reply::<Bytes>::Error(error).encode(0, out)),
+        Some(Dialect::Resp) => out.put_slice(RESP_REFUSAL),
+        Some(Dialect::Tls) => out.put_slice(TLS_REFUSAL),
+        Some(Dialect::Text) | None => write_error(&error, out),
+    }
+    conn.wire.close().await;
+    Ok(())
+}
+
+/// Waits for the first byte, which stays in the input. `None` if none comes.
+async fn first_byte<S: AsyncRead + AsyncWrite + Unpin>(
+    conn: &mut Connection<S>,
+    deadline: Instant,
+) -> io::Result<Option<Dialect>> {
+    match conn.event(true, Some(deadline)).await? {
+        Event::Progress => Ok(conn.wire.input.first().map(|byte| Dialect::of(*byte))),
+        Event::Answered(_) | Event::Stop | Event::Deadline => Ok(None),
+    }
+}

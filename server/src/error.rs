@@ -1,0 +1,39 @@
+//! Why a server could not start or did not end well. What goes wrong with a single request is told to its client only.
+
+use std::io;
+use std::net::SocketAddr;
+
+/// Why a server could not start or did not end well.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address could not be listened on: taken, not this machine's, or not permitted.
+    #[error("could not listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The database could not be opened.
+    #[error("could not open the database: {0}")]
+    Open(#[from] boltkv_storage::Error),
+    /// A limit lies outside of what a server can work with.
+    #[error("{name} is {value}, but must lie between {min} and {max}")]
+    Limit {
+        /// The limit's name in [`Limits`](crate::Limits).
+        name: &'static str,
+        /// What it was set to.
+        value: usize,
+        /// The least it can be.
+        min: usize,
+        /// The most it can be.
+        max: usize,
+    },
+    /// A thread could not be started.
+    #[error("could not start a thread: {0}")]
+    Thread(#[source] io::Error),
+    /// The writer panicked: a defect. Writes that it had taken were answered with `STORAGE_FAILED`.
+    #[error("the writer stopped unexpectedly; writes were refused from then on")]
+    WriterStopped,
+}

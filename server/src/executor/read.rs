@@ -1,0 +1,78 @@
+//! Requests that are answered at once, from a snapshot.
+//!
+//! A burst of them shares one snapshot and, as long as they name the same bucket, its look-up.
+
+use std::cell::OnceCell;
+
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_storage::{Bucket, Db, Tx};
+
+use super::{not_here, refusal};
+
+/// One state of the database, taken when it is first asked for. It keeps pages from being used again, so it is not held
+/// while anything is waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot(OnceCell<Tx>);
+
+impl Snapshot {
+    fn get(&self, db: &Db) -> Result<&Tx, ErrorReply> {
+        if let Some(tx) = self.0.get() {
+            return Ok(tx);
+        }
+        let tx = db.begin().map_err(refusal)?;
+        Ok(self.0.get_or_init(|| tx))
+    }
+}
+
+/// Answers reads from one snapshot.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    db: &'a Db,
+    snapshot: &'a Snapshot,
+    max_frame: usize,
+    /// The bucket that was looked up last.
+    last: Option<(Path, Bucket<'a>)>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) const fn new(db: &'a Db, snapshot: &'a Snapshot, max_frame: usize) -> Self {
+        Self { db, snapshot, max_frame, last: None }
+    }
+
+    /// Answers a request that [`Plan::Read`](super::Plan::Read) holds.
+    pub(crate) fn answer<'r>(&mut self, request: &'r Request) -> Reply<&'r [u8]>
+    where
+        'a: 'r,
+    {
+        match request {
+            Request::Ping(bytes) => Reply::Pong(bytes),
+            Request::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
+            other => Reply::Error(not_here(other)),
+        }
+    }
+
+    /// Whether there is such a bucket.
+    pub(crate) fn check_bucket(&mut self, path: &Path) -> Result<(), ErrorReply> {
+        if path.is_root() { Ok(()) } else { self.bucket(path).map(|_| ()) }
+    }
+
+    fn get(&mut self, path: &Path, key: &[u8]) -> Result<&'a [u8], ErrorReply> {
+        let value = self.bucket(path)?.get(key).map_err(refusal)?;
+        let value = value.ok_or_else(|| ErrorReply::new(ErrorCode::KeyNotFound, "there is no such key"))?;
+        if Reply::<&[u8]>::value_frame_len(value.len()) > self.max_frame {
+            return Err(ErrorReply::value_too_large(value.len() as u64, self.max_frame));
+        }
+        Ok(value)
+    }
+
+    fn bucket(&mut self, path: &Path) -> Result<Bucket<'a>, ErrorReply> {
+        if let Some((last, bucket)) = &self.last
+            && last == path
+        {
+            return Ok(*bucket);
+        }
+        let bucket = self.snapshot.get(self.db)?.bucket_path(path.names()).map_err(refusal)?;
+        self.last = Some((path.clone(), bucket));
+        Ok(bucket)
+    }
+}

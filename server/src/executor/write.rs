@@ -1,0 +1,221 @@
+//! What a request changes. The writer calls [`apply`] for each request of a group, all in one transaction.
+//!
+//! A request that fails changes nothing, so that the others of its group are not hurt.
+
+use boltkv_protocol::{BucketRequest, Cond, ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
+
+use super::{not_here, refusal};
+
+/// A request that the writer is to apply.
+#[derive(Debug)]
+pub(crate) struct Write {
+    request: Request,
+    /// Make the bucket of a SET where it is missing.
+    make_bucket: bool,
+}
+
+impl Write {
+    /// Makes a SET's bucket where it is missing and is `auto_bucket`.
+    pub(super) fn new(request: Request, auto_bucket: Option<&Path>) -> Self {
+        let make_bucket = matches!(&request, Request::Set { path, .. } if Some(path) == auto_bucket);
+        Self { request, make_bucket }
+    }
+
+    /// About how many bytes it keeps in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let cond_bytes = |cond: &Cond| if let Cond::IfEquals(value) = cond { value.len() } else { 0 };
+        let variable = match &self.request {
+            Request::Set { key, value, cond, .. } => key.len() + value.len() + cond_bytes(cond),
+            Request::Delete { key, cond, .. } => key.len() + cond_bytes(cond),
+            _ => 0,
+        };
+        size_of::<Self>() + variable
+    }
+}
+
+/// What a request did, for the reply that is due once it is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// It wrote something.
+    Written,
+    /// What it asked for was so already.
+    Unchanged,
+    /// It deleted a key, if the key existed.
+    Deleted { existed: bool },
+}
+
+impl Effect {
+    /// Whether there is anything to commit.
+    pub(crate) const fn is_change(self) -> bool {
+        matches!(self, Self::Written | Self::Deleted { existed: true })
+    }
+
+    /// The reply, once transaction `txid` is the newest.
+    pub(crate) const fn reply(self, txid: u64) -> Reply {
+        match self {
+            Self::Written | Self::Unchanged => Reply::Written { txid },
+            Self::Deleted { existed } => Reply::Deleted { txid, existed },
+        }
+    }
+}
+
+/// Why a write was not done.
+enum Refused {
+    Condition,
+    Storage(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Storage(error)
+    }
+}
+
+/// Does what a request asks for within the writer's transaction, or nothing.
+pub(crate) fn apply(tx: &mut TxMut, write: &Write) -> Result<Effect, ErrorReply> {
+    let done = match &write.request {
+        Request::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
+            Err(Refused::Storage(Error::BucketNotFound { .. })) if write.make_bucket => {
+                set_in_new_bucket(tx, path, key, value, cond)
+            }
+            done => done,
+        },
+        Request::Delete { path, key, cond } => delete(tx, path, key, cond),
+        Request::Bucket(BucketRequest::Create(path)) => create(tx, path).map_err(Into::into),
+        Request::Bucket(BucketRequest::CreateIfMissing(path)) => {
+            create_missing(tx, path).map(|made| made.effect()).map_err(Into::into)
+        }
+        Request::Bucket(BucketRequest::Delete(path)) => delete_bucket(tx, path).map_err(Into::into),
+        other => return Err(not_here(other)),
+    };
+    done.map_err(|refused| match refused {
+        Refused::Condition => ErrorReply::new(ErrorCode::ConditionFailed, "the condition does not hold"),
+        Refused::Storage(error) => refusal(error),
+    })
+}
+
+fn set(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Result<Effect, Refused> {
+    let mut bucket = tx.bucket_mut_path(path.names())?;
+    check(cond, bucket.as_bucket(), key)?;
+    bucket.put(key, value)?;
+    Ok(Effect::Written)
+}
+
+/// A SET that makes its bucket, both or neither.
+fn set_in_new_bucket(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Result<Effect, Refused> {
+    let made = create_missing(tx, path)?;
+    let done = set(tx, path, key, value, cond);
+    if done.is_err() {
+        made.undo(tx, path)?;
+    }
+    done
+}
+
+fn delete(tx: &mut TxMut, path: &Path, key: &[u8], cond: &Cond) -> Result<Effect, Refused> {
+    let mut bucket = tx.bucket_mut_path(path.names())?;
+    check(cond, bucket.as_bucket(), key)?;
+    Ok(Effect::Deleted { existed: bucket.delete(key)? })
+}
+
+fn check(cond: &Cond, bucket: Bucket<'_>, key: &[u8]) -> Result<(), Refused> {
+    // What always holds costs no look-up.
+    if *cond == Cond::Always || cond.holds(bucket.get(key)?) { Ok(()) } else { Err(Refused::Condition) }
+}
+
+fn create(tx: &mut TxMut, path: &Path) -> Result<Effect> {
+    match split(path)? {
+        (Parent::Root, name) => tx.create_bucket(name).map(|_| Effect::Written),
+        (Parent::Bucket(parents), name) => tx.bucket_mut_path(parents)?.create_bucket(name).map(|_| Effect::Written),
+    }
+}
+
+fn delete_bucket(tx: &mut TxMut, path: &Path) -> Result<Effect> {
+    match split(path)? {
+        (Parent::Root, name) => tx.delete_bucket(name)?,
+        (Parent::Bucket(parents), name) => tx.bucket_mut_path(parents)?.delete_bucket(name)?,
+    }
+    Ok(Effect::Written)
+}
+
+/// Where a bucket lies.
+enum Parent<P> {
+    Root,
+    Bucket(P),
+}
+
+/// A path's parent and its last name.
+fn split(path: &Path) -> Result<(Parent<impl Iterator<Item = &[u8]>>, &[u8])> {
+    let name = path.names().last().ok_or(Error::BucketNameRequired)?;
+    let parents = path.depth() - 1;
+    let parent = if parents == 0 { Parent::Root } else { Parent::Bucket(path.names().take(parents)) };
+    Ok((parent, name))
+}
+
+/// How many buckets of a path were there before the others were made.
+struct Made {
+    existed: usize,
+    depth: usize,
+}
+
+impl Made {
+    const fn effect(&self) -> Effect {
+        if self.existed == self.depth { Effect::Unchanged } else { Effect::Written }
+    }
+
+    /// Takes the new buckets away again, as far as they were made.
+    fn undo(&self, tx: &mut TxMut, path: &Path) -> Result<()> {
+        let Some(topmost) = path.names().nth(self.existed) else { return Ok(()) };
+        let undone = match self.existed {
+            0 => tx.delete_bucket(topmost),
+            existed => tx.bucket_mut_path(path.names().take(existed))?.delete_bucket(topmost),
+        };
+        match undone {
+            Err(Error::BucketNotFound { .. }) => Ok(()),
+            undone => undone,
+        }
+    }
+}
+
+/// Creates what is missing of a path: all of it, or after an error nothing.
+fn create_missing(tx: &mut TxMut, path: &Path) -> Result<Made> {
+    let made = Made { existed: count_existing(tx, path)?, depth: path.depth() };
+    let created = create_all(tx, path);
+    if created.is_err() {
+        made.undo(tx, path)?;
+    }
+    created.map(|()| made)
+}
+
+/// How many of a path's buckets are there, from the top down.
+fn count_existing(tx: &TxMut, path: &Path) -> Result<usize> {
+    let mut names = path.names();
+    let top = names.next().ok_or(Error::BucketNameRequired)?;
+    let mut found = tx.bucket(top);
+    let mut existed = 0;
+    loop {
+        let bucket = match found {
+            Ok(bucket) => bucket,
+            Err(Error::BucketNotFound { .. }) => return Ok(existed),
+            Err(error) => return Err(error),
+        };
+        existed += 1;
+        match names.next() {
+            Some(name) => found = bucket.bucket(name),
+            None => return Ok(existed),
+        }
+    }
+}
+
+fn create_all(tx: &mut TxMut, path: &Path) -> Result<()> {
+    let mut names = path.names();
+    let top = names.next().ok_or(Error::BucketNameRequired)?;
+    create_below(tx.create_bucket_if_not_exists(top)?, names)
+}
+
+fn create_below<'n>(mut bucket: BucketMut<'_>, mut names: impl Iterator<Item = &'n [u8]>) -> Result<()> {
+    match names.next() {
+        Some(name) => create_below(bucket.create_bucket_if_not_exists(name)?, names),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Accepting connections, up to a limit, whatever the system says meanwhile.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use boltkv_protocol::{ErrorCode, ErrorReply};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use crate::dialect;
+use crate::server::Shared;
+use crate::session::Connection;
+
+/// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Connections over the limit that are being told so; further ones are just closed.
+const MOST_REFUSALS: usize = 64;
+/// How long one over the limit has to say which dialect it speaks.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Accepts connections and gives each a task.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    slots: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+}
+
+impl Listener {
+    pub(crate) fn new(socket: TcpListener, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) -> Self {
+        let slots = Arc::new(Semaphore::new(shared.limits.max_connections));
+        Self { socket, shared, tasks, stop, slots, refusals: Arc::new(Semaphore::new(MOST_REFUSALS)) }
+    }
+
+    /// Accepts until it is dropped.
+    pub(crate) async fn run(&self) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.socket.accept().await {
+                Ok((socket, peer)) => {
+                    pause = FIRST_PAUSE;
+                    self.welcome(socket, peer);
+                }
+                // That connection's own trouble.
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    warn!(%error, ?pause, "cannot accept connections");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, socket: TcpStream, peer: SocketAddr) {
+        if let Err(error) = socket.set_nodelay(true) {
+            debug!(%peer, %error, "gone before it was served");
+            return;
+        }
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            self.serve(socket, peer, slot);
+        } else {
+            self.refuse(socket, peer);
+        }
+    }
+
+    fn serve(&self, socket: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
+        let conn = self.connection(socket);
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            let open = OpenConnection::new(shared, peer, slot);
+            open.log_end(dialect::serve(conn).await);
+        });
+    }
+
+    fn refuse(&self, socket: TcpStream, peer: SocketAddr) {
+        self.shared.stats.connection_refused();
+        debug!(%peer, "over the limit of connections");
+        let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
+        let conn = self.connection(socket);
+        let message = format!("the server has {} connections open", self.shared.limits.max_connections);
+        self.tasks.spawn(async move {
+            let _permit = permit;
+            let error = ErrorReply::new(ErrorCode::Overloaded, message);
+            // One that cannot even be told is gone all the same.
+            let _ = dialect::refuse(conn, error, Instant::now() + REFUSAL_PATIENCE).await;
+        });
+    }
+
+    fn connection(&self, socket: TcpStream) -> Connection<TcpStream> {
+        // A token of its own: waiting for it touches nothing that other connections touch.
+        Connection::new(socket, Arc::clone(&self.shared), self.stop.child_token())
+    }
+}
+
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
+}
+
+/// Counts a connection as long as it is open, however it ends.
+struct OpenConnection {
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl OpenConnection {
+    fn new(shared: Arc<Shared>, peer: SocketAddr, slot: OwnedSemaphorePermit) -> Self {
+        shared.stats.connection_accepted();
+        debug!(%peer, "connection opened");
+        Self { shared, peer, _slot: slot }
+    }
+
+    fn log_end(&self, ended: io::Result<()>) {
+        match ended {
+            Ok(()) => debug!(peer = %self.peer, "connection closed"),
+            Err(error) => debug!(peer = %self.peer, %error, "connection lost"),
+        }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.shared.stats.connection_closed();
+    }
+}

@@ -1,0 +1,135 @@
+//! The server as a whole: what is opened before it runs, what runs, and in which order it stops.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use boltkv_storage::{Db, Options};
+use tokio::net::TcpListener;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::info;
+
+use crate::Error;
+use crate::config::{Config, Database, Limits, Timeouts};
+use crate::executor::Executor;
+use crate::listener::Listener;
+use crate::stats::Stats;
+use crate::writer::Writer;
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) executor: Executor,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) stats: Arc<Stats>,
+}
+
+/// A server that has its database open and its port taken, and is ready to run.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), boltkv_server::Error> {
+/// use boltkv_server::{Config, Server};
+/// let server = Server::bind(Config::for_file("boltkv.db")).await?;
+/// println!("listening on {}", server.local_addr());
+/// server.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    socket: TcpListener,
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// None where all writes are refused.
+    writer: Option<Writer>,
+}
+
+impl Server {
+    /// Opens the database, starts the writer and takes the port. Clients can connect from here on; they are served by
+    /// [`run`](Self::run).
+    ///
+    /// # Errors
+    /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
+    pub async fn bind(config: Config) -> Result<Self, Error> {
+        let Config { listen: address, database, read_only, limits, timeouts } = config;
+        limits.check()?;
+        let socket = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+        let address = socket.local_addr().map_err(|source| Error::Listen { address, source })?;
+        let db = open(database, read_only, &timeouts).await?;
+        let read_only = read_only || db.is_read_only();
+        let stats = Arc::new(Stats::new());
+        let (writer, queue) = if read_only {
+            (None, None)
+        } else {
+            let writer = Writer::start(db.clone(), limits.queue_requests, limits.queue_bytes, Arc::clone(&stats));
+            let (writer, queue) = writer.map_err(Error::Thread)?;
+            (Some(writer), Some(queue))
+        };
+        let executor = Executor::new(db, queue, limits.max_frame);
+        Ok(Self { socket, address, shared: Arc::new(Shared { executor, limits, timeouts, stats }), writer })
+    }
+
+    /// The address that it listens on, with the port that it was given.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The file that it serves; `None` for a database in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.shared.executor.db().path()
+    }
+
+    /// Whether it refuses all writes.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.shared.executor.is_read_only()
+    }
+
+    /// Serves until `shutdown` is ready. Then it stops accepting and reading, finishes what it has taken, commits, answers,
+    /// closes the connections, and returns. What had arrived and was not yet taken, and scans under way, are answered with
+    /// `SHUTTING_DOWN`. A client that does not take its answers delays this by a few seconds at most.
+    ///
+    /// To stop at once, end the process: what was answered is durable. Dropping the future stops as `shutdown` does, but
+    /// nobody waits for it.
+    ///
+    /// # Errors
+    /// [`Error::WriterStopped`], once it was shut down.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let Self { socket, address, shared, writer } = self;
+        let stop = CancellationToken::new();
+        let _stop_if_dropped = stop.clone().drop_guard();
+        let connections = TaskTracker::new();
+        let listener = Listener::new(socket, shared, connections.clone(), stop.clone());
+        info!(%address, "serving");
+        tokio::select! {
+            () = listener.run() => {}
+            () = shutdown => {}
+        }
+        info!("stopping");
+        drop(listener);
+        stop.cancel();
+        connections.close();
+        connections.wait().await;
+        // With the last connection the last way to the writer is gone, so it ends.
+        let sound = match writer {
+            Some(writer) => spawn_blocking(|| writer.join()).await.unwrap_or(false),
+            None => true,
+        };
+        info!("stopped");
+        if sound { Ok(()) } else { Err(Error::WriterStopped) }
+    }
+}
+
+async fn open(database: Database, read_only: bool, timeouts: &Timeouts) -> Result<Db, Error> {
+    let path = match database {
+        Database::Open(db) => return Ok(db),
+        Database::File(path) => path,
+    };
+    let options = Options::new().read_only(read_only).timeout(timeouts.lock);
+    let opened = spawn_blocking(move || options.open(path)).await;
+    opened.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)
+}

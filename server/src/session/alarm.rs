@@ -1,0 +1,55 @@
+//! One timer for all of a connection's deadlines. Setting a later deadline costs nothing: the timer finds out when it goes off.
+
+use std::future::pending;
+use std::pin::Pin;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Goes off at a deadline that may change any time.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Alarm {
+    pub(super) fn new() -> Self {
+        Self { sleep: Box::pin(sleep_until(Instant::now())) }
+    }
+
+    /// Waits until `deadline`; for ever without one. Can be dropped and called again at any time.
+    pub(super) async fn until(&mut self, deadline: Option<Instant>) {
+        let Some(deadline) = deadline else { return pending().await };
+        loop {
+            if self.sleep.deadline() > deadline || self.sleep.is_elapsed() {
+                self.sleep.as_mut().reset(deadline);
+            }
+            self.sleep.as_mut().await;
+            if Instant::now() >= deadline {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn it_goes_off_at_the_deadline_it_was_given_last() {
+        let start = Instant::now();
+        let after = |ms| Some(start + Duration::from_millis(ms));
+        let mut alarm = Alarm::new();
+        for (first, last) in [(100, 900), (2_000, 1_500)] {
+            tokio::select! {
+                biased;
+                () = alarm.until(after(first)) => panic!("the deadline was moved"),
+                () = std::future::ready(()) => {}
+            }
+            alarm.until(after(last)).await;
+            assert_eq!(start.elapsed().as_millis(), last.into());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The server's figures: counted where things happen, printed by STATS.
+//!
+//! Nothing is counted for every read: a counter that all cores write would cost more than many reads do.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use boltkv_storage::Db;
+
+/// What is counted. Each figure is exact; taken together they are of about the same moment.
+#[derive(Debug)]
+pub(crate) struct Stats {
+    started: Instant,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    closed: AtomicU64,
+    write_groups: AtomicU64,
+    writes: AtomicU64,
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            closed: AtomicU64::new(0),
+            write_groups: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn connection_accepted(&self) {
+        self.accepted.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn connection_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.closed.fetch_add(1, Relaxed);
+    }
+
+    /// The writer took a group of `writes` requests.
+    pub(crate) fn group_taken(&self, writes: usize) {
+        self.write_groups.fetch_add(1, Relaxed);
+        self.writes.fetch_add(writes as u64, Relaxed);
+    }
+
+    /// All figures, those of the database too, as names and values.
+    pub(crate) fn figures(&self, db: &Db, read_only: bool) -> Vec<(&'static str, Figure)> {
+        let database = db.stats();
+        let closed = self.closed.load(Relaxed);
+        let accepted = self.accepted.load(Relaxed);
+        let mut figures = vec![
+            ("version", Figure::Text(env!("CARGO_PKG_VERSION"))),
+            ("uptime_seconds", Figure::Number(self.started.elapsed().as_secs())),
+            ("read_only", Figure::Number(read_only.into())),
+            ("connections", Figure::Number(accepted.saturating_sub(closed))),
+            ("connections_accepted", Figure::Number(accepted)),
+            ("connections_refused", Figure::Number(self.refused.load(Relaxed))),
+            ("writes", Figure::Number(self.writes.load(Relaxed))),
+            ("write_groups", Figure::Number(self.write_groups.load(Relaxed))),
+            ("txid", Figure::Number(database.txid)),
+            ("page_size", Figure::Number(database.page_size.into())),
+            ("pages", Figure::Number(database.pages)),
+            ("open_readers", Figure::Number(database.open_readers as u64)),
+        ];
+        let while_idle = [("free_pages", database.free_pages), ("pending_pages", database.pending_pages)];
+        figures.extend(while_idle.into_iter().filter_map(|(name, pages)| Some((name, Figure::Number(pages?)))));
+        figures
+    }
+}
+
+/// The value of a figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Number(u64),
+    Text(&'static str),
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
