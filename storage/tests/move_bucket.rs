@@ -206,17 +206,19 @@ impl Change {
         let result = match self {
             Self::Create(path) => {
                 let (name, above) = (names(path).pop().unwrap(), names(&path[..path.len() - 1]));
-                match above.is_empty() {
-                    true => tx.create_bucket(name).map(drop),
-                    false => tx.bucket_mut_path(&above).and_then(|mut bucket| bucket.create_bucket(name).map(drop)),
+                if above.is_empty() {
+                    tx.create_bucket(name).map(drop)
+                } else {
+                    tx.bucket_mut_path(&above).and_then(|mut bucket| bucket.create_bucket(name).map(drop))
                 }
             }
             Self::Put(path, len) => tx.bucket_mut_path(names(path)).and_then(|mut b| b.put("value", vec![1; *len])),
             Self::Delete(path) => {
                 let (name, above) = (names(path).pop().unwrap(), names(&path[..path.len() - 1]));
-                match above.is_empty() {
-                    true => tx.delete_bucket(name),
-                    false => tx.bucket_mut_path(&above).and_then(|mut bucket| bucket.delete_bucket(name)),
+                if above.is_empty() {
+                    tx.delete_bucket(name)
+                } else {
+                    tx.bucket_mut_path(&above).and_then(|mut bucket| bucket.delete_bucket(name))
                 }
             }
             Self::Move { from, name, to } => tx.move_bucket([b'a' + name], &names(from), &names(to)),
