@@ -171,8 +171,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 type Map = BTreeMap<[u8; 4], [u8; 20]>;
 
-fn within(low: Bound<u32>, high: Bound<u32>, key: &[u8; 4]) -> bool {
-    let number = u32::from_be_bytes(*key);
+fn within(low: Bound<u32>, high: Bound<u32>, key: [u8; 4]) -> bool {
+    let number = u32::from_be_bytes(key);
     std::ops::RangeBounds::contains(&(low, high), &number)
 }
 
@@ -189,7 +189,7 @@ fn run(step: &Step, bucket: &mut boltkv_storage::BucketMut<'_>, map: &mut Map) {
             assert_eq!(bucket.delete(key(number)).unwrap(), map.remove(&key(number)).is_some());
         }
         Step::DeleteRange(low, high, limit) => {
-            let doomed: Vec<_> = map.keys().filter(|key| within(low, high, key)).copied().collect();
+            let doomed: Vec<_> = map.keys().copied().filter(|&key| within(low, high, key)).collect();
             let (low, high) = (low.map(key), high.map(key));
             let bounds = (low.as_ref().map(|k| &k[..]), high.as_ref().map(|k| &k[..]));
             let deleted = bucket.delete_range(bounds, limit).unwrap();
