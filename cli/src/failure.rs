@@ -105,7 +105,7 @@ impl From<boltkv_client::Error> for Failure {
 
 /// A message with nothing in it that would end the line or steer a terminal: names of files and messages of servers come
 /// from anywhere.
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     let mut line = String::with_capacity(message.len());
     for character in message.chars() {
         if character.is_control() {

@@ -9,6 +9,7 @@ use crate::remote::Remote;
 ///
 /// Prints nothing where all is well.
 #[derive(Debug, Args)]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("3")))]
 #[command(after_help = "Examples:
   boltkv health
   HEALTHCHECK CMD [\"/boltkv\", \"health\"]     (in a Dockerfile)")]

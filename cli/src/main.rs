@@ -13,6 +13,7 @@ mod health;
 mod ping;
 mod remote;
 mod scan;
+mod serve;
 mod set;
 
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ const AFTER_HELP: &str = "Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Serve(serve::Serve),
     Get(get::Get),
     Set(set::Set),
     #[command(visible_alias = "del")]
@@ -53,6 +55,7 @@ enum Command {
 impl Command {
     fn run(&self) -> Outcome {
         match self {
+            Self::Serve(serve) => serve.run(),
             Self::Get(get) => get.run(),
             Self::Set(set) => set.run(),
             Self::Delete(delete) => delete.run(),

@@ -13,6 +13,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
 
+/// However long an answer may take, a server that is there takes a connection sooner.
+const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
+
 /// The server that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
@@ -20,7 +23,7 @@ pub(crate) struct Remote {
     #[arg(long, value_name = "HOST:PORT", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878")]
     addr: String,
     /// How long to wait for an answer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     timeout: Duration,
 }
 
@@ -31,7 +34,7 @@ impl Remote {
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         runtime.block_on(async {
             let connecting = Client::builder(&self.addr).name("boltkv").timeout(self.timeout);
-            let client = connecting.connect_timeout(self.timeout).connect().await?;
+            let client = connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await?;
             act(client).await
         })
     }

@@ -6,8 +6,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::disk::{Existing, write_file};
+use crate::disk::{Existing, OsFolder, write_file};
 use crate::format::Meta;
+use crate::options::MapOptions;
 use crate::tx::Tx;
 use crate::{Error, Result};
 
@@ -67,6 +68,7 @@ impl Tx {
     }
 
     fn copy(&self, path: &Path, mode: u32, existing: Existing) -> Result<u64> {
-        write_file(path, mode, existing, |file| self.write_to(file))
+        let folder = OsFolder { map: MapOptions::default() };
+        write_file(&folder, path, mode, existing, |file| self.write_to(file))
     }
 }

@@ -98,6 +98,8 @@ mod bucket_stats;
 mod bulk;
 mod check;
 mod compact;
+#[cfg(test)]
+mod crash;
 mod cursor;
 mod db;
 mod disk;

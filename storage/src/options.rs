@@ -69,6 +69,7 @@ pub struct Options {
     pub(crate) max_batch: usize,
     pub(crate) initial_map_size: u64,
     pub(crate) pre_load_freelist: bool,
+    pub(crate) mlock: bool,
     pub(crate) map: MapOptions,
 }
 
@@ -106,6 +107,7 @@ impl Default for Options {
             max_batch: 1000,
             initial_map_size: 0,
             pre_load_freelist: false,
+            mlock: false,
             map: MapOptions::default(),
         }
     }
@@ -218,6 +220,15 @@ impl Options {
     #[must_use]
     pub fn populate(mut self, populate: bool) -> Self {
         self.map.populate = populate;
+        self
+    }
+
+    /// Keep the file in memory (`mlock`), so that no read waits for the disk. Opening, and a commit
+    /// that grows the file, fails where the process may not lock so much (`RLIMIT_MEMLOCK`).
+    /// Default: `false`.
+    #[must_use]
+    pub fn mlock(mut self, mlock: bool) -> Self {
+        self.mlock = mlock;
         self
     }
 

@@ -343,7 +343,7 @@ mod tests {
         let reader = db.begin().unwrap();
         let shrunk = db.shrink().unwrap();
         assert!(shrunk.after >= reader.size());
-        assert_eq!(reader.bucket("kept").unwrap().iter().filter(Result::is_ok).count(), 2001);
+        assert_eq!(reader.bucket("kept").unwrap().iter().flatten().count(), 2001);
         assert_eq!(reader.check().unwrap(), []);
         drop(reader);
         let later = db.shrink().unwrap();

@@ -139,7 +139,7 @@ fn walk_everything(file: &Path) {
     assert!(matches!(deleted, Err(Error::Corrupt { .. })), "{deleted:?}");
 }
 
-fn assert_corrupt<T: std::fmt::Debug>(result: boltkv_storage::Result<T>) {
+fn assert_corrupt<T: std::fmt::Debug>(result: &boltkv_storage::Result<T>) {
     assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
 }
 
@@ -163,8 +163,8 @@ fn a_bucket_that_contains_itself_is_an_error() {
     let db = read_only(&file);
     let tx = db.begin().unwrap();
     let bucket = tx.bucket("outer").unwrap();
-    assert_corrupt(bucket.stats());
-    assert_corrupt(bucket.inspect());
+    assert_corrupt(&bucket.stats());
+    assert_corrupt(&bucket.inspect());
 }
 
 /// The value of a bucket: its header, and an inline page with two elements whose keys differ and whose
@@ -206,7 +206,7 @@ fn inline_buckets_that_lie_in_each_others_bytes_are_an_error() {
     let tx = db.begin().unwrap();
     let outer: Bucket<'_> = tx.bucket("outer").unwrap();
     assert_eq!(outer.bucket("k").unwrap().count().unwrap(), 2);
-    assert_corrupt(outer.inspect());
+    assert_corrupt(&outer.inspect());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a crash would leave, in each durability mode: a copy of the file is what a killed process leaves behind, because
 //! nothing but the file outlasts it.
-#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use std::path::Path;
 use std::time::{Duration, Instant};

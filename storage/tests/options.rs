@@ -68,7 +68,8 @@ fn a_strict_database_refuses_a_commit_that_would_leave_damage() {
     drop(db);
     // The last data page that was written is a leaf: its first key no longer belongs there.
     let mut bytes = std::fs::read(&file).unwrap();
-    let leaf = (4..).find(|page| bytes[page * 4096 + 8] == 2 && bytes[page * 4096 + 10] > 10).unwrap();
+    let leaf =
+        (4..bytes.len() / 4096).find(|page| bytes[page * 4096 + 8] == 2 && bytes[page * 4096 + 10] > 10).unwrap();
     let key =
         leaf * 4096 + 16 + 16 * usize::from(u16::from_le_bytes([bytes[leaf * 4096 + 10], bytes[leaf * 4096 + 11]]));
     bytes[key] = 0xFF;
@@ -87,6 +88,7 @@ fn maps_of_any_kind_and_size_show_the_same_content() {
         Options::new().populate(true),
         Options::new().advice(Advice::Normal),
         Options::new().initial_map_size(1 << 30).page_size(1024),
+        Options::new().mlock(true),
     ];
     for (number, options) in options.into_iter().enumerate() {
         let db = options.open(&file).unwrap();
@@ -94,4 +96,22 @@ fn maps_of_any_kind_and_size_show_the_same_content() {
         assert_eq!(db.begin().unwrap().bucket("b").unwrap().iter().count(), 3000 * (1 + number));
         assert_eq!(db.check().unwrap(), []);
     }
+}
+
+#[test]
+fn callbacks_are_called_after_a_commit_in_order_and_never_after_a_rollback() {
+    let db = Options::new().open_in_memory().unwrap();
+    let (sender, called) = std::sync::mpsc::channel();
+    for committed in [false, true] {
+        let mut tx = db.begin_mut().unwrap();
+        for number in 0..2 {
+            let (sender, db) = (sender.clone(), db.clone());
+            // A write transaction can be begun in one: the one before is over.
+            tx.on_commit(move || sender.send((number, db.begin_mut().unwrap().id())).unwrap());
+        }
+        if committed {
+            tx.commit().unwrap();
+        }
+    }
+    assert_eq!(called.try_iter().collect::<Vec<_>>(), [(0, 3), (1, 3)]);
 }

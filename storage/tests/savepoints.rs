@@ -135,17 +135,17 @@ proptest! {
         after in prop::collection::vec(step(), 0..20),
     ) {
         let db = database();
-        db.update(|tx| { base.iter().for_each(|step| apply(tx, step)); Ok::<_, Error>(()) }).unwrap();
+        db.update(|tx| { for step in &base { apply(tx, step); } Ok::<_, Error>(()) }).unwrap();
         let mut tx = db.begin_mut().unwrap();
-        kept.iter().for_each(|step| apply(&mut tx, step));
+        for step in &kept { apply(&mut tx, step); }
         let expected = content_of_writer(&tx);
         let savepoint = tx.savepoint();
         for steps in &undone {
-            steps.iter().for_each(|step| apply(&mut tx, step));
+            for step in steps { apply(&mut tx, step); }
             tx.rollback_to(&savepoint).unwrap();
             prop_assert_eq!(&content_of_writer(&tx), &expected);
         }
-        after.iter().for_each(|step| apply(&mut tx, step));
+        for step in &after { apply(&mut tx, step); }
         let expected = content_of_writer(&tx);
         tx.commit().unwrap();
         prop_assert_eq!(&committed(&db), &expected);

@@ -70,7 +70,7 @@ impl Check {
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
             Err(error) => return Err(Failure::open(path, &error)),
         };
-        let _progress = Progress::counting("checking");
+        let _progress = Progress::doing("checking");
         let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
         let stats = db.stats();
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };

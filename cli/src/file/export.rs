@@ -61,7 +61,7 @@ impl Export {
     fn open_sound(&self) -> Outcome<Db> {
         let path = self.target.path();
         let db = self.target.open().map_err(|error| Failure::open(path, &error))?;
-        let _progress = Progress::counting("checking");
+        let _progress = Progress::doing("checking");
         let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
         match problems.first() {
             None => Ok(db),

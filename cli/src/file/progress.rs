@@ -19,6 +19,11 @@ pub(super) struct Progress {
 }
 
 impl Progress {
+    /// Something that goes on, nobody knows how long.
+    pub(super) fn doing(what: &str) -> Self {
+        Self::start(ProgressBar::no_length(), &format!("{{spinner}} {what}, {{elapsed}}"))
+    }
+
     /// A count of what was done, in `unit`.
     pub(super) fn counting(unit: &str) -> Self {
         Self::start(ProgressBar::no_length(), &format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))

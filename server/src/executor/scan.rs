@@ -326,7 +326,7 @@ mod tests {
         .unwrap();
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), options, ..Scan::default() };
-        let mut count = |mut run: ScanRun| {
+        let count = |mut run: ScanRun| {
             let steps: Vec<_> = (0..3).map(|_| run.step(|_| panic!("a count gives no entries")).unwrap()).collect();
             assert_eq!(steps[..2], [Progress::More; 2]);
             steps[2]

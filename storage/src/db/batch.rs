@@ -130,7 +130,7 @@ impl Db {
         let lead = Lead(&self.0.batcher);
         let begun = self.begin_mut();
         let mut queue = self.0.batcher.queue();
-        let count = queue.waiting.len().min(self.0.max_batch);
+        let count = queue.waiting.len().min(self.0.options.max_batch.max(1));
         let jobs: Vec<Job> = queue.waiting.drain(..count).collect();
         drop(queue);
         let (callers, outcome) = run(begun, jobs);

@@ -11,6 +11,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
+#[cfg(test)]
+pub(crate) use open::new_database;
 pub(crate) use readers::{Readers, Snapshot};
 pub(crate) use writer::{Writer, WriterSlot};
 
@@ -49,18 +51,9 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     pub(crate) writer: WriterSlot,
     batcher: batch::Batcher,
-    pub(crate) freelist_stored: FreelistStored,
-    pub(crate) durability: Durability,
-    /// Bytes that the file may not grow past.
-    pub(crate) max_size: Option<u64>,
-    /// Whether every commit is checked before it is made durable.
-    pub(crate) strict: bool,
-    /// Whether commits are counted and timed.
-    pub(crate) statistics: bool,
-    max_batch: usize,
+    pub(crate) options: Options,
     figures: Mutex<Figures>,
     path: Option<PathBuf>,
-    read_only: bool,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
     /// Ends the thread that syncs at intervals, where there is one, when it is dropped.
@@ -81,15 +74,9 @@ impl Shared {
             readers: Readers::new(snapshot),
             writer: WriterSlot::new(writer),
             batcher: batch::Batcher::default(),
-            freelist_stored: options.freelist,
-            durability: options.durability,
-            max_size: options.max_size,
-            strict: options.strict,
-            statistics: options.statistics,
-            max_batch: options.max_batch.max(1),
+            options: options.clone(),
             figures: Mutex::new(figures),
             path: path.map(Into::into),
-            read_only: options.read_only,
             failure: OnceLock::new(),
             syncer: OnceLock::new(),
         }
@@ -109,7 +96,7 @@ impl Shared {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),
             unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
-            commits: if self.statistics { writer.commits } else { CommitStats::default() },
+            commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
@@ -132,12 +119,17 @@ impl Shared {
         self.writer.with(|writer| sync_point(self, writer, store_freelist))
     }
 
+    /// Whether a sync point stores the freelist, other than the one that closes the database.
+    pub(crate) fn stores_freelist(&self) -> bool {
+        self.options.freelist == FreelistStored::Always
+    }
+
     /// What a clean close leaves in the file.
     fn sync_for_close(&self) -> Result<()> {
-        if self.read_only {
+        if self.options.read_only {
             return Ok(());
         }
-        self.sync(self.freelist_stored != FreelistStored::Never).map(|_| ())
+        self.sync(self.options.freelist != FreelistStored::Never).map(|_| ())
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
@@ -157,7 +149,7 @@ fn sync_at_intervals(database: &Weak<Shared>, every: Duration, end: &Receiver<()
     while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         let Some(shared) = database.upgrade() else { return };
         // A full disk may have room next time; any other failure stops all writes.
-        if matches!(shared.sync(shared.freelist_stored == FreelistStored::Always), Err(Error::Poisoned { .. })) {
+        if matches!(shared.sync(shared.stores_freelist()), Err(Error::Poisoned { .. })) {
             return;
         }
     }
@@ -184,8 +176,8 @@ impl Db {
 
     fn start(shared: Shared) -> Self {
         let shared = Arc::new(shared);
-        if let Durability::Interval { every, .. } = shared.durability
-            && !shared.read_only
+        if let Durability::Interval { every, .. } = shared.options.durability
+            && !shared.options.read_only
         {
             let (sender, end) = mpsc::channel();
             let database = Arc::downgrade(&shared);
@@ -209,7 +201,7 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
     pub fn begin_mut(&self) -> Result<TxMut> {
-        if self.0.read_only {
+        if self.0.options.read_only {
             return Err(Error::ReadOnly);
         }
         self.0.check_usable()?;
@@ -248,10 +240,10 @@ impl Db {
     /// # Errors
     /// As [`TxMut::commit`]; [`Error::ReadOnly`].
     pub fn sync(&self) -> Result<TxId> {
-        if self.0.read_only {
+        if self.0.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.sync(self.0.freelist_stored == FreelistStored::Always)
+        self.0.sync(self.0.stores_freelist())
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
@@ -297,7 +289,7 @@ impl Db {
     /// Whether it was opened read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.0.read_only
+        self.0.options.read_only
     }
 
     /// Bytes of a page.
@@ -329,6 +321,9 @@ impl Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("path", &self.0.path).field("read_only", &self.0.read_only).finish_non_exhaustive()
+        f.debug_struct("Db")
+            .field("path", &self.0.path)
+            .field("read_only", &self.0.options.read_only)
+            .finish_non_exhaustive()
     }
 }

@@ -1,14 +1,12 @@
 //! From a path to a database: find or create the file, lock it, find its newest meta.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{Writer, map_size};
 use super::{Db, Shared, Snapshot};
-use crate::disk::{Disk, FileDisk, HeapDisk, Publish, create, lock};
+use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, TxId, freelist_ids, freelist_page, is_page_size, leaf_page,
 };
@@ -22,10 +20,24 @@ const DEFAULT_PAGE_SIZE: u32 = 4096;
 /// How many rivals for one name are borne before giving up.
 const MOST_TRIES: usize = 100;
 
+/// The transaction of a new file's newest meta.
+const NEWEST_OF_NEW: TxId = 1;
+
 impl Db {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
-        let file = open_locked(path, options)?;
-        Self::on_disk(Box::new(FileDisk::new(file, options.map)), Some(path), options)
+        Self::open_in(&OsFolder { map: options.map }, path, options)
+    }
+
+    /// Opens the file of that name in a folder.
+    pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
+        let file = open_locked(folder, path, options)?;
+        let db = Self::on_disk(Box::new(file), Some(path), options)?;
+        // Before the first commit to a file its name has to be on the disk. Who created it may have
+        // died before that, so that everybody who opens a file without commits sees to it.
+        if !options.read_only && db.0.readers.current().meta.txid <= NEWEST_OF_NEW {
+            folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
+        }
+        Ok(db)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -42,6 +54,10 @@ impl Db {
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);
+        if options.mlock {
+            let locked = usize::try_from(len).map_err(io::Error::other).and_then(|len| map.lock(len));
+            locked.map_err(Error::io("lock in memory", path))?;
+        }
         let snapshot = Snapshot { meta, map };
         let mut figures = Figures::default();
         let writer = if options.read_only {
@@ -60,34 +76,29 @@ impl Db {
 }
 
 /// Opens and locks the file; creates it where that is asked for.
-fn open_locked(path: &Path, options: &Options) -> Result<File> {
+fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<F::File> {
     for _ in 0..MOST_TRIES {
-        let opened = OpenOptions::new().read(true).write(!options.read_only).open(path);
-        let file = match opened {
+        let file = match folder.open(path, !options.read_only) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound && options.create && !options.read_only => {
-                match create(path, options.mode, &new_database(options)?, Publish::New)? {
+                match create(folder, path, options.mode, &new_database(options)?, Publish::New)? {
                     Some(file) => return Ok(file),
                     None => continue,
                 }
             }
             Err(error) => return Err(Error::io("open", Some(path))(error)),
         };
-        let metadata = file.metadata().map_err(Error::io("look at", Some(path)))?;
-        if !metadata.is_file() {
-            let what = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
-            return Err(Error::io("open", Some(path))(what));
-        }
-        if !lock(&file, path, options.read_only, options.timeout)? {
+        if !folder.lock(&file, path, options.read_only, options.timeout)? {
             continue;
         }
-        let len = file.metadata().map_err(Error::io("look at", Some(path)))?.len();
+        let len = file.len().map_err(Error::io("look at", Some(path)))?;
         if len > 0 || options.read_only || !options.create {
             return Ok(file);
         }
         // An empty file is a new database (as in bbolt). It is filled by taking its place, so that
         // a crash cannot leave half of it; whoever waits for the old file's lock opens again.
-        if let Some(file) = create(path, metadata.mode() & 0o7777, &new_database(options)?, Publish::OverEmpty)? {
+        let mode = folder.mode(&file).map_err(Error::io("look at", Some(path)))?;
+        if let Some(file) = create(folder, path, mode, &new_database(options)?, Publish::OverEmpty)? {
             return Ok(file);
         }
     }
@@ -96,7 +107,7 @@ fn open_locked(path: &Path, options: &Options) -> Result<File> {
 }
 
 /// The four pages of a new database.
-fn new_database(options: &Options) -> Result<Vec<u8>> {
+pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
     let page_size = options.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
     if !is_page_size(page_size) {
         return Err(Error::InvalidPageSize { found: page_size.into() });
@@ -104,7 +115,7 @@ fn new_database(options: &Options) -> Result<Vec<u8>> {
     let meta = |txid: TxId| Meta { page_size, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
     let size = page_size as usize;
     let mut file = meta(0).encode();
-    file.extend(meta(1).encode());
+    file.extend(meta(NEWEST_OF_NEW).encode());
     file.resize(4 * size, 0);
     freelist_page(&mut file[2 * size..], 2, 0, &[]);
     leaf_page(&mut file[3 * size..], 3, 0, 0, std::iter::empty());

@@ -30,6 +30,8 @@ pub(crate) struct Writer {
     pub(crate) freelist: Freelist,
     /// Length of the file in bytes.
     pub(super) file_len: u64,
+    /// The part of it that is locked in memory, where that is asked for.
+    locked_len: u64,
     /// Bytes that the newest map covers, or will cover once this commit is published.
     pub(super) map_len: u64,
     pub(super) page_size: u64,
@@ -68,7 +70,18 @@ impl Writer {
         let page_size = u64::from(durable.page_size);
         let older_mark = file_len / page_size;
         let commits = CommitStats::default();
-        Self { freelist, file_len, map_len, page_size, durable, older_mark, stored_freelist, unsynced: None, commits }
+        Self {
+            freelist,
+            file_len,
+            locked_len: 0,
+            map_len,
+            page_size,
+            durable,
+            older_mark,
+            stored_freelist,
+            unsynced: None,
+            commits,
+        }
     }
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
@@ -107,7 +120,7 @@ impl Writer {
             self.map_len = map_size(needed.max(self.file_len));
         }
         if needed > self.file_len {
-            let max = shared.max_size.unwrap_or(u64::MAX);
+            let max = shared.options.max_size.unwrap_or(u64::MAX);
             if needed > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
@@ -120,10 +133,16 @@ impl Writer {
     }
 
     /// A map of the file as it has grown: the current one, or a new generation.
-    pub(crate) fn map(&self, shared: &Shared) -> io::Result<Arc<Map>> {
+    pub(crate) fn map(&mut self, shared: &Shared) -> io::Result<Arc<Map>> {
         let current = shared.readers.current();
         let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
-        if len <= current.map.len() { Ok(Arc::clone(&current.map)) } else { shared.disk.map(len).map(Arc::new) }
+        let map =
+            if len <= current.map.len() { Arc::clone(&current.map) } else { shared.disk.map(len).map(Arc::new)? };
+        if shared.options.mlock && self.file_len != self.locked_len {
+            map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?)?;
+            self.locked_len = self.file_len;
+        }
+        Ok(map)
     }
 }
 

@@ -84,7 +84,13 @@ impl Disk for HeapDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.state();
         let len = usize::try_from(len).map_err(io::Error::other)?;
-        state.region(len)?;
+        let old = state.len;
+        let region = state.region(len)?;
+        // What is cut off has to read as zeros when the disk grows over it again.
+        let zeros = [0; 4096];
+        for start in (len..old).step_by(zeros.len()) {
+            region.write(start, &zeros[..(old - start).min(zeros.len())]);
+        }
         state.len = len;
         Ok(())
     }
@@ -96,5 +102,21 @@ impl Disk for HeapDisk {
     fn map(&self, len: usize) -> io::Result<Map> {
         let mut state = self.state();
         Ok(Map::of_region(Arc::clone(state.region(len)?), len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_cut_off_reads_as_zeros_when_the_disk_grows_again() {
+        let disk = HeapDisk::default();
+        disk.write_at(&[1; 9000], 0).unwrap();
+        disk.set_len(10).unwrap();
+        disk.set_len(9000).unwrap();
+        let mut bytes = [2; 9000];
+        assert_eq!(disk.read_at(&mut bytes, 0).unwrap(), 9000);
+        assert_eq!((&bytes[..10], &bytes[10..]), (&[1; 10][..], &[0; 8990][..]));
     }
 }

@@ -68,6 +68,13 @@ impl Map {
         Self { base: region.base.as_ptr(), len, _memory: Memory::Heap(region) }
     }
 
+    /// Keeps the first `len` bytes, which the disk must have, in memory until the map goes.
+    pub(crate) fn lock(&self, len: usize) -> io::Result<()> {
+        let len = len.min(self.len);
+        // SAFETY: the range is inside the map; locking pages changes nothing that Rust can see.
+        unsafe { rustix::mm::mlock(self.base.cast_mut().cast(), len) }.map_err(Into::into)
+    }
+
     /// Bytes that the map covers. The disk may have fewer.
     pub(crate) fn len(&self) -> usize {
         self.len

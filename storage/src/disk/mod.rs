@@ -1,16 +1,23 @@
-//! What touches the operating system: the file, its lock, its map. Everything above sees a [`Disk`].
+//! What touches the operating system: the file, its name, its lock, its map. Everything above sees a
+//! [`Disk`], and while it opens one a [`Folder`].
 //!
 //! A disk is written with `write_at` and read through a [`Map`]; only the meta pages are read with
 //! `read_at`. It never decides anything about pages or transactions.
 
+mod create;
 mod file;
+mod folder;
 mod heap;
 mod map;
+#[cfg(test)]
+pub(crate) mod sim;
 mod whole;
 
 use std::{fmt, io};
 
-pub(crate) use file::{FileDisk, Publish, create, lock};
+pub(crate) use create::{Publish, create};
+pub(crate) use file::FileDisk;
+pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
 pub(crate) use whole::{Existing, write_file};

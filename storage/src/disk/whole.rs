@@ -1,11 +1,10 @@
-//! Writing a file that has its name only when it is whole.
+//! Writing a file of any size that has its name only when it is whole.
 
-use std::fs::{File, OpenOptions, hard_link, remove_file, rename};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Write};
 use std::path::Path;
 
-use super::file::{sync_folder_of, temporary_name};
+use super::create::temporary_name;
+use super::{Disk, Folder};
 use crate::{Error, Result};
 
 /// What becomes of a file that has the name already.
@@ -17,39 +16,57 @@ pub(crate) enum Existing {
     Replace,
 }
 
-/// Has `content` write a file under a temporary name, syncs it, and gives it the name `path` in one
-/// step. On an error there is neither name.
-pub(crate) fn write_file<T>(
+/// Has `content` write a file under a temporary name, syncs it, gives it the name `path` in one
+/// step, and syncs the folder. On an error before that there is neither name.
+pub(crate) fn write_file<F: Folder, T>(
+    folder: &F,
     path: &Path,
     mode: u32,
     existing: Existing,
-    content: impl FnOnce(&mut File) -> Result<T>,
+    content: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
     let temporary = temporary_name(path)?;
-    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
-    let mut file = opened.map_err(Error::io("create", Some(&temporary)))?;
-    let written = content(&mut file).and_then(|answer| {
-        file.sync_all().map_err(Error::io("sync", Some(&temporary)))?;
-        name(&temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
+    let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
+    let written = content(&mut Appender { disk: &disk, at: 0 }).and_then(|answer| {
+        disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
+        name(folder, &temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
         Ok(answer)
     });
     // After a rename it is gone; otherwise a leftover name is a nuisance, not a danger.
-    let _ = remove_file(&temporary);
+    let _ = folder.remove(&temporary);
     let answer = written?;
-    sync_folder_of(path)?;
+    folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
     Ok(answer)
 }
 
-fn name(temporary: &Path, path: &Path, mode: u32, existing: Existing) -> io::Result<()> {
+fn name<F: Folder>(folder: &F, temporary: &Path, path: &Path, mode: u32, existing: Existing) -> io::Result<()> {
     if existing == Existing::Replace {
-        return rename(temporary, path);
+        return folder.rename(temporary, path);
     }
-    match hard_link(temporary, path) {
+    match folder.link(temporary, path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             // A file system without hard links: an empty file keeps the name for us.
-            OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-            rename(temporary, path)
+            folder.create(path, mode)?;
+            folder.rename(temporary, path)
         }
         linked => linked,
+    }
+}
+
+/// Writes at the end of a disk.
+struct Appender<'a, D> {
+    disk: &'a D,
+    at: u64,
+}
+
+impl<D: Disk> Write for Appender<'_, D> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.disk.write_at(data, self.at)?;
+        self.at += data.len() as u64;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -27,7 +27,7 @@ fn evens(count: u32) -> Db {
     db
 }
 
-fn range<'tx>(bucket: Bucket<'tx>, low: Bound<u32>, high: Bound<u32>) -> Range<'tx> {
+fn range(bucket: Bucket<'_>, low: Bound<u32>, high: Bound<u32>) -> Range<'_> {
     let (low, high) = (low.map(key), high.map(key));
     bucket.range((low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..])))
 }

@@ -70,7 +70,7 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
 
 fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     shared.check_usable()?;
-    let clock = shared.statistics.then(Instant::now);
+    let clock = shared.options.statistics.then(Instant::now);
     if sync != Sync::Later {
         // The slot of the last durable meta is not touched before this one is durable.
         txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
@@ -83,12 +83,12 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
             io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
                 Error::NoSpace { source: error }
             }
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.max_size.unwrap_or(u64::MAX) },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size.unwrap_or(u64::MAX) },
             _ => shared.poison("write pages to", error),
         }
     })?;
     let snapshot = Snapshot { meta: prepared.meta, map };
-    if shared.strict
+    if shared.options.strict
         && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {
         writer.freelist.give_back(&prepared.taken);
@@ -212,7 +212,7 @@ fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()>
 }
 
 fn sync_disk(shared: &Shared, writer: &mut Writer) -> Result<()> {
-    let clock = shared.statistics.then(Instant::now);
+    let clock = shared.options.statistics.then(Instant::now);
     shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
     writer.commits.syncs += 1;
     writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());

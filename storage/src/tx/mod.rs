@@ -38,7 +38,7 @@ use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
 use crate::freelist::Spans;
-use crate::options::{Durability, FreelistStored};
+use crate::options::Durability;
 use crate::{Error, Result};
 
 /// A node of a write transaction, by its place in the list of nodes.
@@ -188,12 +188,15 @@ pub struct TxMut {
     shared: Arc<Shared>,
     /// `None` only on the way out.
     writer: Option<Box<Writer>>,
+    /// What is to be called after the commit.
+    on_commit: Vec<Box<dyn FnOnce() + Send>>,
+    committing: bool,
 }
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current());
-        Self { work, shared, writer: Some(writer) }
+        Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
@@ -343,7 +346,7 @@ impl TxMut {
     /// [`Error::Io`]: a write or sync failed; whether the transaction is in the file is unknown
     /// until it is opened again, and no more writes are taken ([`Error::Poisoned`]).
     pub fn commit(self) -> Result<TxId> {
-        let durability = self.shared.durability;
+        let durability = self.shared.options.durability;
         self.commit_with(durability)
     }
 
@@ -354,11 +357,28 @@ impl TxMut {
     pub fn commit_with(mut self, durability: Durability) -> Result<TxId> {
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = if writer.must_sync(durability) {
-            Sync::Point { store_freelist: self.shared.freelist_stored == FreelistStored::Always }
+            Sync::Point { store_freelist: self.shared.stores_freelist() }
         } else {
             Sync::Later
         };
-        commit::commit(&mut self.work, &self.shared, writer, sync)
+        self.committing = true;
+        let committed = commit::commit(&mut self.work, &self.shared, writer, sync);
+        self.committing = false;
+        let txid = committed?;
+        let callbacks = std::mem::take(&mut self.on_commit);
+        // The next writer need not wait for them.
+        drop(self);
+        for callback in callbacks {
+            callback();
+        }
+        Ok(txid)
+    }
+
+    /// Calls `callback` after a successful commit, on the committing thread, when the write
+    /// transaction is over: it may begin one itself. Several are called in the order in which they
+    /// were given.
+    pub fn on_commit(&mut self, callback: impl FnOnce() + Send + 'static) {
+        self.on_commit.push(Box::new(callback));
     }
 
     /// Forgets everything, as dropping does.
@@ -367,6 +387,10 @@ impl TxMut {
 
 impl Drop for TxMut {
     fn drop(&mut self) {
+        if self.committing {
+            // A panic: nobody knows how far the commit came.
+            self.shared.poison("commit to", std::io::Error::other("the commit panicked"));
+        }
         if let Some(writer) = self.writer.take() {
             self.shared.writer.put_back(writer);
         }

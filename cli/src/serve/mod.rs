@@ -1,0 +1,129 @@
+//! `boltkv serve`: serves a file until it is told to stop.
+
+mod limits;
+mod listen;
+mod signals;
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use boltkv_server::{Config, Error, Server};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use tracing_subscriber::EnvFilter;
+
+use crate::arguments::seconds;
+use crate::failure::{Failure, Outcome, one_line};
+use signals::Signals;
+
+/// Serve a file over TCP
+///
+/// Serves any bolt file, also one of etcd or Consul, and makes a new one where there is none. Prints one line to standard
+/// output when it is ready. SIGTERM or SIGINT ends it gracefully: what was taken is finished, committed and answered; a
+/// second one ends it at once, which loses nothing that was answered either. Logs go to standard error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv serve
+  boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
+  boltkv serve --db etcd/member/snap/db --read-only
+  echo 'SET hello world' | nc 127.0.0.1 7878
+
+Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
+
+Exit codes: 0 stopped as told, 2 an address or limit that cannot be used, 3 the file could not be
+opened or the address not be listened on.")]
+pub(crate) struct Serve {
+    /// The bolt file to serve
+    #[arg(long, value_name = "FILE", default_value = "./boltkv.db")]
+    db: PathBuf,
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7878")]
+    listen: String,
+    /// Listen beyond loopback without authentication: whoever can reach the port reads and writes everything
+    #[arg(long, env = "BOLTKV_INSECURE", value_parser = FalseyValueParser::new())]
+    insecure: bool,
+    /// When a write is answered: `always`, once it is on disk
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = durability)]
+    durability: &'static str,
+    /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
+    #[arg(long)]
+    read_only: bool,
+    /// How long to wait for a file that another process has open, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+    /// How long after its last reply the server ends a text connection that looks like a one-shot `nc`, in milliseconds;
+    /// 0: never
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    text_linger: u64,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
+    /// What to log: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `boltkv_server=debug`
+    #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "warn", value_parser = filter)]
+    log: String,
+}
+
+impl Serve {
+    pub(crate) fn run(&self) -> Outcome {
+        let config = self.config()?;
+        log_to_stderr(&self.log);
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
+        runtime.block_on(self.serve(config))
+    }
+
+    fn config(&self) -> Outcome<Config> {
+        let mut config = Config::for_file(&self.db);
+        config.listen = listen::address(&self.listen, self.insecure)?;
+        config.read_only = self.read_only;
+        config.timeouts.lock = self.timeout;
+        config.timeouts.text_linger = Duration::from_millis(self.text_linger);
+        self.limits.apply(&mut config);
+        Ok(config)
+    }
+
+    async fn serve(&self, config: Config) -> Outcome {
+        let server = Server::bind(config).await.map_err(|error| failure(&self.db, &error))?;
+        // From here on a signal is a wish, not an end.
+        let signals =
+            Signals::new().map_err(|error| Failure::not_done(format!("could not handle signals: {error}")))?;
+        self.announce(&server);
+        server.run(signals.shutdown()).await.map_err(|error| failure(&self.db, &error))
+    }
+
+    /// The one line that says it is ready. Scripts read the port from it.
+    fn announce(&self, server: &Server) {
+        let promise =
+            if server.is_read_only() { "read-only".into() } else { format!("durability {}", self.durability) };
+        let line = format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr());
+        // A server whose standard output is closed serves all the same.
+        let _ = writeln!(io::stdout().lock(), "{}", one_line(&line));
+    }
+}
+
+/// Why there is no server.
+fn failure(file: &Path, error: &Error) -> Failure {
+    match error {
+        Error::Open(error) => Failure::open(file, error),
+        Error::Listen { .. } => Failure::unreachable(error.to_string()),
+        Error::Limit { .. } => Failure::usage(error.to_string()),
+        _ => Failure::not_done(error.to_string()),
+    }
+}
+
+fn durability(text: &str) -> Result<&'static str, &'static str> {
+    match text {
+        "always" => Ok("always"),
+        "interval" | "never" => Err("this version knows `always` only: every write is on disk before it is answered"),
+        _ => Err("only `always` is known"),
+    }
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn log_to_stderr(filter: &str) {
+    let subscriber = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(io::stderr);
+    subscriber.with_ansi(io::stderr().is_terminal()).init();
+}

@@ -1,0 +1,38 @@
+//! SIGTERM and SIGINT: the first one asks, the second one insists.
+
+use std::io;
+use std::process;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::warn;
+
+/// The two signals that end a server.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From now on the signals come here, and do not end the process by themselves.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk.
+    pub(super) async fn shutdown(mut self) {
+        self.next().await;
+        tokio::spawn(async move {
+            let signal = self.next().await;
+            warn!("ended at once");
+            // What shells report for a process that a signal ended.
+            process::exit(128 + signal.as_raw_value());
+        });
+    }
+
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `boltkv bucket`: buckets that come, are listed and go.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use common::server::Server;
+
+#[test]
+fn buckets_are_created_with_their_parents_listed_and_deleted_with_all_within() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "");
+    for path in ["users/eu", "users/us", "users/eu", "logs"] {
+        server.run(["bucket", "create", path]).done();
+    }
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "logs\nusers\n");
+    assert_eq!(server.run(["bucket", "list", "users"]).done_text(), "eu\nus\n");
+    assert_eq!(server.run(["bucket", "list", "users/"]).done_text(), "eu\nus\n");
+    assert_eq!(server.run(["bucket", "list", "users/eu"]).done_text(), "");
+    assert_eq!(
+        server.run(["bucket", "list", "--json"]).done_text(),
+        "{\"bucket\":\"bG9ncw==\"}\n{\"bucket\":\"dXNlcnM=\"}\n"
+    );
+    server.run(["bucket", "delete", "users"]).done();
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "logs\n");
+}
+
+#[test]
+fn values_are_not_listed_among_buckets() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    server.run(["set", "key", "value"]).done();
+    server.run(["bucket", "create", "default/inner"]).done();
+    assert_eq!(server.run(["bucket", "list", "default"]).done_text(), "inner\n");
+}
+
+#[test]
+fn a_name_may_hold_anything_that_is_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    let path = r"a\/b\\c";
+    server.run(["bucket", "create", path]).done();
+    server.run(["bucket", "create", r"\x00"]).done();
+    let listed = server.run(["bucket", "list"]).done_text();
+    let names = [r#""\x00""#, r#""a\\/b\\\\c""#];
+    assert_eq!(listed.lines().collect::<Vec<_>>(), names);
+    server.run(["set", "--bucket", path, "key", "value"]).done();
+    assert_eq!(server.run(["get", "--bucket", path, "key"]).done(), b"value");
+}
+
+#[test]
+fn what_is_not_there_or_no_bucket_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    server.run(["set", "key", "value"]).done();
+    let cases = [
+        (["bucket", "delete", "nothing"], "BUCKET_NOT_FOUND"),
+        (["bucket", "list", "nothing"], "BUCKET_NOT_FOUND"),
+        (["bucket", "create", "default/key"], "INCOMPATIBLE_VALUE"),
+        (["bucket", "delete", "default/key"], "INCOMPATIBLE_VALUE"),
+        (["bucket", "create", "/"], "BUCKET_NAME_REQUIRED"),
+        (["bucket", "delete", "/"], "BUCKET_NAME_REQUIRED"),
+    ];
+    for (args, code) in cases {
+        let said = server.run(args).failed(1);
+        assert!(said.contains(code), "{args:?}: {said}");
+    }
+    assert_eq!(server.run(["get", "key"]).done(), b"value");
+}

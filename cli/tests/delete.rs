@@ -1,0 +1,30 @@
+//! `boltkv delete`: what is gone, and with what it exits where nothing was.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use common::server::Server;
+
+#[test]
+fn a_key_is_deleted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("delete.db"));
+    let no_key = "boltkv: no key hello in bucket default\n";
+    assert_eq!(server.run(["delete", "hello"]).failed(1), no_key, "nor is there a bucket yet");
+    for name in ["delete", "del"] {
+        server.run(["set", "hello", "world"]).done();
+        assert_eq!(server.run([name, "hello"]).done_text(), "");
+        assert_eq!(server.run([name, "hello"]).failed(1), no_key);
+    }
+    assert_eq!(server.run(["scan"]).done_text(), "");
+}
+
+#[test]
+fn a_bucket_is_not_deleted_as_a_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("delete.db"));
+    server.run(["bucket", "create", "users/eu"]).done();
+    let said = server.run(["delete", "--bucket", "users", "eu"]).failed(1);
+    assert!(said.contains("INCOMPATIBLE_VALUE"), "{said}");
+    assert_eq!(server.run(["bucket", "list", "users"]).done_text(), "eu\n");
+}

@@ -1,0 +1,67 @@
+//! `boltkv get`: what it prints, and with what it exits where there is nothing.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use common::run;
+use common::server::Server;
+
+#[test]
+fn a_value_is_printed_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    for value in [&b"world"[..], b"", b"two\nlines\n", b"\x00\xff\r\n\x1b[31m"] {
+        server.run_with_input(["set", "key"], value).done();
+        assert_eq!(server.run(["get", "key"]).done(), value);
+    }
+}
+
+#[test]
+fn a_key_that_is_not_there_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    let no_key = "boltkv: no key nothing in bucket default\n";
+    assert_eq!(server.run(["get", "nothing"]).failed(1), no_key, "nor is there a bucket yet");
+    server.run(["set", "something", "here"]).done();
+    assert_eq!(server.run(["get", "nothing"]).failed(1), no_key);
+}
+
+#[test]
+fn a_bucket_that_is_not_there_exits_with_1_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    let said = server.run(["get", "--bucket", "users/eu", "ada"]).failed(1);
+    assert!(said.contains("BUCKET_NOT_FOUND"), "{said}");
+}
+
+#[test]
+fn a_bucket_is_no_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    server.run(["bucket", "create", "users/eu"]).done();
+    let said = server.run(["get", "--bucket", "users", "eu"]).failed(1);
+    assert!(said.contains("INCOMPATIBLE_VALUE"), "{said}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_exits_with_3() {
+    // A port that was free a moment ago, and is again.
+    let addr = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let said = run(["get", "key", "--addr", &addr.to_string()]).failed(3);
+    assert!(said.contains(&addr.to_string()) && said.contains("refused"), "{said}");
+}
+
+#[test]
+fn something_else_at_the_port_exits_with_3() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    let said = run(["get", "key", "--timeout", "0.2", "--addr", &addr]).failed(3);
+    assert!(said.contains(&addr), "it accepts and never answers: {said}");
+}
+
+#[test]
+fn a_path_that_cannot_be_one_is_a_mistake_of_usage() {
+    let ran = run(["get", "--bucket", "a//b", "key"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.stderr.contains("a bucket name in the path is empty"), "{}", ran.stderr);
+}

@@ -1,0 +1,36 @@
+//! `boltkv ping` and `boltkv health`: whether a server is there, for people and for machines.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use common::server::Server;
+use common::{boltkv, run};
+
+#[test]
+fn a_server_that_is_there_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("ping.db"));
+    assert_eq!(server.run(["ping"]).done_text(), "PONG\n");
+    assert_eq!(server.run(["health"]).done_text(), "");
+}
+
+#[test]
+fn the_environment_may_say_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("ping.db"));
+    let elsewhere = "127.0.0.1:1";
+    let output = boltkv(["ping"]).env("BOLTKV_ADDR", server.addr()).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"PONG\n".to_vec()));
+    let output = boltkv(["ping", "--addr", server.addr()]).env("BOLTKV_ADDR", elsewhere).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "an argument says more than the environment");
+}
+
+#[test]
+fn one_that_is_not_there_makes_ping_exit_with_3_and_health_with_1() {
+    // A port that was free a moment ago, and is again.
+    let addr = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let said = run(["ping", "--addr", &addr]).failed(3);
+    assert!(said.contains(&addr), "{said}");
+    let said = run(["health", "--addr", &addr]).failed(1);
+    assert!(said.contains(&addr), "{said}");
+}

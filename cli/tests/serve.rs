@@ -1,0 +1,200 @@
+//! `boltkv serve`: how it starts, what it refuses, how it ends.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+
+use common::server::{PATIENCE, Server};
+use common::{boltkv, run};
+
+/// Serves a file that is not to be served, and returns what is said.
+#[track_caller]
+fn refused(db: &Path) -> String {
+    run(args!["serve", "--listen", "127.0.0.1:0", "--timeout", "0.1", "--db", db]).failed(3)
+}
+
+#[test]
+fn it_makes_a_file_and_says_in_one_line_what_it_serves_where_and_how_safely() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("new.db");
+    let server = Server::start(&db);
+    let expected = format!("boltkv: serving {} on {}, durability always\n", db.display(), server.addr());
+    assert_eq!(server.ready, expected);
+    assert!(!server.addr().ends_with(":0"), "the line names the port that was taken");
+    assert!(db.exists());
+    assert_eq!(server.text("PING\n"), "PONG\n");
+    assert_eq!(server.stop().done_text(), "", "nothing else is said");
+}
+
+#[test]
+fn without_arguments_it_serves_boltkv_db_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = boltkv(["serve", "--listen", "localhost:0"]);
+    let server = Server::spawn(command.current_dir(folder.path()));
+    assert!(server.ready.starts_with("boltkv: serving ./boltkv.db on "), "{}", server.ready);
+    assert!(folder.path().join("boltkv.db").exists());
+}
+
+#[test]
+fn both_signals_end_it_with_0_and_what_was_answered_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("kept.db");
+    for (signal, key) in [("TERM", "first"), ("INT", "second")] {
+        let server = Server::start(&db);
+        assert_eq!(server.text(&format!("SET {key} value\n")), "OK\n");
+        server.signal(signal);
+        server.wait().done();
+    }
+    assert_eq!(Server::start(&db).text("SCAN\n"), "first value\nsecond value\nEND\n");
+    run(args!["file", "check", &db]).done();
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("busy.db");
+    let server = Server::start(&db);
+    server.run_with_input(["set", "large"], &vec![b'x'; 8 << 20]).done();
+    // A client that asks for much and reads next to nothing: a graceful end waits for it for a while.
+    let mut stuck = TcpStream::connect(server.addr()).unwrap();
+    stuck.set_read_timeout(Some(PATIENCE)).unwrap();
+    stuck.write_all("GET large\r\n".repeat(8).as_bytes()).unwrap();
+    stuck.read_exact(&mut [0]).unwrap();
+    server.signal("TERM");
+    server.signal("INT");
+    let ran = server.wait();
+    assert!(matches!(ran.code, Some(130 | 143)), "{ran:?}");
+    run(args!["file", "check", &db]).done();
+}
+
+#[test]
+fn it_does_not_listen_beyond_loopback_unless_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("open.db");
+    let args = args!["serve", "--listen", "0.0.0.0:0", "--db", &db];
+    let said = run(&args).failed(2);
+    assert!(said.contains("beyond loopback") && said.contains("BOLTKV_INSECURE=1"), "{said}");
+    assert_eq!(boltkv(&args).env("BOLTKV_INSECURE", "0").output().unwrap().status.code(), Some(2));
+    assert!(!db.exists(), "and it has made no file");
+
+    let server = Server::spawn(boltkv(&args).env("BOLTKV_INSECURE", "1"));
+    assert!(server.ready.contains(" on 0.0.0.0:"), "{}", server.ready);
+    server.stop().done();
+    let server = Server::spawn(boltkv(&args).arg("--insecure"));
+    assert!(server.ready.contains(" on 0.0.0.0:"), "{}", server.ready);
+}
+
+#[test]
+fn a_second_server_on_the_same_file_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("taken.db");
+    let server = Server::start(&db);
+    let said = refused(&db);
+    assert!(said.contains("taken.db") && said.contains("locked by another process"), "{said}");
+    assert_eq!(server.text("PING\n"), "PONG\n");
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_and_no_file_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first.db"), folder.path().join("second.db"));
+    let server = Server::start(&first);
+    let said = run(args!["serve", "--listen", server.addr(), "--db", &second]).failed(3);
+    assert!(said.contains(server.addr()) && said.contains("in use"), "{said}");
+    assert!(!second.exists());
+}
+
+#[test]
+fn what_is_no_database_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("notes.txt");
+    fs::write(&text, "no database\n".repeat(1000)).unwrap();
+    let cut = folder.path().join("cut.db");
+    drop(boltkv_storage::Db::open(&cut).unwrap());
+    fs::File::options().write(true).open(&cut).unwrap().set_len(10_000).unwrap();
+
+    for (path, why) in [(&text, "not a bolt file"), (&cut, "the file is cut")] {
+        let before = fs::read(path).unwrap();
+        let said = refused(path);
+        assert!(said.contains(why) && said.contains(path.to_str().unwrap()), "{said}");
+        assert!(fs::read(path).unwrap() == before, "{} was changed", path.display());
+    }
+    let said = refused(folder.path());
+    assert!(said.contains(folder.path().to_str().unwrap()), "{said}");
+    let said = refused(&folder.path().join("no/such/folder.db"));
+    assert!(said.contains("no/such/folder.db") && said.contains("No such file"), "{said}");
+}
+
+#[test]
+fn an_empty_file_becomes_a_new_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("empty.db");
+    fs::write(&db, "").unwrap();
+    let server = Server::start(&db);
+    assert_eq!(server.text("SET hello world\nGET hello\n"), "OK\nworld\n");
+    server.stop().done();
+    run(args!["file", "check", &db]).done();
+}
+
+#[test]
+fn read_only_takes_no_writes_and_leaves_the_file_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("old.db");
+    let missing = folder.path().join("missing.db");
+    let server = Server::start(&db);
+    assert_eq!(server.text("SET hello world\n"), "OK\n");
+    server.stop().done();
+    let before = fs::read(&db).unwrap();
+
+    let server = Server::start_with(&db, ["--read-only"]);
+    assert!(server.ready.ends_with(", read-only\n"), "{}", server.ready);
+    let answer = server.text("GET hello\nSET hello you\n");
+    assert!(answer.starts_with("world\nERR READ_ONLY "), "{answer}");
+    let said = server.run(["set", "hello", "you"]).failed(1);
+    assert!(said.contains("READ_ONLY"), "{said}");
+    let second = Server::start_with(&db, ["--read-only"]);
+    assert_eq!(second.text("GET hello\n"), "world\n", "readers share the file");
+    second.stop().done();
+    server.stop().done();
+    assert!(fs::read(&db).unwrap() == before, "the file was changed");
+
+    let said = run(args!["serve", "--read-only", "--listen", "127.0.0.1:0", "--db", &missing]).failed(3);
+    assert!(said.contains("missing.db"), "{said}");
+    assert!(!missing.exists());
+}
+
+#[test]
+fn what_cannot_be_used_is_told_before_anything_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("never.db");
+    let refused = |args: &[&str], why: &str| {
+        let mut command = boltkv(["serve", "--listen", "127.0.0.1:0", "--db"]);
+        let ran = common::Ran::from(command.arg(&db).args(args).output().unwrap());
+        assert_eq!(ran.code, Some(2), "{args:?} {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{args:?} {}", ran.stderr);
+    };
+    refused(&["--durability", "never"], "this version knows `always` only");
+    refused(&["--durability", "interval"], "this version knows `always` only");
+    refused(&["--durability", "sometimes"], "only `always` is known");
+    refused(&["--max-frame", "1000"], "max_frame is 1000");
+    refused(&["--text-linger", "soon"], "--text-linger");
+    refused(&["--timeout", "soon"], "--timeout");
+    refused(&["--log", "boltkv=shout"], "--log");
+    assert!(!db.exists());
+}
+
+#[test]
+fn logs_go_to_standard_error_when_asked_for_and_name_no_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("log.db"), ["--log", "info"]);
+    assert_eq!(server.text("SET secret-key secret-value\n"), "OK\n");
+    let ran = server.stop();
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains("INFO"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\u{1b}'), "colours are for terminals: {}", ran.stderr);
+}

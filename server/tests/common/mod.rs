@@ -1,0 +1,149 @@
+//! A server on a port of its own, and clients that speak raw bytes to it.
+#![allow(dead_code, unreachable_pub, reason = "a part of every test file, each of which uses its own part of it")]
+
+pub mod binary;
+pub mod text;
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use boltkv_server::{Config, Error, Server};
+use boltkv_storage::{Db, Options};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+pub use binary::Binary;
+pub use text::Text;
+
+/// Longer than anything takes that works. A test that hangs fails with it.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that runs until it is dropped or stopped.
+pub struct TestServer {
+    pub address: SocketAddr,
+    pub db: Db,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
+}
+
+impl TestServer {
+    /// Serves a new database in memory.
+    pub fn start() -> Self {
+        Self::start_with(|_| {})
+    }
+
+    /// Serves a new database in memory, with the configuration changed.
+    pub fn start_with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::serve(Options::new().open_in_memory().unwrap(), change)
+    }
+
+    /// Serves this database.
+    pub fn serve(db: Db, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config::for_db(db.clone());
+        config.listen = ([127, 0, 0, 1], 0).into();
+        change(&mut config);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let server = Server::bind(config).await?;
+                tell.send(server.local_addr()).unwrap();
+                server.run(async { drop(stopped.await) }).await
+            })
+        });
+        let address = told.recv_timeout(PATIENCE).expect("the server starts");
+        Self { address, db, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Asks the server to stop, as a signal does, and does not wait.
+    pub fn ask_to_stop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+
+    /// Stops the server and says how that went.
+    pub fn stop(mut self) -> Result<(), Error> {
+        self.ask_to_stop();
+        self.thread.take().expect("it is stopped once").join().expect("the server does not panic")
+    }
+
+    pub fn text(&self) -> Text {
+        Text::connect(self.address)
+    }
+
+    /// A binary connection that has said HELLO.
+    pub fn binary(&self) -> Binary {
+        let mut client = Binary::connect(self.address);
+        client.hello();
+        client
+    }
+
+    /// Fails unless the server serves new connections, in both dialects.
+    pub fn assert_serving(&self) {
+        assert_eq!(self.text().ask("PING"), "PONG");
+        assert_eq!(self.binary().ping(b"still there"), &b"still there"[..]);
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.ask_to_stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.expect("the server does not panic").expect("the server stops cleanly");
+            }
+        }
+    }
+}
+
+/// A database file in a folder of its own.
+pub struct TestFile {
+    _folder: TempDir,
+    pub path: PathBuf,
+}
+
+impl TestFile {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("test.db");
+        Self { _folder: folder, path }
+    }
+
+    pub fn open(&self) -> Db {
+        Options::new().timeout(PATIENCE).open(&self.path).unwrap()
+    }
+}
+
+/// A connection that nothing has been said on.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).unwrap();
+    socket.set_nodelay(true).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_write_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// Everything that the server sends until it ends the connection.
+pub fn read_to_end(socket: &mut TcpStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    match socket.read_to_end(&mut all) {
+        Ok(_) => all,
+        // A peer that is gone has ended too.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => all,
+        Err(error) => panic!("the server did not end the connection: {error}"),
+    }
+}
+
+/// Sends bytes on a new connection, ends the sending side, and answers all that comes back.
+pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(address);
+    socket.write_all(bytes).unwrap();
+    socket.shutdown(Shutdown::Write).unwrap();
+    read_to_end(&mut socket)
+}

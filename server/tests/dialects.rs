@@ -1,0 +1,117 @@
+//! Where both dialects can say the same thing, they get the same result.
+
+mod common;
+
+use boltkv_protocol::text::{self, Answer, MissingBucket};
+use boltkv_protocol::{KeyRange, LowBound, Path, Reply, Request, Scan, ScanMode, ScanOptions};
+use boltkv_storage::{Db, Error, Options};
+use bytes::{Bytes, BytesMut};
+use common::binary::{create_if_missing, delete, delete_bucket, get, list, scan, set};
+use common::{Binary, TestServer, Text};
+
+/// The same, said in text and in binary, in bucket `b`, and how text prints it.
+fn commands() -> Vec<(String, Request, Answer)> {
+    let scan_with = |low, mode, limit| {
+        let options = ScanOptions { mode, limit: std::num::NonZeroU64::new(limit), ..ScanOptions::default() };
+        scan("b", KeyRange { low, ..KeyRange::ALL }, options)
+    };
+    let prefix = || LowBound::Prefix("k".into());
+    let (entries, count) = (ScanMode::Entries, ScanMode::Count);
+    let mut commands = vec![
+        ("PING".into(), Request::Ping(Bytes::new()), Answer::Pong),
+        ("SCAN".into(), scan_with(LowBound::Unbounded, entries, 0), Answer::Entries),
+        ("SCAN k".into(), scan_with(prefix(), entries, 0), Answer::Entries),
+        ("SCAN k LIMIT 2".into(), scan_with(prefix(), entries, 2), Answer::Entries),
+        ("COUNT".into(), scan_with(LowBound::Unbounded, count, 0), Answer::Count),
+        ("COUNT k".into(), scan_with(prefix(), count, 0), Answer::Count),
+    ];
+    for bucket in ["b", "b/inner", "b/k1", "absent", "b/new/newer"] {
+        commands.push((format!("BUCKET LIST {bucket}"), list(bucket), Answer::Names));
+        commands.push((format!("BUCKET CREATE {bucket}"), create_if_missing(bucket), Answer::Done));
+        commands.push((format!("BUCKET LIST {bucket}"), list(bucket), Answer::Names));
+    }
+    for key in ["k1", "absent", "inner", "new", "large"] {
+        commands.push((format!("GET {key}"), get("b", key), Answer::Value));
+        commands.push((format!("EXISTS {key}"), get("b", key), Answer::Exists));
+        commands.push((format!("SET {key} value"), set("b", key, "value"), Answer::Done));
+        commands.push((format!("GET {key}"), get("b", key), Answer::Value));
+        commands.push((format!("DELETE {key}"), delete("b", key), Answer::Deleted));
+        commands.push((format!("DELETE {key}"), delete("b", key), Answer::Deleted));
+    }
+    commands.push(("SET \"\" v".into(), set("b", "", "v"), Answer::Done));
+    for bucket in ["b/inner", "b/inner", "b/k1", "b"] {
+        commands.push((format!("BUCKET DELETE {bucket}"), delete_bucket(bucket), Answer::Done));
+    }
+    // From here on the bucket is gone.
+    commands.push(("GET k1".into(), get("b", "k1"), Answer::Value));
+    commands.push(("SET k1 v".into(), set("b", "k1", "v"), Answer::Done));
+    commands.push(("DELETE k1".into(), delete("b", "k1"), Answer::Deleted));
+    commands.push(("SCAN".into(), scan_with(LowBound::Unbounded, entries, 0), Answer::Entries));
+    commands.push(("COUNT".into(), scan_with(LowBound::Unbounded, count, 0), Answer::Count));
+    commands
+}
+
+fn database() -> Db {
+    let db = Options::new().open_in_memory().unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        bucket.create_bucket("inner")?;
+        bucket.put("large", vec![b'v'; 70_000])?;
+        ["k1", "k2", "k3"].iter().try_for_each(|key| bucket.put(key, key))?;
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    db
+}
+
+/// The binary reply, as text prints it.
+fn printed(client: &mut Binary, request: &Request, answer: Answer) -> String {
+    let ids = client.send_all(std::slice::from_ref(request));
+    let frame = client.frame();
+    assert_eq!((frame.id, frame.has_more()), (ids[0], false));
+    let reply = Reply::decode(request.expects().unwrap(), frame).unwrap();
+    let mut out = BytesMut::new();
+    answer.write(&reply, MissingBucket::Error, &mut out);
+    String::from_utf8(out.to_vec()).unwrap()
+}
+
+/// As many lines as there are in `like`.
+fn lines(client: &mut Text, line: &str, like: &str) -> String {
+    client.send(format!("{line}\r\n"));
+    like.lines().map(|_| client.line() + "\n").collect()
+}
+
+fn dump(path: &Path, db: &Db) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    let tx = db.begin().unwrap();
+    let Ok(bucket) = tx.bucket_path(path.names()) else { return Vec::new() };
+    bucket.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec))).unwrap()).collect()
+}
+
+#[test]
+fn both_dialects_get_the_same_result_and_leave_the_same_database() {
+    let limit = |config: &mut boltkv_server::Config| config.limits.max_frame = 64 * 1024;
+    let (in_text, in_binary) = (TestServer::serve(database(), limit), TestServer::serve(database(), limit));
+    let (mut text, mut binary) = (in_text.text(), in_binary.binary());
+    assert_eq!(text.ask("BUCKET USE b"), "OK");
+    let bucket = Path::from_names(["b"]).unwrap();
+    for (line, request, answer) in commands() {
+        let expected = printed(&mut binary, &request, answer);
+        assert_eq!(lines(&mut text, &line, &expected), expected, "{line}");
+        assert_eq!(dump(&bucket, &in_text.db), dump(&bucket, &in_binary.db), "after {line}");
+        assert_eq!(in_text.db.stats().txid, in_binary.db.stats().txid, "after {line}");
+    }
+    assert_eq!(text.ask("PING"), "PONG", "nothing more was sent than was compared");
+}
+
+#[test]
+fn one_dialect_sees_what_the_other_wrote() {
+    let server = TestServer::start();
+    let (mut text, mut binary) = (server.text(), server.binary());
+    assert_eq!(text.ask("SET k from text"), "OK");
+    assert_eq!(binary.value("default", "k").as_deref(), Some(&b"from text"[..]));
+    binary.write(&set("default", "k", "from binary"));
+    assert_eq!(text.ask("GET k"), "from binary");
+    assert_eq!(text::default_bucket(), common::binary::path("default"));
+    let listed = Scan::default();
+    assert_eq!(binary.keys(&Request::Bucket(boltkv_protocol::BucketRequest::List(listed))), ["default"]);
+}

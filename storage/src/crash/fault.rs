@@ -1,0 +1,231 @@
+//! Every single call to the disk fails once, in every way in which it can.
+//!
+//! A full disk rolls one transaction back and the database goes on. After anything else that fails
+//! in a commit no more is written, and what was there before can still be read. Either way the
+//! file holds the last state that was promised, or one that came after it.
+
+use std::collections::BTreeSet;
+
+use super::explore::{is_clean, sound_state};
+use super::losses::losses;
+use super::model::{Change, Model};
+use super::random::Random;
+use super::workload::{Setup, changes};
+use crate::db::new_database;
+use crate::disk::sim::{Call, Event, Fault, Platter, SimDisk, Trap};
+use crate::{Db, Durability, Error, FreelistStored, Result};
+
+/// Transactions of the script, and how many there are to a sync point.
+const TRANSACTIONS: usize = 12;
+const TO_A_SYNC_POINT: usize = 4;
+/// More calls than the script makes.
+const MOST_CALLS: u64 = 1000;
+
+/// What is done, and the state after each transaction (the first one is before all).
+struct Script {
+    transactions: Vec<Vec<Change>>,
+    states: Vec<Model>,
+}
+
+impl Script {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut script = Self { transactions: Vec::new(), states: vec![Model::default()] };
+        for number in 0..TRANSACTIONS {
+            let mut model = script.states[number].clone();
+            script.transactions.push(changes(&mut random, &mut model));
+            script.states.push(model);
+        }
+        script
+    }
+}
+
+/// Tells which call it was, if the test fails.
+struct Told(u64, Fault, Setup);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("it was call {} that failed: {:?}, {:?}", self.0, self.1, self.2);
+        }
+    }
+}
+
+/// One time through the script, with one call that fails.
+struct Run<'a> {
+    setup: Setup,
+    script: &'a Script,
+    fault: Fault,
+    trap: Trap,
+    disk: SimDisk,
+    /// The state that readers see, and the last one that was promised to be durable.
+    newest: usize,
+    durable: usize,
+    /// The newest state that the disk may hold.
+    in_flight: usize,
+}
+
+impl Run<'_> {
+    fn open(&self) -> Db {
+        let open = || Db::on_disk(Box::new(self.disk.clone()), None, &self.setup.options());
+        match open() {
+            Ok(db) => db,
+            Err(Error::Io { .. }) if self.trap.sprung().is_some() => open().expect("only one call fails"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn go(&mut self) {
+        let db = self.open();
+        let alive = (0..self.script.transactions.len()).all(|number| {
+            let reader = db.begin().expect("readers always may");
+            let before = self.newest;
+            let alive = self.transaction(&db, number) && (number % TO_A_SYNC_POINT != 0 || self.sync(&db));
+            assert!(
+                self.script.states[before].is_seen_by(&reader).expect("it is whole"),
+                "what a reader sees has changed"
+            );
+            alive
+        });
+        if alive && self.goes_well(&db, |db| db.clone().close()) {
+            self.durable = self.newest;
+        }
+    }
+
+    /// Whether writes go on.
+    fn transaction(&mut self, db: &Db, number: usize) -> bool {
+        self.in_flight = number + 1;
+        let script = self.script;
+        let committed = self.goes_well(db, |db| {
+            let mut tx = db.begin_mut()?;
+            script.transactions[number].iter().try_for_each(|change| change.apply(&mut tx))?;
+            tx.commit().map(drop)
+        });
+        if committed {
+            self.newest = number + 1;
+            if self.setup.durability == Durability::Always {
+                self.durable = self.newest;
+            }
+        }
+        committed
+    }
+
+    fn sync(&mut self, db: &Db) -> bool {
+        let synced = self.goes_well(db, |db| db.sync().map(drop));
+        if synced {
+            self.durable = self.newest;
+        }
+        synced
+    }
+
+    /// Does something, again if the disk was full the first time; `false` if writing is over.
+    fn goes_well(&self, db: &Db, work: impl Fn(&Db) -> Result<()>) -> bool {
+        let Err(error) = work(db) else { return true };
+        let call = self.trap.sprung().unwrap_or_else(|| panic!("no call failed, and still: {error}"));
+        self.assert_still_there(db);
+        if self.rolls_back(call) {
+            assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+            work(db).expect("there is room again");
+            return true;
+        }
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        for refused in [db.begin_mut().map(drop), work(db), db.sync().map(drop), db.clone().close()] {
+            assert!(matches!(refused, Err(Error::Poisoned { .. })), "{refused:?}");
+        }
+        self.assert_still_there(db);
+        false
+    }
+
+    /// Whether the failure of this call is one that nothing in the file knows of.
+    fn rolls_back(&self, call: Call) -> bool {
+        let metas = 2 * u64::from(self.setup.page_size);
+        let before_the_sync = match call {
+            Call::Write { offset } => offset >= metas,
+            Call::SetLen | Call::Map => true,
+            Call::Len | Call::Read | Call::Sync | Call::Folder => false,
+        };
+        before_the_sync && matches!(self.fault, Fault::Full | Fault::FullHalfWay)
+    }
+
+    fn assert_still_there(&self, db: &Db) {
+        let tx = db.begin().expect("readers always may");
+        assert!(self.script.states[self.newest].is_seen_by(&tx).expect("it is whole"), "not state {}", self.newest);
+        is_clean(db).unwrap_or_else(|what| panic!("{what}"));
+    }
+
+    /// Opens what is on the disk: as it is, and as a power cut now might leave it.
+    fn assert_file_is_sound(&self, start: Vec<u8>, random: &mut Random) {
+        let mut platter = Platter::new(start);
+        for event in self.disk.log().take() {
+            match event {
+                Event::File(_, change) => platter.push(change),
+                Event::SyncFile(_) => platter.sync(),
+                Event::Name(_) | Event::SyncFolder | Event::Mark(_) => {}
+            }
+        }
+        let left = losses(&platter, random).iter().map(|loss| platter.after(loss)).collect::<Vec<_>>();
+        for bytes in std::iter::once(platter.newest()).chain(left) {
+            let state = sound_state(&bytes, self.setup, &self.script.states, &(self.durable..=self.in_flight));
+            state.unwrap_or_else(|what| panic!("{what}"));
+        }
+    }
+}
+
+/// Fails the n-th call for all n; returns which kinds of calls failed.
+fn fail_every_call(setup: Setup, fault: Fault) -> BTreeSet<&'static str> {
+    let script = Script::new(7);
+    let start = new_database(&setup.options()).expect("the page size is right");
+    let mut random = Random::new(7);
+    let mut failed = BTreeSet::new();
+    for call in 0..MOST_CALLS {
+        let trap = Trap::after(call, fault);
+        let disk = SimDisk::new(&start, trap.clone());
+        let mut run =
+            Run { setup, script: &script, fault, trap: trap.clone(), disk, newest: 0, durable: 0, in_flight: 0 };
+        let _told = Told(call, fault, setup);
+        run.go();
+        run.assert_file_is_sound(start.clone(), &mut random);
+        match trap.sprung() {
+            Some(call) => failed.insert(kind(call, setup)),
+            None => return failed,
+        };
+    }
+    panic!("the script makes more calls than {MOST_CALLS}");
+}
+
+fn kind(call: Call, setup: Setup) -> &'static str {
+    match call {
+        Call::Len => "length",
+        Call::Read => "read",
+        Call::Write { offset } if offset < 2 * u64::from(setup.page_size) => "write of a meta",
+        Call::Write { .. } => "write of pages",
+        Call::SetLen => "growth",
+        Call::Sync => "sync",
+        Call::Map => "map",
+        Call::Folder => "folder",
+    }
+}
+
+fn whatever_call_fails(durability: Durability, freelist: FreelistStored) {
+    let setup = Setup { page_size: 1024, freelist, durability };
+    for fault in [Fault::Broken, Fault::BrokenHalfWay, Fault::Full, Fault::FullHalfWay] {
+        let failed = fail_every_call(setup, fault);
+        let every = ["growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
+        assert!(failed.iter().eq(every.iter()), "only these failed: {failed:?}");
+    }
+}
+
+#[test]
+fn whatever_call_fails_a_synced_commit_is_there_or_a_clean_error() {
+    whatever_call_fails(Durability::Always, FreelistStored::Always);
+}
+
+#[test]
+fn whatever_call_fails_without_a_stored_freelist_a_commit_is_there_or_a_clean_error() {
+    whatever_call_fails(Durability::Always, FreelistStored::Never);
+}
+
+#[test]
+fn whatever_call_fails_between_sync_points_the_last_of_them_is_there() {
+    whatever_call_fails(Durability::Never, FreelistStored::OnCleanClose);
+}

@@ -1,0 +1,20 @@
+//! Crashes and faults: whatever the disk loses at whatever moment, what is opened again is the last
+//! state that was promised to be durable, or one that came after it; never less, never half of one.
+//!
+//! - `power`: random work, a power cut at every moment of it
+//! - `creation`: the same while a file is created
+//! - `fault`: every single call to the disk fails once
+//!
+//! `workload` makes the work, `model` is what it should lead to, `losses` chooses what a crash
+//! takes, `explore` looks at the rest. The disk is `disk::sim`.
+
+mod creation;
+mod explore;
+mod fault;
+mod losses;
+mod model;
+mod power;
+#[path = "../../tests/common/random.rs"]
+#[allow(unreachable_pub, clippy::unwrap_used, reason = "shared with the integration tests")]
+mod random;
+mod workload;

@@ -1,0 +1,88 @@
+//! A power cut at every moment of random work.
+
+use super::explore::Explorer;
+use super::model::Model;
+use super::random::Random;
+use super::workload::{Setup, Worker};
+use crate::db::new_database;
+use crate::disk::sim::{Event, FileOp, SimDisk, Trap};
+use crate::{Durability, FreelistStored};
+
+/// Crash points looked at, unless `BOLTKV_CRASH_POINTS` says otherwise.
+const POINTS: u64 = 100_000;
+/// A seed gives more crash points than this.
+const FEWEST_OF_A_SEED: u64 = 200;
+/// Each seed's work goes on so many times from what a crash left.
+const LIVES: usize = 3;
+/// Transactions between two crashes.
+const TRANSACTIONS: usize = 16;
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    let given = std::env::var(name).ok();
+    given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
+}
+
+/// Works, crashes everywhere, and goes on from one of the crashes; returns how many there were.
+fn crash_points_of(seed: u64) -> Result<u64, String> {
+    let mut random = Random::new(seed);
+    let setup = Setup::random(&mut random);
+    let mut bytes = new_database(&setup.options()).expect("the page size is right");
+    let mut start = Model::default();
+    let mut points = 0;
+    for life in 0..LIVES {
+        let disk = SimDisk::new(&bytes, Trap::default());
+        let states = Worker::new(setup, &mut random, disk.clone(), start).run(TRANSACTIONS);
+        let mut explorer = Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None };
+        let sound = explorer.explore(bytes, &disk.log().take());
+        points += explorer.points;
+        sound.map_err(|what| format!("seed {seed}, crash point {points} (life {life}, {setup:?}): {what}"))?;
+        let survivor = explorer.survivor.expect("a life has crash points");
+        (bytes, start) = (survivor.bytes, states[survivor.state].clone());
+    }
+    Ok(points)
+}
+
+#[test]
+fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
+    let wanted = from_environment("BOLTKV_CRASH_POINTS", POINTS);
+    let first = from_environment("BOLTKV_SEED", 1);
+    let mut points = 0;
+    for seed in first..=first + wanted / FEWEST_OF_A_SEED {
+        match crash_points_of(seed) {
+            Ok(more) => points += more,
+            Err(what) => panic!("{what}\nThe same again: BOLTKV_SEED={seed} cargo test -p boltkv-storage crash::power"),
+        }
+        if points >= wanted {
+            break;
+        }
+    }
+    println!("{points} crash points");
+    assert!(points >= wanted, "only {points} crash points");
+}
+
+/// Explores work that synced every commit, as if some of the syncs had not been there.
+fn explore_without(lost: impl Fn(&Event, &Event) -> bool) -> Result<(), String> {
+    let setup = Setup { page_size: 1024, freelist: FreelistStored::Always, durability: Durability::Always };
+    let start = new_database(&setup.options()).expect("the page size is right");
+    let mut random = Random::new(1);
+    let disk = SimDisk::new(&start, Trap::default());
+    let states = Worker::new(setup, &mut random, disk.clone(), Model::default()).run(TRANSACTIONS);
+    let mut log = disk.log().take();
+    for at in (1..log.len() - 1).rev() {
+        if matches!(log[at], Event::SyncFile(_)) && lost(&log[at - 1], &log[at + 1]) {
+            log.remove(at);
+        }
+    }
+    Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None }.explore(start, &log)
+}
+
+fn is_meta(event: &Event) -> bool {
+    matches!(event, Event::File(_, FileOp::Write { offset: 0 | 1024, .. }))
+}
+
+#[test]
+fn the_simulation_shows_what_each_of_a_commits_syncs_is_for() {
+    explore_without(|_, _| false).unwrap();
+    explore_without(|_, next| is_meta(next)).expect_err("a meta came through before its pages");
+    explore_without(|before, _| is_meta(before)).expect_err("a commit was acknowledged before its meta came through");
+}

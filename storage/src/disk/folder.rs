@@ -1,0 +1,125 @@
+//! Where database files have their names: the folder, and the lock on a file.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Disk, FileDisk};
+use crate::options::MapOptions;
+use crate::{Error, Result};
+
+/// How often a held lock is tried again: bbolt's interval.
+const LOCK_RETRY: Duration = Duration::from_millis(50);
+
+/// What opening and creating a database asks of the file system.
+pub(crate) trait Folder {
+    type File: Disk + 'static;
+
+    /// The regular file of that name.
+    fn open(&self, path: &Path, write: bool) -> io::Result<Self::File>;
+
+    /// Locks `file`, opened from `path`: shared or exclusive, waiting up to `timeout` (for ever
+    /// where there is none).
+    ///
+    /// `false`: by the time the lock was there, `path` had come to name another file; open it again.
+    fn lock(&self, file: &Self::File, path: &Path, shared: bool, timeout: Option<Duration>) -> Result<bool>;
+
+    /// The file's permissions.
+    fn mode(&self, file: &Self::File) -> io::Result<u32>;
+
+    /// A new, empty file, locked exclusively; fails where the name is taken.
+    fn create(&self, path: &Path, mode: u32) -> io::Result<Self::File>;
+
+    /// Gives a file a second name; fails where that is taken.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file another name, which it takes from whatever file has it.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a name.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Returns when the names beside `path`, and its own, would survive a power cut.
+    fn sync(&self, path: &Path) -> io::Result<()>;
+}
+
+/// The file system.
+#[derive(Debug)]
+pub(crate) struct OsFolder {
+    /// How its files are mapped.
+    pub(crate) map: MapOptions,
+}
+
+impl Folder for OsFolder {
+    type File = FileDisk;
+
+    fn open(&self, path: &Path, write: bool) -> io::Result<FileDisk> {
+        let file = OpenOptions::new().read(true).write(write).open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        Ok(FileDisk::new(file, self.map))
+    }
+
+    /// By `flock` on the file itself, as bbolt does it.
+    fn lock(&self, disk: &FileDisk, path: &Path, shared: bool, timeout: Option<Duration>) -> Result<bool> {
+        let file = &disk.file;
+        let start = Instant::now();
+        loop {
+            let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
+            match tried {
+                Ok(()) => return same_file(file, path),
+                Err(TryLockError::Error(error)) => return Err(Error::io("lock", Some(path))(error)),
+                Err(TryLockError::WouldBlock) => {
+                    let waited = start.elapsed();
+                    let left = timeout.map(|timeout| timeout.saturating_sub(waited));
+                    if left.is_some_and(|left| left.is_zero()) {
+                        return Err(Error::LockTimeout { path: path.into(), waited });
+                    }
+                    std::thread::sleep(left.map_or(LOCK_RETRY, |left| left.min(LOCK_RETRY)));
+                }
+            }
+        }
+    }
+
+    fn mode(&self, disk: &FileDisk) -> io::Result<u32> {
+        Ok(disk.file.metadata()?.mode() & 0o7777)
+    }
+
+    fn create(&self, path: &Path, mode: u32) -> io::Result<FileDisk> {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
+        file.lock()?;
+        Ok(FileDisk::new(file, self.map))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync(&self, path: &Path) -> io::Result<()> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        File::open(folder)?.sync_all()
+    }
+}
+
+fn same_file(file: &File, path: &Path) -> Result<bool> {
+    let ours = file.metadata().map_err(Error::io("look at", Some(path)))?;
+    match path.metadata() {
+        Ok(named) => Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("look at", Some(path))(error)),
+    }
+}

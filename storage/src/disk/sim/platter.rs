@@ -1,0 +1,203 @@
+//! What a crash may leave of a file.
+//!
+//! What was synced is there. Of the rest any part may be: writes reach the disk in any order, cut
+//! at the borders of sectors, one sector may be shorn (its first bytes are new, the others old), and
+//! the length is any that the file had since. Bytes that the length takes in before their data has
+//! come are zeros; data that came before its length is lost.
+
+use std::ops::Range;
+
+/// What a disk that keeps its word writes whole or not at all, in bytes.
+const SECTOR: usize = 512;
+
+/// A change of a file.
+#[derive(Debug, Clone)]
+pub(crate) enum FileOp {
+    Write { offset: usize, data: Box<[u8]> },
+    SetLen(usize),
+}
+
+/// The smallest part of a change that comes or is lost by itself: a sector of a write, or a
+/// change of the length as far as it cuts something off.
+#[derive(Debug, Clone)]
+struct Piece {
+    op: usize,
+    /// Bytes of the write's data.
+    part: Range<usize>,
+}
+
+/// One way in which a crash may go: what of the unsynced changes is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// For each piece, in the order of the changes, whether it came through.
+    pub(crate) kept: Vec<bool>,
+    /// A piece that came through, but only its first bytes: so many.
+    pub(crate) shorn: Option<(usize, usize)>,
+    /// Bytes of the file.
+    pub(crate) len: usize,
+}
+
+/// A file as the disk has it: what it holds for certain, and what is on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Platter {
+    synced: Vec<u8>,
+    pending: Vec<FileOp>,
+    pieces: Vec<Piece>,
+    /// Every length that the file had since it was synced, from then to now.
+    lengths: Vec<usize>,
+}
+
+impl Platter {
+    pub(crate) fn new(synced: Vec<u8>) -> Self {
+        Self { lengths: vec![synced.len()], synced, pending: Vec::new(), pieces: Vec::new() }
+    }
+
+    pub(crate) fn push(&mut self, change: FileOp) {
+        let op = self.pending.len();
+        let len = match &change {
+            FileOp::Write { offset, data } => {
+                let mut from = 0;
+                while from < data.len() {
+                    let to = data.len().min(from + SECTOR - (offset + from) % SECTOR);
+                    self.pieces.push(Piece { op, part: from..to });
+                    from = to;
+                }
+                self.len().max(offset + data.len())
+            }
+            FileOp::SetLen(len) => {
+                self.pieces.push(Piece { op, part: 0..0 });
+                *len
+            }
+        };
+        if len != self.len() {
+            self.lengths.push(len);
+        }
+        self.pending.push(change);
+    }
+
+    pub(crate) fn sync(&mut self) {
+        *self = Self::new(self.newest());
+    }
+
+    /// The length that the file has while nothing crashes.
+    pub(crate) fn len(&self) -> usize {
+        *self.lengths.last().expect("the first is there from the beginning")
+    }
+
+    pub(crate) fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// For each unsynced change, which pieces are its.
+    pub(crate) fn changes(&self) -> Vec<Range<usize>> {
+        let mut end = 0;
+        let counts = self.pieces.chunk_by(|a, b| a.op == b.op).map(<[Piece]>::len);
+        counts.map(|count| (end..end + count, end += count).0).collect()
+    }
+
+    /// How many pieces a crash may lose.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// What the file holds while nothing crashes.
+    pub(crate) fn newest(&self) -> Vec<u8> {
+        self.after(&Loss { kept: vec![true; self.pieces.len()], shorn: None, len: self.len() })
+    }
+
+    /// What the file holds after a crash.
+    pub(crate) fn after(&self, loss: &Loss) -> Vec<u8> {
+        let mut bytes = self.synced.clone();
+        for (at, piece) in self.pieces.iter().enumerate().filter(|(at, _)| loss.kept[*at]) {
+            match &self.pending[piece.op] {
+                FileOp::Write { offset, data } => {
+                    let Range { start, mut end } = piece.part;
+                    if let Some((shorn, bytes)) = loss.shorn
+                        && shorn == at
+                    {
+                        end = end.min(start + bytes);
+                    }
+                    if bytes.len() < offset + end {
+                        bytes.resize(offset + end, 0);
+                    }
+                    bytes[offset + start..offset + end].copy_from_slice(&data[start..end]);
+                }
+                FileOp::SetLen(len) => bytes.truncate(*len),
+            }
+        }
+        bytes.resize(loss.len, 0);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(offset: usize, byte: u8, len: usize) -> FileOp {
+        FileOp::Write { offset, data: vec![byte; len].into() }
+    }
+
+    fn after(platter: &Platter, kept: &[bool], len: usize) -> Vec<u8> {
+        platter.after(&Loss { kept: kept.to_vec(), shorn: None, len })
+    }
+
+    #[test]
+    fn a_write_is_torn_at_the_borders_of_sectors() {
+        let mut platter = Platter::new(vec![1; 1024]);
+        platter.push(write(500, 2, 524));
+        assert_eq!(platter.pieces(), 2);
+        let torn = after(&platter, &[true, false], 1024);
+        assert_eq!((torn[499], torn[500], torn[511], torn[512]), (1, 2, 2, 1));
+        let torn = after(&platter, &[false, true], 1024);
+        assert_eq!((torn[511], torn[512], torn[1023]), (1, 2, 2));
+    }
+
+    #[test]
+    fn a_shorn_sector_is_new_at_its_beginning_only() {
+        let mut platter = Platter::new(vec![1; 1024]);
+        platter.push(write(0, 2, 1024));
+        let shorn = platter.after(&Loss { kept: vec![true, true], shorn: Some((1, 8)), len: 1024 });
+        assert_eq!((shorn[511], shorn[519], shorn[520]), (2, 2, 1));
+    }
+
+    #[test]
+    fn the_later_of_two_writes_wins_unless_it_is_lost() {
+        let mut platter = Platter::new(vec![1; 512]);
+        platter.push(write(0, 2, 512));
+        platter.push(write(0, 3, 512));
+        let seen =
+            [[true, true], [true, false], [false, true], [false, false]].map(|kept| after(&platter, &kept, 512)[0]);
+        assert_eq!(seen, [3, 2, 3, 1]);
+    }
+
+    #[test]
+    fn length_and_data_come_without_each_other() {
+        let mut platter = Platter::new(vec![1; 512]);
+        platter.push(FileOp::SetLen(1536));
+        platter.push(write(512, 2, 512));
+        assert_eq!(platter.lengths(), [512, 1536]);
+        assert_eq!(platter.changes(), [0..1, 1..2]);
+        assert_eq!(after(&platter, &[true, true], 512), [1; 512], "the data is cut off");
+        assert_eq!(after(&platter, &[true, false], 1536)[512..], [0; 1024], "the length alone brings zeros");
+    }
+
+    #[test]
+    fn a_file_that_was_cut_and_grew_again_has_zeros_or_what_it_had() {
+        let mut platter = Platter::new(vec![1; 1024]);
+        platter.push(FileOp::SetLen(512));
+        platter.push(FileOp::SetLen(1024));
+        assert_eq!(after(&platter, &[true, true], 1024)[512..], [0; 512]);
+        assert_eq!(after(&platter, &[false, true], 1024)[512..], [1; 512]);
+        assert_eq!(platter.newest()[512..], [0; 512]);
+    }
+
+    #[test]
+    fn what_was_synced_stays() {
+        let mut platter = Platter::new(Vec::new());
+        platter.push(write(0, 2, 700));
+        platter.sync();
+        assert_eq!((platter.pieces(), platter.lengths()), (0, &[700][..]));
+        assert_eq!(platter.newest(), [2; 700]);
+    }
+}
