@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use crate::cursor::{Cursor, CursorMut};
-use crate::format::{LeafEntry, bucket_value};
+use crate::format::{LeafEntry, Pgid, bucket_value};
 use crate::range::{Range, prefix_bounds};
 use crate::tx::{BucketId, Child, Fill, Root, Source, Work};
 use crate::{Error, Result};
@@ -13,8 +13,8 @@ use crate::{Error, Result};
 /// handle, and what it answers lives as long as the borrow of its transaction.
 #[derive(Clone, Copy)]
 pub struct Bucket<'tx> {
-    source: Source<'tx>,
-    root: Root<'tx>,
+    pub(crate) source: Source<'tx>,
+    pub(crate) root: Root<'tx>,
     sequence: u64,
     /// In a write transaction: the bucket's state, if it was opened for writing.
     state: Option<BucketId>,
@@ -55,7 +55,7 @@ impl<'tx> Bucket<'tx> {
     }
 
     /// The bucket in one of this bucket's entries.
-    fn bucket_of(&self, entry: LeafEntry<'tx>) -> Result<Self> {
+    pub(crate) fn bucket_of(&self, entry: LeafEntry<'tx>) -> Result<Self> {
         if !entry.is_bucket {
             return Err(Error::incompatible(entry.key, false));
         }
@@ -77,6 +77,21 @@ impl<'tx> Bucket<'tx> {
         let mut names = path.into_iter();
         let first = names.next().ok_or(Error::BucketNameRequired)?;
         names.try_fold(self.bucket(first)?, |bucket, name| bucket.bucket(name))
+    }
+
+    /// The page that the bucket's tree starts at; `None` where it lies inline in its parent's leaf, or
+    /// was changed by this transaction.
+    #[must_use]
+    pub fn root_page(&self) -> Option<Pgid> {
+        match self.root {
+            Root::Tree(Child::Page(id)) => Some(id),
+            Root::Tree(Child::Node(_)) | Root::Inline(_) => None,
+        }
+    }
+
+    /// Whether the bucket lies inline in its parent's leaf, as the transaction found it.
+    pub(crate) fn is_inline(&self) -> bool {
+        matches!(self.root, Root::Inline(_))
     }
 
     /// The bucket's sequence: a number that its users raise as they like. 0 at first.
@@ -168,10 +183,20 @@ impl<'tx> Iterator for Buckets<'tx> {
     }
 }
 
+/// What [`BucketMut::delete_range`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Deleted {
+    /// Values that were deleted.
+    pub count: usize,
+    /// The limit stopped it: there are more entries between the bounds.
+    pub more: bool,
+}
+
 /// A bucket, to be written. Reads through it see what was written.
 pub struct BucketMut<'tx> {
-    work: &'tx mut Work,
-    id: BucketId,
+    pub(crate) work: &'tx mut Work,
+    pub(crate) id: BucketId,
 }
 
 impl<'tx> BucketMut<'tx> {

@@ -6,7 +6,8 @@ use crate::db::Snapshot;
 use crate::error::Excerpt;
 use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages};
+use crate::tx::{MAX_DEPTH, Pages, Source, View};
+use crate::walk::Allowance;
 use crate::{Error, Result};
 
 /// Something that is wrong with a file.
@@ -22,6 +23,63 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "page {}: {}", self.page, self.what)
+    }
+}
+
+/// How [`Tx::check_with`](crate::Tx::check_with) looks for damage.
+///
+/// ```
+/// # use boltkv_storage::{CheckOptions, Error, Options};
+/// # let db = Options::new().open_in_memory()?;
+/// # let tx = db.begin()?;
+/// let options = CheckOptions::new().print_key(|key| String::from_utf8_lossy(key).into_owned());
+/// for problem in tx.check_with(&options)? {
+///     eprintln!("{problem}");
+/// }
+/// # Ok::<_, Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct CheckOptions {
+    from_page: Option<Pgid>,
+    print_key: fn(&[u8]) -> String,
+    most_problems: usize,
+}
+
+impl Default for CheckOptions {
+    fn default() -> Self {
+        Self { from_page: None, print_key: |key| Excerpt(key).to_string(), most_problems: 10_000 }
+    }
+}
+
+impl CheckOptions {
+    /// The defaults: the whole file; keys escaped and cut; up to 10,000 problems.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Look only at this page and what it leads to: a bucket's root
+    /// ([`Bucket::root_page`](crate::Bucket::root_page)), or any branch or leaf. Pages that nothing
+    /// uses are not found then. Default: the whole file.
+    #[must_use]
+    pub fn from_page(mut self, page: Pgid) -> Self {
+        self.from_page = Some(page);
+        self
+    }
+
+    /// How a key is written in a problem's text. Default: quoted, escaped, cut after 64 bytes.
+    #[must_use]
+    pub fn print_key(mut self, print_key: fn(&[u8]) -> String) -> Self {
+        self.print_key = print_key;
+        self
+    }
+
+    /// After how many problems to stop looking, at least 1: a file of noise has one in every few
+    /// bytes. Default: 10,000.
+    #[must_use]
+    pub fn most_problems(mut self, most: usize) -> Self {
+        self.most_problems = most.max(1);
+        self
     }
 }
 
@@ -63,7 +121,7 @@ fn bit(id: Pgid) -> u64 {
 /// # Errors
 /// The first damage: with it nobody can say which pages are in use.
 pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
-    let mut walk = Walk::new(snapshot.pages());
+    let mut walk = Walk::new(snapshot.pages(), CheckOptions::new().most_problems(1));
     walk.bucket(snapshot.meta.root);
     match walk.problems.into_iter().next() {
         Some(Problem { page, what }) => Err(Error::Corrupt { page, what }),
@@ -71,10 +129,10 @@ pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     }
 }
 
-pub(crate) fn check(snapshot: &Snapshot) -> Vec<Problem> {
+pub(crate) fn check(snapshot: &Snapshot, options: &CheckOptions) -> Vec<Problem> {
     let meta = &snapshot.meta;
-    let mut walk = Walk::new(snapshot.pages());
-    walk.bucket(meta.root);
+    let mut walk = Walk::new(snapshot.pages(), *options);
+    walk.bucket(options.from_page.unwrap_or(meta.root));
     if meta.freelist != NO_FREELIST {
         walk.freelist(meta.freelist);
     }
@@ -85,6 +143,9 @@ pub(crate) fn check(snapshot: &Snapshot) -> Vec<Problem> {
 struct Walk<'a> {
     pages: Pages<'a>,
     used: PageSet,
+    /// What inline buckets may still take: they lie in pages, and damaged ones overlap.
+    inline: Allowance,
+    options: CheckOptions,
     problems: Vec<Problem>,
     /// Subtrees that are still to be visited.
     ahead: Vec<Subtree<'a>>,
@@ -107,14 +168,22 @@ impl<'a> Subtree<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(pages: Pages<'a>) -> Self {
-        Self { pages, used: PageSet::new(pages.mark()), problems: Vec::new(), ahead: Vec::new() }
+    fn new(pages: Pages<'a>, options: CheckOptions) -> Self {
+        let inline = Allowance::new(&Source { pages, work: None });
+        Self { pages, used: PageSet::new(pages.mark()), inline, options, problems: Vec::new(), ahead: Vec::new() }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.problems.len() >= self.options.most_problems
     }
 
     /// Visits a bucket's tree, and those of the buckets in it.
     fn bucket(&mut self, root: Pgid) {
         self.ahead.push(Subtree::root(root, None));
         while let Some(subtree) = self.ahead.pop() {
+            if self.has_enough() {
+                return;
+            }
             if let Err(error) = self.subtree(&subtree) {
                 self.error(error, subtree.page);
             }
@@ -123,6 +192,7 @@ impl<'a> Walk<'a> {
 
     fn subtree(&mut self, subtree: &Subtree<'a>) -> Result<()> {
         if let Some(inline) = subtree.inline {
+            self.inline.spend_page(&View::Leaf(inline))?;
             return self.leaf(inline, subtree);
         }
         let (run, bytes) = self.pages.bytes(subtree.page)?;
@@ -192,20 +262,22 @@ impl<'a> Walk<'a> {
             } else if before.is_some_and(|before| before >= key) {
                 Some("is not above the one before it".to_owned())
             } else if subtree.low.is_some_and(|low| key < low) {
-                subtree.low.map(|low| format!("is below its parent's key {}", Excerpt(low)))
+                subtree.low.map(|low| format!("is below its parent's key {}", (self.options.print_key)(low)))
             } else {
                 let high = subtree.high.filter(|&high| key >= high);
-                high.map(|high| format!("is not below its parent's next key {}", Excerpt(high)))
+                high.map(|high| format!("is not below its parent's next key {}", (self.options.print_key)(high)))
             };
             if let Some(what) = what {
-                self.problem(subtree.page, format!("key {} of element {index} {what}", Excerpt(key)));
+                let key = (self.options.print_key)(key);
+                self.problem(subtree.page, format!("key {key} of element {index} {what}"));
             }
             before = Some(key);
         }
         Ok(())
     }
 
-    /// Every page that is not in use must be free, once.
+    /// Every page that is not in use must be free, once. (From a page on, nobody knows all that is in
+    /// use.)
     fn freelist(&mut self, page: Pgid) {
         let mark = self.pages.mark();
         let mut free = PageSet::new(mark);
@@ -213,10 +285,14 @@ impl<'a> Walk<'a> {
             self.error(error, page);
             return;
         }
+        let whole = self.options.from_page.is_none();
         for id in 2..mark {
+            if self.has_enough() {
+                return;
+            }
             match (self.used.contains(id), free.contains(id)) {
                 (true, true) => self.problem(id, "it is in use and free".into()),
-                (false, false) => self.problem(id, "it is neither in use nor free".into()),
+                (false, false) if whole => self.problem(id, "it is neither in use nor free".into()),
                 _ => {}
             }
         }
@@ -243,6 +319,8 @@ impl<'a> Walk<'a> {
     }
 
     fn problem(&mut self, page: Pgid, what: String) {
-        self.problems.push(Problem { page, what });
+        if !self.has_enough() {
+            self.problems.push(Problem { page, what });
+        }
     }
 }

@@ -369,3 +369,6 @@ impl std::fmt::Debug for CursorMut<'_> {
         f.debug_struct("CursorMut").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

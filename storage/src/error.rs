@@ -114,6 +114,18 @@ pub enum Error {
         /// The name, cut to what a message bears.
         name: Vec<u8>,
     },
+    /// A bucket was to be moved to where it is (bbolt: `ErrSameBuckets`).
+    #[error("bucket {} is to be moved from a bucket to the same bucket", Excerpt(name))]
+    SameBuckets {
+        /// The name of the bucket to be moved, cut to what a message bears.
+        name: Vec<u8>,
+    },
+    /// A bucket was to be moved into itself, or into a bucket in it.
+    #[error("bucket {} cannot be moved into itself", Excerpt(name))]
+    MovedIntoItself {
+        /// The name of the bucket to be moved, cut to what a message bears.
+        name: Vec<u8>,
+    },
     /// A bucket's name was empty.
     #[error("a bucket's name must have at least one byte")]
     BucketNameRequired,
@@ -180,6 +192,14 @@ impl Error {
 
     pub(crate) fn bucket_exists(name: &[u8]) -> Self {
         Self::BucketExists { name: cut(name) }
+    }
+
+    pub(crate) fn same_buckets(name: &[u8]) -> Self {
+        Self::SameBuckets { name: cut(name) }
+    }
+
+    pub(crate) fn moved_into_itself(name: &[u8]) -> Self {
+        Self::MovedIntoItself { name: cut(name) }
     }
 
     pub(crate) fn incompatible(key: &[u8], is_bucket: bool) -> Self {

@@ -28,24 +28,76 @@
 //! # Rooms
 //! - `db`: open, lock, begin, the readers' registry, the writer's slot
 //! - `tx`: read and write transactions; how a write transaction keeps and commits its changes
-//! - `bucket`, `cursor`, `range`: what people read and write with
+//! - `bucket`, `cursor`, `range`: what people read and write with; `bulk`: many entries at once
 //! - `freelist`: which pages are free, and which wait for which readers
 //! - `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
+//! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
 //! - `check`: looking for damage; `shrink`: making a file smaller while it is in use
+//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew
 //!
 //! # What is promised
 //! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
 //!   its word about `fdatasync`). One that did not return is there wholly or not at all.
 //! - No file, however damaged, makes the crate panic, run for ever or read outside of the file.
 //! - An operation that returns an error has changed nothing.
+//!
+//! # What does not compile
+//! Where bbolt's documentation warns, the borrow checker refuses. A value does not outlive its
+//! transaction:
+//!
+//! ```compile_fail,E0505
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let tx = db.begin()?;
+//! let value = tx.bucket("planets")?.get("earth")?;
+//! drop(tx);
+//! println!("{value:?}"); // borrowed from the transaction that is gone
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
+//! A bucket is not written while something that was read from it is in use:
+//!
+//! ```compile_fail,E0502
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let mut tx = db.begin_mut()?;
+//! let mut planets = tx.create_bucket("planets")?;
+//! let value = planets.get("earth")?;
+//! planets.put("mars", "fourth")?; // `value` is still borrowed
+//! println!("{value:?}");
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
+//! A read transaction neither writes nor commits:
+//!
+//! ```compile_fail,E0599
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let tx = db.begin()?;
+//! tx.commit()?; // only a `TxMut` has it
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
+//! Two buckets are not open for writing at once:
+//!
+//! ```compile_fail,E0499
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let mut tx = db.begin_mut()?;
+//! let mut planets = tx.create_bucket("planets")?;
+//! let mut moons = tx.create_bucket("moons")?; // `planets` is still in use
+//! planets.put("earth", "third")?;
+//! moons.put("luna", "first")?;
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
 #![expect(clippy::cast_possible_truncation, reason = "only u64 to usize, which are the same: see below")]
 
 // Offsets in a file are `u64`, in a map `usize`; a 32-bit process could not map a file of any size.
 const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
 
+mod backup;
 mod bucket;
+mod bucket_stats;
+mod bulk;
 mod check;
+mod compact;
 #[cfg(test)]
 mod crash;
 mod cursor;
@@ -54,18 +106,22 @@ mod disk;
 mod error;
 mod format;
 mod freelist;
+mod inspect;
 mod options;
 mod range;
 mod shrink;
 mod stats;
 mod tx;
+mod walk;
 
-pub use bucket::{Bucket, BucketMut, Buckets};
-pub use check::Problem;
+pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
+pub use bucket_stats::BucketStats;
+pub use check::{CheckOptions, Problem};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use error::{Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
+pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType};
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
 pub use shrink::Shrunk;

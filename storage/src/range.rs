@@ -129,14 +129,4 @@ pub(crate) fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prefix_ends_before_the_next_string_of_its_length() {
-        assert_eq!(prefix_bounds(b"ab").1, Bound::Excluded(b"ac".to_vec()));
-        assert_eq!(prefix_bounds(b"a\xff").1, Bound::Excluded(b"b".to_vec()));
-        assert_eq!(prefix_bounds(b"\xff\xff").1, Bound::Unbounded);
-        assert_eq!(prefix_bounds(b""), (Bound::Unbounded, Bound::Unbounded));
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use crate::check::PageSet;
 use crate::db::Db;
 use crate::format::{LeafPage, Page, Pgid, bucket_value};
 use crate::freelist::{Run, Spans};
-use crate::tx::{BucketId, MAX_DEPTH, ROOT_BUCKET, Tx, TxMut, View, too_deep};
+use crate::tx::{BucketId, MAX_DEPTH, Tx, TxMut, View, too_deep};
 use crate::{Durability, Error, Result};
 
 /// Pages that one transaction moves at the most, so that other writers wait for none of them long.
@@ -169,7 +169,7 @@ fn move_down(mut tx: TxMut, places: &[Place], target: Pgid) -> Result<u64> {
     let mut moved = 0;
     for place in places {
         let mut way = Vec::new();
-        let opened = tx.open_path(&Nested::path(place.bucket.as_ref()));
+        let opened = tx.work.open_path(&Nested::path(place.bucket.as_ref()));
         let bucket = match opened {
             Ok(bucket) => bucket,
             // Deleted, or replaced by a value, since the tree was looked over.
@@ -207,10 +207,6 @@ fn lower_runs(spare: &mut Spans, way: &[Run], target: Pgid) -> bool {
 }
 
 impl TxMut {
-    fn open_path(&mut self, path: &[&[u8]]) -> Result<BucketId> {
-        path.iter().try_fold(ROOT_BUCKET, |bucket, name| self.work.open_bucket(bucket, name))
-    }
-
     /// Collects the pages that a rewrite of `key`'s leaf would rewrite; returns how many of them
     /// reach beyond `target`. Those of the buckets around it are among them.
     fn pages_on_the_way(&self, bucket: BucketId, key: &[u8], target: Pgid, way: &mut Vec<Run>) -> Result<u64> {

@@ -11,6 +11,7 @@ mod heap;
 mod map;
 #[cfg(test)]
 pub(crate) mod sim;
+mod whole;
 
 use std::{fmt, io};
 
@@ -19,6 +20,7 @@ pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
+pub(crate) use whole::{Existing, write_file};
 
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {

@@ -97,8 +97,13 @@ impl Meta {
         self.txid % 2
     }
 
-    /// A whole page that holds this meta.
+    /// A whole page that holds this meta, for its slot.
     pub(crate) fn encode(&self) -> Vec<u8> {
+        self.encode_for(self.slot())
+    }
+
+    /// A whole page that holds this meta, for page 0 or 1.
+    pub(crate) fn encode_for(&self, slot: Pgid) -> Vec<u8> {
         let mut raw = RawMeta {
             magic: MAGIC.into(),
             version: VERSION.into(),
@@ -112,12 +117,8 @@ impl Meta {
             checksum: 0.into(),
         };
         raw.checksum = checksum(&raw).into();
-        let header = PageHeader {
-            id: self.slot().into(),
-            flags: U16::new(PageKind::Meta as u16),
-            count: 0.into(),
-            overflow: 0.into(),
-        };
+        let header =
+            PageHeader { id: slot.into(), flags: U16::new(PageKind::Meta as u16), count: 0.into(), overflow: 0.into() };
         let mut page = Vec::with_capacity(self.page_size as usize);
         page.extend_from_slice(header.as_bytes());
         page.extend_from_slice(raw.as_bytes());

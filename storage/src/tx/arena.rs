@@ -31,6 +31,11 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
+    /// Bytes that it holds.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(Vec::len).sum()
+    }
+
     /// Copies `bytes` in. They may be up to 2^32 - 1 bytes long, twice what a value may have.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Loc {
         let fits = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= bytes.len());

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::BucketId;
 use super::spill::{Allocator, Part};
 use super::work::Work;
+use crate::check::CheckOptions;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
 use crate::freelist::Run;
@@ -88,7 +89,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
     })?;
     let snapshot = Snapshot { meta: prepared.meta, map };
     if shared.options.strict
-        && let Some(problem) = crate::check::check(&snapshot).into_iter().next()
+        && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {
         writer.freelist.give_back(&prepared.taken);
         return Err(Error::Corrupt { page: problem.page, what: format!("the commit would leave: {}", problem.what) });

@@ -16,6 +16,7 @@ use crate::format::{
     BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, Pgid, bucket_value, leaf_page,
 };
 use crate::freelist::Run;
+use crate::walk::Allowance;
 use crate::{Error, Result};
 
 impl Work {
@@ -65,7 +66,7 @@ impl Work {
         }
     }
 
-    fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
+    pub(super) fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         let leaf = self.leaf_node(bucket, key)?;
         if let Ok(at) = self.node(leaf).slots.search(key, self.bytes()) {
             let slot = self.node_mut(leaf).remove(at);
@@ -76,6 +77,11 @@ impl Work {
 
     pub(crate) fn create_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
         check_name(name)?;
+        self.add_bucket(parent, name)
+    }
+
+    /// Creates a bucket whose name was written by somebody: bbolt does not limit its length.
+    pub(crate) fn add_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
         match self.source().find(self.root(parent), name)? {
             Some(found) if found.is_bucket => return Err(Error::bucket_exists(name)),
             Some(_) => return Err(Error::incompatible(name, false)),
@@ -104,7 +110,7 @@ impl Work {
         let opened = self.opened(parent, name);
         let runs = self.pages_of_bucket(opened, found.value)?;
         self.remove(parent, name)?;
-        let freed = self.freed.len();
+        let freed = self.freed.len()..self.freed.len() + runs.len();
         self.freed.extend(runs);
         self.state_mut(parent).children.remove(name);
         let opened = self.mark_deleted(opened);
@@ -118,7 +124,10 @@ impl Work {
         let mut seen = HashSet::<Pgid, FnvBuildHasher>::default();
         let mut trees = Vec::new();
         self.push_root(&mut trees, opened, value)?;
+        // Pages are seen once; inline buckets lie in them, and damaged ones overlap.
+        let mut allowance = Allowance::new(&self.source());
         while let Some((bucket, view)) = trees.pop() {
+            allowance.spend_page(&view)?;
             match view {
                 View::Leaf(leaf) if leaf.id() == 0 => {}
                 View::Node(node, _) => runs.extend(node.page),

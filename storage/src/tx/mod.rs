@@ -9,8 +9,10 @@
 //! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` and `commit` write it to the file, in that order
 
 mod arena;
+mod bulk;
 mod commit;
 mod edit;
+mod move_bucket;
 mod node;
 mod pages;
 mod rebalance;
@@ -31,7 +33,7 @@ pub(crate) use view::{Child, Root, Source, View, too_deep};
 pub(crate) use work::Work;
 
 use crate::bucket::{Bucket, BucketMut, Buckets};
-use crate::check::Problem;
+use crate::check::{CheckOptions, Problem};
 use crate::cursor::Cursor;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::TxId;
@@ -85,7 +87,7 @@ impl Fill {
 /// again before it ends, so that a file under writes grows while an old one is kept open.
 pub struct Tx {
     snapshot: Arc<Snapshot>,
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Tx {
@@ -102,7 +104,7 @@ impl Tx {
     }
 
     /// The root bucket: it holds the top-level buckets.
-    fn root(&self) -> Bucket<'_> {
+    pub(crate) fn root(&self) -> Bucket<'_> {
         let meta = &self.snapshot.meta;
         Bucket::new(self.source(), Root::Tree(Child::Page(meta.root)), meta.sequence, None)
     }
@@ -153,7 +155,15 @@ impl Tx {
     /// # Errors
     /// None today: damage is an answer, not an error. What keeps it from looking at all will be one.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        Ok(crate::check::check(&self.snapshot))
+        self.check_with(&CheckOptions::default())
+    }
+
+    /// Looks for damage, in the way that the options say.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_with(&self, options: &CheckOptions) -> Result<Vec<Problem>> {
+        Ok(crate::check::check(&self.snapshot, options))
     }
 }
 
@@ -202,7 +212,7 @@ impl TxMut {
         self.writer.as_deref().map(|writer| writer.freelist.free())
     }
 
-    fn root(&self) -> Bucket<'_> {
+    pub(crate) fn root(&self) -> Bucket<'_> {
         Bucket::of_work(&self.work, ROOT_BUCKET)
     }
 

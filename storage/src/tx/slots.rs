@@ -234,3 +234,6 @@ fn at(chunk: usize, index: usize) -> At {
 fn small(number: usize) -> u32 {
     u32::try_from(number).expect("a node has fewer than 2^32 chunks of at most 256 slots")
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,9 +55,8 @@ impl Work {
     /// pages to be written.
     pub(super) fn spill(&mut self, allocator: &mut Allocator<'_>) -> Result<(Pgid, Vec<Part>)> {
         let mut parts = Vec::new();
-        // A child has a higher number than its parent, so that children come first.
-        for number in (1..self.buckets.len()).rev() {
-            let bucket = BucketId(u32::try_from(number).expect("buckets are numbered with a u32"));
+        let top_down = self.open_buckets();
+        for &bucket in top_down[1..].iter().rev() {
             self.spill_child_bucket(bucket, allocator, &mut parts)?;
         }
         if let Some(root) = self.state(ROOT_BUCKET).root_node {
@@ -65,6 +64,17 @@ impl Work {
             self.state_mut(ROOT_BUCKET).root = root;
         }
         Ok((self.state(ROOT_BUCKET).root, parts))
+    }
+
+    /// The root bucket and all buckets that were opened for writing, each after its parent.
+    fn open_buckets(&self) -> Vec<BucketId> {
+        let mut found = vec![ROOT_BUCKET];
+        let mut next = 0;
+        while let Some(&bucket) = found.get(next) {
+            found.extend(self.state(bucket).children.values());
+            next += 1;
+        }
+        found
     }
 
     /// Writes a changed bucket's pages, or its inline page, and its header into its parent.

@@ -4,6 +4,7 @@
 //! change left it, because what came after has been undone before; the bytes it needs are still
 //! there, because the arena and the map keep everything until the transaction ends.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::BucketId;
@@ -25,9 +26,11 @@ pub(super) enum Undo {
     Removed(BucketId, Slot),
     /// A bucket's sequence was changed; this is what it was.
     Sequence(BucketId, u64),
-    /// A bucket was deleted that had been opened for writing, with these buckets in it (itself
-    /// first), when so many runs had been freed.
-    Deleted { opened: Vec<BucketId>, freed: usize },
+    /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones. Where it had been
+    /// opened for writing, `opened` is it and then those opened in it.
+    Deleted { opened: Vec<BucketId>, freed: Range<usize> },
+    /// A bucket that had been opened for writing was moved; this is where it had been.
+    Moved { bucket: BucketId, from: BucketId },
 }
 
 /// The changes since the first savepoint, and where in them the savepoints lie.
@@ -91,7 +94,7 @@ impl Work {
                 Ok(())
             }
             Undo::Deleted { opened, freed } => {
-                self.freed.truncate(freed);
+                self.freed.drain(freed);
                 for &id in &opened {
                     self.state_mut(id).deleted = false;
                 }
@@ -100,6 +103,10 @@ impl Work {
                 {
                     self.state_mut(parent).children.insert(name, first);
                 }
+                Ok(())
+            }
+            Undo::Moved { bucket, from } => {
+                self.relink(bucket, from);
                 Ok(())
             }
         }

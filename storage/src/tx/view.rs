@@ -96,32 +96,33 @@ impl<'tx> View<'tx> {
         }
     }
 
-    fn page_len(&self) -> usize {
+    /// Entries of a leaf, children of a branch.
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
             Self::Branch(branch) => branch.len(),
-            Self::Node(..) => 0,
+            Self::Node(node, _) => node.slots.len(),
         }
     }
 
     pub(crate) fn first(&self) -> Option<At> {
         match self {
             Self::Node(node, _) => node.slots.first(),
-            page => (page.page_len() > 0).then_some(in_page(0)),
+            page => (page.len() > 0).then_some(in_page(0)),
         }
     }
 
     pub(crate) fn last(&self) -> Option<At> {
         match self {
             Self::Node(node, _) => node.slots.last(),
-            page => page.page_len().checked_sub(1).map(in_page),
+            page => page.len().checked_sub(1).map(in_page),
         }
     }
 
     pub(crate) fn next(&self, at: At) -> Option<At> {
         match self {
             Self::Node(node, _) => node.slots.next(at),
-            page => ((at.index as usize + 1) < page.page_len()).then_some(At { chunk: 0, index: at.index + 1 }),
+            page => ((at.index as usize + 1) < page.len()).then_some(At { chunk: 0, index: at.index + 1 }),
         }
     }
 

@@ -19,9 +19,9 @@ use crate::{Error, Result};
 pub(crate) struct Work {
     pub(super) base: Arc<Snapshot>,
     pub(super) nodes: Vec<Node>,
-    /// Buckets that were opened for writing; a child always comes after its parent.
+    /// Buckets that were opened for writing, and some that were deleted since.
     pub(super) buckets: Vec<BucketState>,
-    pub(super) arena: Arena,
+    pub(crate) arena: Arena,
     /// Pages that this transaction no longer needs.
     pub(super) freed: Vec<Run>,
     /// How to get back to the savepoints; nothing is noted before there is one.

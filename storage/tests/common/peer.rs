@@ -2,6 +2,7 @@
 
 use super::setup::Setup;
 use super::trace::Trace;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -137,6 +138,12 @@ impl Peer {
         let held = HeldLock { child };
         assert_eq!(said, "locked\n");
         held
+    }
+
+    /// Runs another command of the program; what it prints.
+    pub fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> String {
+        let output = self.succeed(Command::new(&self.program).args(args));
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn lock_command(&self, file: &Path, read_only: bool, timeout: &str) -> Command {

@@ -21,6 +21,11 @@ const usage = `usage: bboltpeer COMMAND [flags] ARGUMENTS
   trace [flags] FILE TRACEFILE   replay a recorded trace on a file, made when it is missing
   dump  [flags] FILE             print everything in the file, depth first in key order
   check [flags] FILE             print what bbolt's consistency check finds
+  look  [flags] FILE             print figures of every bucket, the structure of buckets, and the pages
+  copy  [flags] FILE NEWFILE     write a backup
+  compact [flags] FILE NEWFILE   write the file anew, without free pages
+  move  [flags] FILE FROM NAME TO  move a bucket between two paths ("-": the top), and print "moved" or why not
+  random-fill-order              print the order of keys of a test of bbolt's, one line for each commit
   lock  [flags] FILE             hold the file's lock, exclusive or with --read-only shared: prints "locked", lets go
                                  when standard input ends
 
@@ -30,6 +35,7 @@ flags, where they make sense:
   --freelist KIND    array (default) or hashmap
   --fill F           trace: fill percent of every bucket (default 0.5)
   --digests          trace: print the 64-bit FNV-1a hash of the whole file after each commit
+  --tx-max-size N    compact: bytes of keys and values in a transaction (default 0: all in one)
   --timeout D        how long to wait for the file's lock (default 10s)
   --read-only        lock: take the shared lock
   --give-up D        check: end without an answer after that long (default: never)
@@ -59,6 +65,7 @@ type settings struct {
 	freelist   string
 	fill       float64
 	digests    bool
+	txMaxSize  int64
 	timeout    time.Duration
 	readOnly   bool
 	giveUp     time.Duration
@@ -100,6 +107,16 @@ func run(args []string) error {
 		return dump(s, rest[0], os.Stdout)
 	case command == "check" && len(rest) == 1:
 		return check(s, rest[0], os.Stdout)
+	case command == "look" && len(rest) == 1:
+		return look(s, rest[0], os.Stdout)
+	case command == "copy" && len(rest) == 2:
+		return copyFile(s, rest[0], rest[1])
+	case command == "compact" && len(rest) == 2:
+		return compact(s, rest[0], rest[1])
+	case command == "move" && len(rest) == 4:
+		return move(s, rest[0], rest[1], rest[2], rest[3], os.Stdout)
+	case command == "random-fill-order" && len(rest) == 0:
+		return randomFillOrder(os.Stdout)
 	case command == "lock" && len(rest) == 1:
 		return lock(s, rest[0], os.Stdin, os.Stdout)
 	}
@@ -115,6 +132,7 @@ func newFlags(command string) (*flag.FlagSet, *settings) {
 	flags.StringVar(&s.freelist, "freelist", string(bolt.FreelistArrayType), "array or hashmap")
 	flags.Float64Var(&s.fill, "fill", bolt.DefaultFillPercent, "fill percent of every bucket")
 	flags.BoolVar(&s.digests, "digests", false, "print the file's hash after each commit")
+	flags.Int64Var(&s.txMaxSize, "tx-max-size", 0, "bytes in a transaction of a compaction")
 	flags.DurationVar(&s.timeout, "timeout", 10*time.Second, "how long to wait for the lock")
 	flags.DurationVar(&s.giveUp, "give-up", 0, "end without an answer after that long")
 	flags.BoolVar(&s.readOnly, "read-only", false, "take the shared lock")

@@ -1,0 +1,72 @@
+//! Writing a file of any size that has its name only when it is whole.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::create::temporary_name;
+use super::{Disk, Folder};
+use crate::{Error, Result};
+
+/// What becomes of a file that has the name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It stays, and that is an error.
+    Refuse,
+    /// The new one takes its place.
+    Replace,
+}
+
+/// Has `content` write a file under a temporary name, syncs it, gives it the name `path` in one
+/// step, and syncs the folder. On an error before that there is neither name.
+pub(crate) fn write_file<F: Folder, T>(
+    folder: &F,
+    path: &Path,
+    mode: u32,
+    existing: Existing,
+    content: impl FnOnce(&mut dyn Write) -> Result<T>,
+) -> Result<T> {
+    let temporary = temporary_name(path)?;
+    let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
+    let written = content(&mut Appender { disk: &disk, at: 0 }).and_then(|answer| {
+        disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
+        name(folder, &temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
+        Ok(answer)
+    });
+    // After a rename it is gone; otherwise a leftover name is a nuisance, not a danger.
+    let _ = folder.remove(&temporary);
+    let answer = written?;
+    folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
+    Ok(answer)
+}
+
+fn name<F: Folder>(folder: &F, temporary: &Path, path: &Path, mode: u32, existing: Existing) -> io::Result<()> {
+    if existing == Existing::Replace {
+        return folder.rename(temporary, path);
+    }
+    match folder.link(temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // A file system without hard links: an empty file keeps the name for us.
+            folder.create(path, mode)?;
+            folder.rename(temporary, path)
+        }
+        linked => linked,
+    }
+}
+
+/// Writes at the end of a disk.
+struct Appender<'a, D> {
+    disk: &'a D,
+    at: u64,
+}
+
+impl<D: Disk> Write for Appender<'_, D> {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.disk.write_at(data, self.at)?;
+        self.at += data.len() as u64;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,63 @@
+//! Moving a bucket from one parent to another: its entry goes, its pages stay where they are.
+
+use super::undo::Undo;
+use super::work::Work;
+use super::{BucketId, ROOT_BUCKET};
+use crate::format::LeafEntry;
+use crate::{Error, Result};
+
+impl Work {
+    /// The bucket that a path of names leads to, opened for writing; the root bucket for no names.
+    pub(crate) fn open_path<N: AsRef<[u8]>>(&mut self, path: &[N]) -> Result<BucketId> {
+        path.iter().try_fold(ROOT_BUCKET, |bucket, name| self.open_bucket(bucket, name.as_ref()))
+    }
+
+    /// Moves the bucket `name` from one bucket to another, by bbolt's rules.
+    pub(crate) fn move_bucket(&mut self, name: &[u8], from: BucketId, to: BucketId) -> Result<()> {
+        let found = self.source().find(self.root(from), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
+        if !found.is_bucket {
+            return Err(Error::incompatible(name, false));
+        }
+        let value = found.value.to_vec();
+        if from == to {
+            return Err(Error::same_buckets(name));
+        }
+        if self.is_within(to, from, name) {
+            return Err(Error::moved_into_itself(name));
+        }
+        match self.source().find(self.root(to), name)? {
+            Some(found) if found.is_bucket => return Err(Error::bucket_exists(name)),
+            Some(_) => return Err(Error::incompatible(name, false)),
+            None => {}
+        }
+        // The last that can fail; what comes then finds both leaves taken apart.
+        self.leaf_node(from, name)?;
+        self.leaf_node(to, name)?;
+        self.put_entry(to, LeafEntry { key: name, value: &value, is_bucket: true })?;
+        self.remove(from, name)?;
+        if let Some(bucket) = self.opened(from, name) {
+            self.relink(bucket, to);
+            self.note(Undo::Moved { bucket, from });
+        }
+        Ok(())
+    }
+
+    /// Whether `bucket` is the one called `name` in `parent`, or lies within that one.
+    fn is_within(&self, mut bucket: BucketId, parent: BucketId, name: &[u8]) -> bool {
+        while let Some((above, its_name)) = &self.state(bucket).parent {
+            if *above == parent && **its_name == *name {
+                return true;
+            }
+            bucket = *above;
+        }
+        false
+    }
+
+    /// Makes a bucket that is opened for writing a child of another one.
+    pub(super) fn relink(&mut self, bucket: BucketId, to: BucketId) {
+        let Some((from, name)) = self.state_mut(bucket).parent.take() else { return };
+        self.state_mut(from).children.remove(&name);
+        self.state_mut(to).children.insert(name.clone(), bucket);
+        self.state_mut(bucket).parent = Some((to, name));
+    }
+}
