@@ -13,12 +13,12 @@ use common::{Binary, TestServer, Text, connect, read_to_end};
 /// Nothing in these tests that is to end by itself takes longer than it must.
 const SHORT: Duration = Duration::from_millis(50);
 
-/// A database with 64 MiB in bucket `default`: more than any socket takes at once.
+/// A database with 24 MiB in bucket `default`: more than any socket takes at once.
 fn large() -> Db {
     let db = Options::new().open_in_memory().unwrap();
     db.update(|tx| {
         let mut bucket = tx.create_bucket("default")?;
-        (0..64_u8).try_for_each(|n| bucket.put([b'k', n], vec![b'v'; 1 << 20]))
+        (0..24_u8).try_for_each(|n| bucket.put([b'k', n], vec![b'v'; 1 << 20]))
     })
     .unwrap();
     db
@@ -126,7 +126,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
     for _ in 0..100 {
         assert_eq!(deaf_to_gets.frame().body.len(), 4 + (1 << 20));
     }
-    assert_eq!(deaf_text.ask_all("PING").len(), 64, "the first of three scans");
+    assert_eq!(deaf_text.ask_all("PING").len(), 24, "the first of three scans");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use boltkv_protocol::{Cond, ErrorCode, Expect, Reply, Request};
+use boltkv_storage::Options;
 use bytes::Bytes;
 use common::binary::{create, create_if_missing, delete, delete_bucket, frame, get, set, set_if};
 use common::{Binary, TestFile, TestServer};
@@ -214,4 +215,19 @@ fn an_id_that_is_still_in_use_closes_the_connection_after_what_was_taken_is_answ
     assert_eq!(client.rest(), b"");
     assert_eq!(server.binary().value("b", "k").as_deref(), Some(&b"v"[..]));
     server.assert_serving();
+}
+
+#[test]
+fn a_write_that_finds_no_space_is_told_so_and_the_server_goes_on() {
+    let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
+    let server = TestServer::serve(db, |_| {});
+    let mut client = server.binary();
+    client.write(&create("b"));
+    let before = server.db.stats().txid;
+    assert_eq!(client.ask_code(&set("b", "large", vec![0; 2 << 20])), ErrorCode::NoSpace);
+    assert_eq!(server.db.stats().txid, before, "nothing was written");
+    client.write(&set("b", "small", "v"));
+    assert_eq!(client.value("b", "large"), None);
+    assert_eq!(client.value("b", "small").as_deref(), Some(&b"v"[..]));
+    assert_eq!(server.text().ask("SET k v"), "OK");
 }

@@ -22,8 +22,9 @@ use super::{Connection, Event, shutting_down, stalled};
 use crate::executor::{Plan, Reader, Snapshot};
 use crate::writer::Answered;
 
-/// Scans that are begun in one turn, before others have theirs.
-const SCANS_PER_TURN: usize = 8;
+/// What is done in one turn, before other connections have theirs: so many requests, where beginning a scan counts for many.
+const TURN: usize = 1_024;
+const SCAN_COST: usize = TURN / 8;
 /// The features this server knows, a bit each.
 const FEATURES: u32 = 0;
 
@@ -139,14 +140,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
         let shared = Arc::clone(&self.conn.shared);
         let snapshot = Snapshot::default();
         let mut reader = shared.executor.reader(&snapshot);
-        let mut scans = 0;
+        let mut done = 0;
         self.starved_at = None;
         while self.can_take() {
-            if scans == SCANS_PER_TURN {
+            if done >= TURN {
                 return true;
             }
             match self.codec.decode(&mut self.conn.wire.input) {
-                Ok(Some(frame)) => scans += usize::from(self.take(frame, &mut reader)),
+                Ok(Some(frame)) => done += if self.take(frame, &mut reader) { SCAN_COST } else { 1 },
                 Ok(None) => {
                     self.starved_at = Some(self.conn.wire.input.len());
                     return false;

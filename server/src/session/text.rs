@@ -11,7 +11,7 @@ use std::sync::Arc;
 use boltkv_protocol::text::{
     self, Answer, LineCodec, LineEvent, MissingBucket, TextCommand, write_end, write_error, write_help, write_ok,
 };
-use boltkv_protocol::{ErrorReply, Path, Reply, Request};
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, Request};
 use bytes::{BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::yield_now;
@@ -25,8 +25,9 @@ use super::wire::OUTPUT_FULL;
 use super::{Connection, Event, shutting_down, stalled};
 use crate::executor::{Plan, Progress, ScanRun, Snapshot};
 
-/// Commands that are executed in one turn, before other connections have theirs.
+/// What is done in one turn, before other connections have theirs: so many commands, or this much of a long one.
 const COMMANDS_PER_TURN: usize = 64;
+const READS_PER_TURN: usize = 256;
 
 /// A text connection.
 pub(crate) struct TextSession<S> {
@@ -131,18 +132,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         while let Some((_, reply)) = self.conn.answer() {
             self.answered(&reply);
         }
+        self.starved = false;
         for _ in 0..COMMANDS_PER_TURN {
             if !self.can_take() {
                 return false;
             }
-            let is_scan = matches!(self.todo, Todo::Scan(..));
+            let is_long = matches!(self.todo, Todo::Scan(..) | Todo::Reads(..));
             if !self.advance() {
                 return false;
             }
             if self.muted {
                 self.conn.wire.output.clear();
             }
-            if is_scan {
+            if is_long {
                 return true;
             }
         }
@@ -180,7 +182,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
             self.starved = true;
             return false;
         };
-        self.starved = false;
         if !self.guard.passes(&line) {
             debug!("closing: this is HTTP");
             self.closing = true;
@@ -258,13 +259,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         }
     }
 
-    /// Answers reads as far as there is room, all from one snapshot.
+    /// Answers reads as far as there is room and it is this connection's turn, those from one snapshot.
     fn read_each(&mut self, mut requests: std::vec::IntoIter<Request>, answer: Answer) {
         let missing = self.missing();
         let shared = Arc::clone(&self.conn.shared);
         let snapshot = Snapshot::default();
         let mut reader = shared.executor.reader(&snapshot);
-        for request in requests.by_ref() {
+        for request in requests.by_ref().take(READS_PER_TURN) {
             answer.write(&reader.answer(&request), missing, &mut self.conn.wire.output);
             if self.conn.wire.output.len() >= OUTPUT_FULL {
                 break;
@@ -298,10 +299,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
     fn use_bucket(&mut self, path: Path) {
         let snapshot = Snapshot::default();
         let shared = Arc::clone(&self.conn.shared);
-        let there = shared.executor.reader(&snapshot).check_bucket(&path);
-        match there {
-            // Where every connection starts, there or not.
-            Err(error) if path != self.default_bucket => write_error(&error, &mut self.conn.wire.output),
+        let checked = shared.executor.reader(&snapshot).check_bucket(&path);
+        // Where every connection starts, there or not.
+        let is_to_come = |error: &ErrorReply| error.code == ErrorCode::BucketNotFound && path == self.default_bucket;
+        match checked {
+            Err(error) if !is_to_come(&error) => write_error(&error, &mut self.conn.wire.output),
             _ => {
                 self.bucket = path;
                 write_ok(&mut self.conn.wire.output);
@@ -379,5 +381,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
 }
 
 fn not_known() -> ErrorReply {
-    ErrorReply::new(boltkv_protocol::ErrorCode::Unsupported, "the server does not know this command")
+    ErrorReply::new(ErrorCode::Unsupported, "the server does not know this command")
 }

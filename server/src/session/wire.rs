@@ -16,10 +16,11 @@ use tokio_util::io::poll_read_buf;
 
 /// From here on a session adds nothing to the output before some of it has left.
 pub(super) const OUTPUT_FULL: usize = 256 * 1024;
-/// How much is read at once.
-const READ_CHUNK: usize = 16 * 1024;
+/// How much is read at once: little from clients that send little, so that thousands of them take little memory.
+const LEAST_READ: usize = 4 * 1024;
+const MOST_READ: usize = 64 * 1024;
 /// A buffer that has grown over this is let go of when it is empty.
-const KEEP_BUFFER: usize = 64 * 1024;
+const KEEP_BUFFER: usize = 128 * 1024;
 /// How long a client has to take what is left for it before its connection is closed.
 const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// How long a closed connection is still read, so that the last reply is not lost to a reset.
@@ -33,6 +34,8 @@ pub(crate) struct Wire<S> {
     pub(crate) input: BytesMut,
     /// What is to leave.
     pub(crate) output: BytesMut,
+    /// How much to read next.
+    read_size: usize,
     ended: bool,
     last_received: Instant,
     last_sent: Option<Instant>,
@@ -44,6 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             socket,
             input: BytesMut::new(),
             output: BytesMut::new(),
+            read_size: LEAST_READ,
             ended: false,
             last_received: Instant::now(),
             last_sent: None,
@@ -89,8 +93,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         shrink(&mut self.input);
-        self.input.reserve(READ_CHUNK);
+        self.input.reserve(self.read_size);
         let received = ready!(poll_read_buf(Pin::new(&mut self.socket), cx, &mut self.input))?;
+        if received >= self.read_size {
+            self.read_size = (self.read_size * 2).min(MOST_READ);
+        }
         self.ended = received == 0;
         self.last_received = Instant::now();
         Poll::Ready(Ok(()))
@@ -115,7 +122,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     async fn discard_input(&mut self) -> io::Result<()> {
-        self.input = BytesMut::with_capacity(READ_CHUNK);
+        self.input = BytesMut::with_capacity(LEAST_READ);
         while self.socket.read_buf(&mut self.input).await? > 0 {
             self.input.clear();
         }
@@ -123,9 +130,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 }
 
-/// Lets go of an empty buffer that has grown large.
+/// Lets go of an empty buffer that has grown large. What was taken from its front counts too: its memory is still there.
 fn shrink(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.capacity() > KEEP_BUFFER {
+    if buffer.is_empty() && buffer.try_reclaim(KEEP_BUFFER + 1) {
         *buffer = BytesMut::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_buffer_that_was_large_once_is_let_go_of_when_it_is_empty() {
+        let (here, mut there) = duplex(64 * 1024);
+        let mut wire = Wire::new(here);
+        wire.output.extend_from_slice(&vec![b'x'; 1 << 20]);
+        let reader = tokio::spawn(async move {
+            let mut all = vec![0; 1 << 20];
+            there.read_exact(&mut all).await.map(|_| there)
+        });
+        while !wire.output.is_empty() {
+            wire.transfer(false).await.unwrap();
+        }
+        let mut there = reader.await.unwrap().unwrap();
+        assert!(!wire.output.try_reclaim(KEEP_BUFFER + 1), "the memory is gone");
+
+        there.write_all(b"request").await.unwrap();
+        wire.transfer(true).await.unwrap();
+        assert_eq!(wire.input, &b"request"[..]);
+        assert!(wire.input.capacity() <= LEAST_READ, "and a small client takes little");
     }
 }

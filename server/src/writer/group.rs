@@ -69,3 +69,67 @@ fn newest(tx: TxMut) -> u64 {
     tx.rollback();
     newest
 }
+
+#[cfg(test)]
+mod tests {
+    use boltkv_protocol::{BucketRequest, Cond, ErrorCode, Path, Request};
+    use boltkv_storage::Options;
+    use bytes::Bytes;
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::executor::Write;
+    use crate::writer::queue::{Queue, Ticket};
+
+    fn path() -> Path {
+        Path::from_names(["b"]).unwrap()
+    }
+
+    fn create() -> Request {
+        Request::Bucket(BucketRequest::Create(path()))
+    }
+
+    fn set(key: &'static str, len: usize, cond: Cond) -> Request {
+        Request::Set { path: path(), key: key.into(), value: Bytes::from(vec![0; len]), cond }
+    }
+
+    /// Does these requests as one group; answers the codes of their errors.
+    fn run(groups: &mut Groups, requests: Vec<Request>) -> Vec<Option<ErrorCode>> {
+        let (queue, _room, jobs) = Queue::new(100, u32::MAX);
+        let (to, mut answers) = unbounded_channel();
+        for (id, request) in (0..).zip(requests) {
+            let push = queue.push(Write::new(request, None), Ticket::new(id, to.clone()));
+            assert!(push.is_none(), "there is room");
+        }
+        groups.run(jobs.try_iter().collect());
+        let answers = std::iter::from_fn(|| answers.try_recv().ok());
+        answers.map(|(_, reply)| if let Reply::Error(error) = reply { Some(error.code) } else { None }).collect()
+    }
+
+    #[test]
+    fn a_group_is_one_transaction_and_one_without_a_change_is_none() {
+        let db = Options::new().open_in_memory().unwrap();
+        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()));
+        let before = db.stats().txid;
+        let failed = Some(ErrorCode::ConditionFailed);
+        let requests = vec![create(), set("k", 1, Cond::IfAbsent), set("k", 2, Cond::IfAbsent)];
+        assert_eq!(run(&mut groups, requests), [None, None, failed]);
+        assert_eq!(db.stats().txid, before + 1);
+        let requests = vec![set("k", 2, Cond::IfAbsent), Request::Bucket(BucketRequest::CreateIfMissing(path()))];
+        assert_eq!(run(&mut groups, requests), [failed, None]);
+        assert_eq!(db.stats().txid, before + 1);
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_committed_is_refused_as_a_whole_and_the_next_one_is_not() {
+        let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
+        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()));
+        assert_eq!(run(&mut groups, vec![create()]), [None]);
+        let before = db.stats().txid;
+        let requests =
+            vec![set("a", 1, Cond::IfAbsent), set("large", 2 << 20, Cond::Always), set("a", 2, Cond::IfAbsent)];
+        assert_eq!(run(&mut groups, requests), [Some(ErrorCode::NoSpace); 3]);
+        assert_eq!(db.stats().txid, before);
+        assert_eq!(run(&mut groups, vec![set("a", 1, Cond::IfAbsent)]), [None], "nothing of it was left");
+    }
+}

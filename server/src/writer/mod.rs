@@ -76,7 +76,6 @@ mod tests {
     use std::time::Duration;
 
     use boltkv_protocol::{ErrorCode, Reply, Request};
-    use boltkv_storage::Options;
     use bytes::Bytes;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use tokio::time::timeout;
@@ -210,24 +209,5 @@ mod tests {
         assert!(push(4).is_none(), "nobody waits for a writer that is gone");
         assert_eq!(codes(&mut answers, 1).await, [(4, failed)]);
         assert!(!writer.join(), "the panic is reported");
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn a_group_that_cannot_be_written_is_refused_as_a_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("test.db");
-        drop(Options::new().open(&path).unwrap());
-        // A database that takes no writes stands for a disk that takes none.
-        let db = Options::new().read_only(true).open(&path).unwrap();
-        let stats = Arc::new(Stats::new());
-        let (writer, queue) = Writer::start(db, 10, 1 << 20, stats).unwrap();
-        let (to, mut answers) = unbounded_channel();
-        for id in 0..3 {
-            assert!(queue.push(set(1), Ticket::new(id, to.clone())).is_none());
-        }
-        let refused = Some(ErrorCode::ReadOnly);
-        assert_eq!(codes(&mut answers, 3).await, [(0, refused), (1, refused), (2, refused)]);
-        drop(queue);
-        assert!(writer.join());
     }
 }
