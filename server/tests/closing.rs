@@ -9,7 +9,7 @@ use boltkv_protocol::{ErrorCode, Expect, Reply};
 use boltkv_server::{Config, Error, Server};
 use boltkv_storage::Options;
 use common::binary::{create, scan_all, set};
-use common::{Binary, TestFile, TestServer, exchange};
+use common::{Binary, TestFile, TestServer, Text, exchange};
 
 /// Longer than a server with these timeouts lingers.
 const LATER: Duration = Duration::from_millis(400);
@@ -57,14 +57,26 @@ fn quit_closes_after_everything_before_it_and_executes_nothing_after_it() {
 #[test]
 fn a_one_shot_client_is_ended_by_the_server_and_what_it_sends_later_is_executed_unheard() {
     let server = TestServer::start_with(|config| config.timeouts.text_linger = Duration::from_millis(50));
-    let mut client = server.text();
-    client.send("SET hello world\nGET hello\n");
-    assert_eq!(client.rest(), "OK\nworld\n", "the server ends its side");
+    let mut client = one_shot(&server, "SET hello world\nGET hello\n", "OK\nworld\n");
     client.send("SET later yes\nGET later\nSCAN\nMGET a b\nSET last yes\n");
     common::eventually(|| server.text().ask("EXISTS last") == "1");
     assert_eq!(server.text().ask("GET later"), "yes");
     client.end();
     common::eventually(|| server.text().ask_all("STATS").contains(&"connections 1".to_owned()));
+}
+
+/// A client whose script is answered and whose connection the server has then ended by itself. On a machine that is busy a
+/// script can arrive later after connecting than the rule allows; then another client tries.
+fn one_shot(server: &TestServer, script: &str, replies: &str) -> Text {
+    for _ in 0..10 {
+        let mut client = server.text();
+        client.send(script);
+        if let Some(rest) = client.rest_within(Duration::from_secs(3)) {
+            assert_eq!(rest, replies);
+            return client;
+        }
+    }
+    panic!("the server does not end its side");
 }
 
 #[test]

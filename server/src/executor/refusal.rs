@@ -32,7 +32,7 @@ mod tests {
     fn a_full_disk_is_told_from_a_failed_one() {
         let code = |error| refusal(error).code;
         assert_eq!(code(Error::NoSpace { source: io::ErrorKind::StorageFull.into() }), ErrorCode::NoSpace);
-        assert_eq!(code(Error::MaxSizeReached { max: 1 << 20 }), ErrorCode::NoSpace);
+        assert_eq!(code(Error::MaxSizeReached { max: None }), ErrorCode::NoSpace);
         assert_eq!(code(Error::Poisoned { reason: "sync".into() }), ErrorCode::StorageFailed);
         let failed = Error::Io { op: "sync", path: None, source: io::ErrorKind::Other.into() };
         assert_eq!(code(failed), ErrorCode::StorageFailed);

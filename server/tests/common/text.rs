@@ -1,9 +1,10 @@
 //! A client of the text dialect.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
 
-use super::connect;
+use super::{PATIENCE, connect};
 
 pub struct Text {
     socket: BufReader<TcpStream>,
@@ -56,6 +57,19 @@ impl Text {
     /// Ends the sending side.
     pub fn end(&mut self) {
         self.socket.get_ref().shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Everything until the server ends the connection, if it does so in time.
+    pub fn rest_within(&mut self, time: Duration) -> Option<String> {
+        self.socket.get_ref().set_read_timeout(Some(time)).unwrap();
+        let mut rest = String::new();
+        let read = self.socket.read_to_string(&mut rest);
+        self.socket.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        match read {
+            Ok(_) => Some(rest),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Everything until the server ends the connection.
