@@ -84,10 +84,10 @@ pub enum Error {
     },
     /// The file has reached the size that the options, or the file system, allow. The transaction
     /// was rolled back, nothing was lost, and the database goes on.
-    #[error("the file would grow past its limit of {max} bytes")]
+    #[error("the file would grow past {}", size_limit(*max))]
     MaxSizeReached {
-        /// The limit, in bytes; 2^64 - 1 where it is the file system's.
-        max: u64,
+        /// The options' limit, in bytes; `None` where it is the process's or the file system's.
+        max: Option<u64>,
     },
     /// A savepoint of another transaction, or one that an earlier rollback has undone.
     #[error("the savepoint is not one of this transaction, or was undone")]
@@ -209,6 +209,10 @@ impl Error {
 
 fn cut(bytes: &[u8]) -> Vec<u8> {
     bytes[..bytes.len().min(EXCERPT)].to_vec()
+}
+
+fn size_limit(max: Option<u64>) -> String {
+    max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
 }
 
 fn found(is_bucket: bool) -> &'static str {

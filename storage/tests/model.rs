@@ -385,7 +385,7 @@ fn read(op: &Op, tx: &TxMut, model: &Model) {
     }
 }
 
-/// Steps on until an end is reached: what a cursor does beyond it is nobody's business.
+/// Steps on until an end is reached; what a cursor does beyond it is tested beside the cursor.
 fn walk(bucket: Bucket<'_>, expected: &Model, from: Option<Key>, steps: &[bool]) {
     let entries: Vec<_> = expected.entries().collect();
     let mut cursor = bucket.cursor();

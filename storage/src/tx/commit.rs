@@ -83,7 +83,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
             io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
                 Error::NoSpace { source: error }
             }
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size.unwrap_or(u64::MAX) },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size },
             _ => shared.poison("write pages to", error),
         }
     })?;
