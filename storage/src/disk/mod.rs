@@ -12,6 +12,8 @@ use std::{fmt, io};
 pub(crate) use file::{FileDisk, Publish, create, lock};
 pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
+#[cfg(all(test, loom))]
+pub(crate) use map::Region;
 
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
