@@ -21,7 +21,7 @@ fn write(db: &Db, change: impl FnOnce(&mut TxMut)) {
     tx.commit().unwrap();
 }
 
-fn is_missing<T>(result: Result<T, Error>) -> bool {
+fn is_missing<T>(result: &Result<T, Error>) -> bool {
     matches!(result, Err(Error::BucketNotFound { .. }))
 }
 
@@ -29,7 +29,7 @@ fn is_missing<T>(result: Result<T, Error>) -> bool {
 fn a_created_bucket_is_there_at_once_and_in_later_transactions() {
     let db = database();
     write(&db, |tx| {
-        assert!(is_missing(tx.bucket("widgets")));
+        assert!(is_missing(&tx.bucket("widgets")));
         tx.create_bucket("widgets").unwrap();
         assert!(tx.bucket("widgets").is_ok());
         assert!(matches!(tx.create_bucket("widgets"), Err(Error::BucketExists { .. })));
@@ -39,7 +39,7 @@ fn a_created_bucket_is_there_at_once_and_in_later_transactions() {
     let tx = db.begin().unwrap();
     assert_eq!(tx.bucket("widgets").unwrap().get("k").unwrap(), Some(&b"v"[..]));
     assert!(tx.bucket("woojits").is_ok());
-    assert!(is_missing(tx.bucket("wootjits")));
+    assert!(is_missing(&tx.bucket("wootjits")));
 }
 
 #[test]
@@ -65,8 +65,8 @@ fn a_deleted_bucket_is_gone_and_one_of_its_name_starts_anew() {
     });
     write(&db, |tx| {
         tx.delete_bucket("widgets").unwrap();
-        assert!(is_missing(tx.bucket("widgets")));
-        assert!(is_missing(tx.delete_bucket("widgets")));
+        assert!(is_missing(&tx.bucket("widgets")));
+        assert!(is_missing(&tx.delete_bucket("widgets")));
     });
     write(&db, |tx| {
         let widgets = tx.create_bucket("widgets").unwrap();
@@ -112,7 +112,7 @@ fn a_rolled_back_transaction_leaves_nothing_and_gives_back_the_pages_it_took() {
     }
     let tx = db.begin().unwrap();
     assert_eq!(tx.bucket("mybucket").unwrap().get("k").unwrap(), Some(&b"v"[..]));
-    assert!(is_missing(tx.bucket("other")));
+    assert!(is_missing(&tx.bucket("other")));
 }
 
 #[test]

@@ -53,17 +53,14 @@ fn operate(db: &Db, history: &History, random: &mut Random) {
     let mut bucket = tx.bucket_mut("b").unwrap();
     for _ in 0..=random.below(20) {
         let oldest = map.keys().next().cloned();
-        match oldest.filter(|_| random.once_in(3)) {
-            Some(key) => {
-                assert!(bucket.delete(&key).unwrap());
-                map.remove(&key);
-            }
-            None => {
-                let (key, len) = (random.bytes(4), random.below(600));
-                let value = random.bytes(len);
-                bucket.put(&key, &value).unwrap();
-                map.insert(key, value);
-            }
+        if let Some(key) = oldest.filter(|_| random.once_in(3)) {
+            assert!(bucket.delete(&key).unwrap());
+            map.remove(&key);
+        } else {
+            let (key, len) = (random.bytes(4), random.below(600));
+            let value = random.bytes(len);
+            bucket.put(&key, &value).unwrap();
+            map.insert(key, value);
         }
     }
     assert_holds(bucket.as_bucket(), &map);
