@@ -282,6 +282,39 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_kept_by_the_readers_between_its_birth_and_its_end() {
+        // First page, pages, allocated by, freed by.
+        let runs = [
+            (3, 1, 100, 200),
+            (4, 1, 100, 125),
+            (5, 1, 125, 150),
+            (6, 1, 125, 175),
+            (7, 2, 150, 175),
+            (9, 2, 175, 200),
+        ];
+        let cases: [(&[TxId], &[Pgid]); 8] = [
+            (&[], &[3, 4, 5, 6, 7, 8, 9, 10]),
+            (&[99], &[3, 4, 5, 6, 7, 8, 9, 10]),
+            (&[100], &[5, 6, 7, 8, 9, 10]),
+            (&[124], &[5, 6, 7, 8, 9, 10]),
+            (&[150], &[4, 5, 9, 10]),
+            (&[150, 199], &[4, 5]),
+            (&[110, 130, 160, 180], &[]),
+            (&[200], &[3, 4, 5, 6, 7, 8, 9, 10]),
+        ];
+        for (readers, expected) in cases {
+            let mut free = Freelist::default();
+            for &(start, len, allocated_by, freed_by) in &runs {
+                free.committed(allocated_by, &[run(start, len)], &[], true);
+                free.committed(freed_by, &[], &[run(start, len)], true);
+            }
+            free.release(readers).unwrap();
+            let released: Vec<Pgid> = free.free().iter().flat_map(|run| run.start..run.start + run.len).collect();
+            assert_eq!(released, expected, "{readers:?}");
+        }
+    }
+
+    #[test]
     fn a_list_with_pages_that_cannot_be_free_is_refused() {
         for ids in [&[1, 5][..], &[5, 5], &[6, 5, 5], &[1000]] {
             assert!(Freelist::load(2, ids.iter().copied(), 1000).is_err(), "{ids:?}");

@@ -1,6 +1,10 @@
 //! The database: what its handles share, and how transactions begin.
 
 mod batch;
+#[cfg(fuzzing)]
+mod bytes;
+#[cfg(all(test, loom))]
+mod interleavings;
 mod open;
 mod readers;
 mod writer;

@@ -4,8 +4,14 @@
 //! for a commit, only for another's look-up.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+#[cfg(not(all(test, loom)))]
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+// The model tests (`interleavings.rs`) go through every order in which threads can come by this lock.
+#[cfg(all(test, loom))]
+use loom::sync::{Mutex, MutexGuard};
 
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};

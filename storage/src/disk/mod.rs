@@ -20,6 +20,8 @@ pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
+#[cfg(all(test, loom))]
+pub(crate) use map::Region;
 pub(crate) use whole::{Existing, write_file};
 
 /// Bytes that outlast the process, or play that role.

@@ -1,5 +1,6 @@
 //! The Go program at the other end: built once from `tests/go`, run as a process for each thing asked of it.
 
+use super::model::hex;
 use super::setup::Setup;
 use super::trace::Trace;
 use std::ffi::OsStr;
@@ -95,6 +96,13 @@ impl Peer {
     pub fn dump(&self, file: &Path) -> String {
         let output = self.succeed(Command::new(&self.program).arg("dump").arg(file));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What each step of a walk through one bucket answers, a line each.
+    pub fn walk(&self, file: &Path, bucket: &[Vec<u8>], steps: &[String]) -> Vec<String> {
+        let path: Vec<String> = bucket.iter().map(|name| hex(name)).collect();
+        let output = self.succeed(Command::new(&self.program).arg("walk").arg(file).arg(path.join("/")).args(steps));
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
     /// Fails unless bbolt's check finds nothing wrong with a file.

@@ -20,6 +20,7 @@ const usage = `usage: bboltpeer COMMAND [flags] ARGUMENTS
                                  mixed, many-free
   trace [flags] FILE TRACEFILE   replay a recorded trace on a file, made when it is missing
   dump  [flags] FILE             print everything in the file, depth first in key order
+  walk  [flags] FILE PATH STEP.. step through one bucket and print what each step answers
   check [flags] FILE             print what bbolt's consistency check finds
   look  [flags] FILE             print figures of every bucket, the structure of buckets, and the pages
   copy  [flags] FILE NEWFILE     write a backup
@@ -105,6 +106,8 @@ func run(args []string) error {
 		return replay(s, rest[0], rest[1], os.Stdout)
 	case command == "dump" && len(rest) == 1:
 		return dump(s, rest[0], os.Stdout)
+	case command == "walk" && len(rest) >= 2:
+		return walk(s, rest[0], rest[1], rest[2:], os.Stdout)
 	case command == "check" && len(rest) == 1:
 		return check(s, rest[0], os.Stdout)
 	case command == "look" && len(rest) == 1:

@@ -1,0 +1,185 @@
+//! Every order in which readers and the writer can meet at the readers' registry, gone through by loom:
+//!
+//! > A page that is reachable from a registered snapshot is not written while that snapshot is registered.
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p boltkv-storage --lib interleavings`.
+
+use std::sync::Arc;
+
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use loom::thread;
+
+use super::{Readers, Snapshot};
+use crate::disk::{Map, Region};
+use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
+use crate::freelist::{Freelist, Run};
+use crate::{Db, Durability, Options};
+
+/// Pages that the model has room for.
+const PAGES: usize = 12;
+
+/// Pages whose content is the number of the transaction that wrote them. A snapshot reaches two: even transactions
+/// write the first anew (its id is the meta's `root`), odd ones the second (its id is the meta's `sequence`), so that
+/// each page outlives the commit after the one that wrote it.
+///
+/// They are read and written without any order of their own: what a reader may see is up to the registry alone.
+struct Model {
+    readers: Readers,
+    pages: [AtomicU64; PAGES],
+}
+
+impl Model {
+    fn new() -> Arc<Self> {
+        let meta = Meta { page_size: 1024, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
+        let map = Arc::new(Map::of_region(Region::new(64).unwrap(), 64));
+        Arc::new(Self { readers: Readers::new(Snapshot { meta, map }), pages: Default::default() })
+    }
+
+    fn page(&self, id: Pgid) -> &AtomicU64 {
+        &self.pages[id as usize]
+    }
+
+    /// What `TxMut` and `commit` do to the registry and the freelist, in their order.
+    fn commit(&self, freelist: &mut Freelist) {
+        let base = self.readers.current();
+        freelist.release(&self.readers.open()).unwrap();
+        let mut meta = Meta { txid: base.meta.txid + 1, ..base.meta };
+        let id = freelist.take(1).unwrap_or_else(|| {
+            meta.mark += 1;
+            base.meta.mark
+        });
+        let rewritten = if meta.txid % 2 == 0 { &mut meta.root } else { &mut meta.sequence };
+        let old = std::mem::replace(rewritten, id);
+        self.page(id).store(meta.txid, Relaxed);
+        self.readers.publish(Arc::new(Snapshot { meta, map: Arc::clone(&base.map) }));
+        let run = |start| [Run { start, len: 1 }];
+        freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_open());
+    }
+
+    /// Registers, looks at both pages twice, and leaves.
+    fn read(&self) {
+        let snapshot = self.readers.enter();
+        let meta = snapshot.meta;
+        for _ in 0..2 {
+            assert_eq!(self.page(meta.root).load(Relaxed), newest(meta.txid, 0), "the first page of {}", meta.txid);
+            assert_eq!(self.page(meta.sequence).load(Relaxed), newest(meta.txid, 1), "the second of {}", meta.txid);
+        }
+        self.readers.leave(meta.txid);
+    }
+}
+
+/// The newest transaction up to `txid` that is odd (1) or even (0); 0 where there is none.
+fn newest(txid: TxId, odd: u64) -> TxId {
+    if txid % 2 == odd { txid } else { txid.saturating_sub(1) }
+}
+
+#[test]
+fn no_page_is_written_that_a_registered_reader_can_reach() {
+    loom::model(|| {
+        let model = Model::new();
+        let reader = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || {
+                model.read();
+                model.read();
+            })
+        };
+        let mut freelist = Freelist::default();
+        for _ in 0..4 {
+            model.commit(&mut freelist);
+        }
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn two_readers_of_different_ages_each_keep_what_they_can_reach() {
+    // Three threads in every order are too many to go through; three preemptions find what two threads can do wrong.
+    let mut some_orders = loom::model::Builder::new();
+    some_orders.preemption_bound = Some(3);
+    some_orders.check(|| {
+        let model = Model::new();
+        let readers = [(); 2].map(|()| {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.read())
+        });
+        let mut freelist = Freelist::default();
+        for _ in 0..3 {
+            model.commit(&mut freelist);
+        }
+        for reader in readers {
+            reader.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn pages_are_handed_out_again_once_the_readers_are_gone() {
+    loom::model(|| {
+        let model = Model::new();
+        let reader = {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.read())
+        };
+        let mut freelist = Freelist::default();
+        for _ in 0..2 {
+            model.commit(&mut freelist);
+        }
+        reader.join().unwrap();
+        for _ in 0..20 {
+            model.commit(&mut freelist);
+        }
+        assert!(model.readers.current().meta.mark <= 8, "nothing is left behind by a reader that is gone");
+        assert!(!model.readers.any_open());
+    });
+}
+
+fn put_version(db: &Db, version: u8) {
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket_if_not_exists("b")?;
+        (0..12_u8).try_for_each(|key| bucket.put([key], [version; 200]))
+    })
+    .unwrap();
+}
+
+/// The version that all values have.
+fn version(tx: &crate::Tx) -> u8 {
+    let bucket = tx.bucket("b").unwrap();
+    let mut values = bucket.iter().map(|entry| entry.unwrap().1.unwrap());
+    let version = values.next().unwrap()[0];
+    assert!(values.all(|value| value == [version; 200]), "one snapshot, two versions");
+    version
+}
+
+/// The engine itself, on pages in memory.
+fn a_reader_beside_three_commits(durability: Durability) {
+    loom::model(move || {
+        let db = Options::new().page_size(1024).durability(durability).open_in_memory().unwrap();
+        put_version(&db, 1);
+        let reader = {
+            let db = db.clone();
+            thread::spawn(move || {
+                let tx = db.begin().unwrap();
+                let seen = version(&tx);
+                // Loom changes threads only where they touch something of its own.
+                AtomicU64::new(0).load(Relaxed);
+                assert_eq!(version(&tx), seen, "the snapshot has changed");
+            })
+        };
+        for commit in 2..=4 {
+            put_version(&db, commit);
+        }
+        reader.join().unwrap();
+        assert_eq!(version(&db.begin().unwrap()), 4);
+    });
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is_whatever_is_committed_meanwhile() {
+    a_reader_beside_three_commits(Durability::Always);
+}
+
+#[test]
+fn a_snapshot_stays_as_it_is_whatever_is_committed_unsynced_meanwhile() {
+    a_reader_beside_three_commits(Durability::Never);
+}
