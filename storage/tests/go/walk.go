@@ -43,25 +43,6 @@ func walk(s *settings, path, bucket string, steps []string, out io.Writer) error
 	})
 }
 
-func bucketAt(tx *bolt.Tx, path string) (*bolt.Bucket, error) {
-	var b *bolt.Bucket
-	for _, part := range strings.Split(path, "/") {
-		name, err := hex.DecodeString(part)
-		if err != nil {
-			return nil, err
-		}
-		if b == nil {
-			b = tx.Bucket(name)
-		} else {
-			b = b.Bucket(name)
-		}
-		if b == nil {
-			return nil, fmt.Errorf("no bucket %q", name)
-		}
-	}
-	return b, nil
-}
-
 func take(c *bolt.Cursor, step string) (key, value []byte, err error) {
 	switch step {
 	case "first":
