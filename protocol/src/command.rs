@@ -197,7 +197,9 @@ pub const COMMANDS: &[Command] = &[
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),
     Command::connection("CANCEL", "ends a stream early").op(Op::Cancel),
     Command::connection("PING", "PONG").op(Op::Ping).text(Verb::Ping, "", 0, 0),
-    Command::connection("STATS", "the server's figures").op(Op::Stats).text(Verb::Stats, "", 0, 0).later(),
+    Command::connection("STATS", "the server's figures").text(Verb::Stats, "", 0, 0),
+    // The text dialect has it first.
+    Command::connection("STATS", "the server's figures").op(Op::Stats).later(),
     Command::connection("HELP", "these lines").text(Verb::Help, "", 0, 0),
     Command::connection("QUIT", "closes the connection").text(Verb::Quit, "", 0, 0),
 ];

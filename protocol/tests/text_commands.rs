@@ -165,7 +165,6 @@ fn a_wrong_number_of_arguments_is_told_the_usage() {
 fn other_mistakes_say_what_is_wrong() {
     for (line, code, message) in [
         ("FROB a", ErrorCode::Unsupported, "unknown command \"FROB\"; HELP lists them all"),
-        ("STATS", ErrorCode::Unsupported, "STATS is not supported yet"),
         ("BUCKET", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
         ("bucket x", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
         ("SCAN LIMIT 0", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"0\""),

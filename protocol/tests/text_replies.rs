@@ -181,12 +181,12 @@ fn help_has_a_line_for_every_command_this_version_has() {
         "BUCKET USE path ",
         "BUCKET LIST [path] ",
         "PING ",
+        "STATS ",
         "HELP ",
         "QUIT ",
     ] {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!(starts("STATS"), 0, "not in this version");
-    assert_eq!((lines.len(), lines.last()), (15, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (16, Some(&"END")));
 }

@@ -32,6 +32,8 @@ pub enum TextCommand {
     },
     /// From now on this is the connection's bucket, if it is there.
     Use(Path),
+    /// The figures of the server.
+    Stats,
     /// Print the commands.
     Help,
     /// Close the connection.
@@ -126,6 +128,7 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
             run(Request::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
         }
         (Verb::Ping, None) => run(Request::Ping(Bytes::new()), Answer::Pong),
+        (Verb::Stats, None) => TextCommand::Stats,
         (Verb::Help, None) => TextCommand::Help,
         (Verb::Quit, None) => TextCommand::Quit,
         _ => return Err(usage(command)),

@@ -54,17 +54,11 @@ pub(crate) struct TextSession<S> {
 enum Todo {
     Nothing,
     /// A command that waits until the writes before it are answered.
-    Waiting(Result<Command, ErrorReply>),
+    Waiting(Result<TextCommand, ErrorReply>),
     /// The rest of several reads.
     Reads(std::vec::IntoIter<Request>, Answer),
     /// The rest of a scan, and when its last step was.
     Scan(Box<ScanRun>, Answer, Instant),
-}
-
-#[derive(Debug)]
-enum Command {
-    Stats,
-    Parsed(TextCommand),
 }
 
 /// What happens when nothing happens.
@@ -192,7 +186,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         }
         match self.parse(line) {
             Ok(None) => {}
-            Ok(Some(Command::Parsed(TextCommand::Run { request, answer }))) if request.is_write() => {
+            Ok(Some(TextCommand::Run { request, answer })) if request.is_write() => {
                 self.execute_one(request, answer);
             }
             Ok(Some(command)) => self.todo = Todo::Waiting(Ok(command)),
@@ -209,29 +203,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         cut(&mut self.lines, &mut wire.input).ok().flatten()
     }
 
-    fn parse(&self, line: LineEvent) -> Result<Option<Command>, ErrorReply> {
+    fn parse(&self, line: LineEvent) -> Result<Option<TextCommand>, ErrorReply> {
         if let Some(error) = line.to_error() {
             return Err(error);
         }
         let LineEvent::Line { text, .. } = line else { return Ok(None) };
-        if text.trim_ascii().eq_ignore_ascii_case(b"STATS") {
-            return Ok(Some(Command::Stats));
-        }
-        Ok(text::parse(&text, &self.bucket)?.map(Command::Parsed))
+        text::parse(&text, &self.bucket)
     }
 
     /// Executes a command once all writes before it are answered.
-    fn execute(&mut self, command: Result<Command, ErrorReply>) {
+    fn execute(&mut self, command: Result<TextCommand, ErrorReply>) {
         let out = &mut self.conn.wire.output;
         match command {
             Err(error) => write_error(&error, out),
-            Ok(Command::Stats) => self.stats(),
-            Ok(Command::Parsed(command)) => match command {
+            Ok(command) => match command {
                 TextCommand::Run { request, answer } => self.execute_one(request, answer),
                 TextCommand::RunEach { requests, answer } => {
                     self.todo = Todo::Reads(requests.into_iter(), answer);
                 }
                 TextCommand::Use(path) => self.use_bucket(path),
+                TextCommand::Stats => self.stats(),
                 TextCommand::Help => write_help(out),
                 TextCommand::Quit => self.closing = true,
                 _ => write_error(&not_known(), out),
