@@ -74,9 +74,19 @@ impl Db {
     pub fn shrink(&self) -> Result<Shrunk> {
         let before = self.file_len()?;
         let mut moved = 0;
+        let mut fewest = usize::MAX;
         loop {
             let target = self.target_mark()?;
             let places = high_places(&self.begin()?, target)?;
+            // A rewrite takes along the low pages on the way to a high one, and they may come to lie high: where a
+            // round does not leave fewer, the next ones could move the same pages up and down for ever.
+            if places.len() >= fewest {
+                break;
+            }
+            // A full list says nothing of how many more there are.
+            if places.len() < ROUND {
+                fewest = places.len();
+            }
             let mut moved_now = 0;
             for step in places.chunks(STEP) {
                 moved_now += move_down(self.begin_mut()?, step, target)?;

@@ -71,9 +71,13 @@ impl Place {
     }
 }
 
-/// A value of up to some pages; most are short.
+/// A value of up to some pages; most are short, some fill a page by themselves.
 fn value(word: u16) -> Vec<u8> {
-    let len = if word % 16 == 0 { word / 8 } else { word % 120 };
+    let len = match word % 16 {
+        0 => word / 8,
+        1..=5 => word % 900,
+        _ => word % 120,
+    };
     vec![word.to_le_bytes()[0]; len.into()]
 }
 
