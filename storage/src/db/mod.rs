@@ -252,7 +252,9 @@ impl Db {
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
     /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, and cannot say
-    /// whether it worked. The file is unlocked with the last handle and transaction.
+    /// whether it worked. The file is unlocked with the last handle and transaction: unlike bbolt's
+    /// `Close`, this does not wait for readers. It waits for the write transaction that is open, for
+    /// ever on the thread that has it.
     ///
     /// # Errors
     /// As [`TxMut::commit`].
