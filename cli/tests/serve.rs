@@ -100,7 +100,9 @@ fn it_does_not_listen_beyond_loopback_unless_told_to() {
     let args = args!["serve", "--listen", "0.0.0.0:0", "--db", &db];
     let said = run(&args).failed(2);
     assert!(said.contains("beyond loopback") && said.contains("BOLTKV_INSECURE=1"), "{said}");
-    assert_eq!(boltkv(&args).env("BOLTKV_INSECURE", "0").output().unwrap().status.code(), Some(2));
+    for no in ["0", "false", "maybe", ""] {
+        assert_eq!(boltkv(&args).env("BOLTKV_INSECURE", no).output().unwrap().status.code(), Some(2), "{no:?}");
+    }
     assert!(!db.exists(), "and it has made no file");
 
     let server = Server::spawn(boltkv(&args).env("BOLTKV_INSECURE", "1"));

@@ -65,7 +65,7 @@ pub enum Error {
         what: String,
     },
     /// Another process holds the file's lock (bbolt: `ErrTimeout`).
-    #[error("{} is locked by another process (waited {waited:?})", path.display())]
+    #[error("{} is locked by another process (waited {:.1} s)", path.display(), waited.as_secs_f64())]
     LockTimeout {
         /// The file.
         path: PathBuf,

@@ -117,6 +117,17 @@ fn none_panics<D: std::fmt::Debug>(damages: impl Iterator<Item = D>, case: impl 
 }
 
 #[test]
+fn a_pipe_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for read_only in [false, true] {
+        let refused = Options::new().read_only(read_only).open(&pipe).unwrap_err();
+        assert!(refused.to_string().contains("not a regular file"), "{refused}");
+    }
+}
+
+#[test]
 fn the_small_file_itself_is_sound() {
     let small = SmallFile::new();
     let db = read_only(&small.write("sound.db", &small.sound)).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use boltkv_server::{Config, Error, Server};
 use clap::Args;
-use clap::builder::FalseyValueParser;
+use clap::builder::BoolishValueParser;
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::seconds;
@@ -41,7 +41,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7878")]
     listen: String,
     /// Listen beyond loopback without authentication: whoever can reach the port reads and writes everything
-    #[arg(long, env = "BOLTKV_INSECURE", value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "BOLTKV_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
     /// When a write is answered: `always`, once it is on disk
     #[arg(long, value_name = "WHEN", default_value = "always", value_parser = durability)]

@@ -2,6 +2,7 @@
 
 use boltkv_protocol::{ErrorCode, ErrorReply};
 use boltkv_storage::Error;
+use tracing::warn;
 
 /// The reply to a request that the engine refused or failed at.
 #[expect(clippy::needless_pass_by_value, reason = "stands where `map_err` hands over the error")]
@@ -19,6 +20,9 @@ pub(crate) fn refusal(error: Error) -> ErrorReply {
         // Failed disks, poisoned databases, damaged pages, and whatever the engine will learn to say: the caller cannot mend it.
         _ => ErrorCode::StorageFailed,
     };
+    if let Error::Corrupt { .. } = &error {
+        warn!(%error, "a request met a damaged page");
+    }
     ErrorReply::new(code, error.to_string())
 }
 

@@ -56,11 +56,14 @@ impl Folder for OsFolder {
     type File = FileDisk;
 
     fn open(&self, path: &Path, write: bool) -> io::Result<FileDisk> {
-        let file = OpenOptions::new().read(true).write(write).open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        // Looked at first: opening a pipe would wait for its other end.
+        if path.metadata()?.is_file() {
+            let file = OpenOptions::new().read(true).write(write).open(path)?;
+            if file.metadata()?.is_file() {
+                return Ok(FileDisk::new(file, self.map));
+            }
         }
-        Ok(FileDisk::new(file, self.map))
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
     }
 
     /// By `flock` on the file itself, as bbolt does it.
