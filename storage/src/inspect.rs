@@ -117,7 +117,7 @@ impl Tx {
     fn free_pages(&self) -> Result<PageSet> {
         let snapshot = self.snapshot();
         let (freelist, mark) = (snapshot.meta.freelist, snapshot.meta.mark);
-        let mut free = PageSet::new(mark);
+        let free = PageSet::new(mark);
         if freelist == NO_FREELIST {
             let used = reachable(snapshot)?;
             for id in (2..mark).filter(|&id| !used.contains(id)) {

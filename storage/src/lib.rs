@@ -33,7 +33,7 @@
 //! - `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
 //! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
-//! - `check`: looking for damage; `shrink`: making a file smaller while it is in use
+//! - `check`: looking for damage, on several threads; `shrink`: making a file smaller while it is in use
 //! - `backup`: a snapshot as a file of its own; `compact`: a database written anew
 //!
 //! # What is promised

@@ -121,7 +121,7 @@ impl Db {
 /// Collects leaf pages, and branch pages, that reach beyond `target`.
 fn high_places(tx: &Tx, target: Pgid) -> Result<Vec<Place>> {
     let pages = tx.source().pages;
-    let mut seen = PageSet::new(pages.mark());
+    let seen = PageSet::new(pages.mark());
     let mut places = Vec::new();
     let mut ahead: Vec<(Pgid, Option<Rc<Nested>>)> = vec![(tx.snapshot().meta.root, None)];
     while let Some((id, bucket)) = ahead.pop() {

@@ -20,6 +20,11 @@ impl Allowance {
         Self(file.saturating_add(arena))
     }
 
+    /// One of so many equal parts of it.
+    pub(crate) fn part(self, of: u64) -> Self {
+        Self(self.0 / of.max(1))
+    }
+
     /// Takes the bytes of something that was found on `page`.
     pub(crate) fn spend(&mut self, page: Pgid, bytes: usize) -> Result<()> {
         match self.0.checked_sub(bytes as u64) {

@@ -150,7 +150,7 @@ impl Tx {
     }
 
     /// Looks for damage: every page is read, and must be used once or free once. Returns what was
-    /// found, in the order of finding; nothing means that the snapshot is sound.
+    /// found, in the order of the pages; nothing means that the snapshot is sound.
     ///
     /// # Errors
     /// None today: damage is an answer, not an error. What keeps it from looking at all will be one.
@@ -162,7 +162,7 @@ impl Tx {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn check_with(&self, options: &CheckOptions) -> Result<Vec<Problem>> {
+    pub fn check_with(&self, options: &CheckOptions<'_>) -> Result<Vec<Problem>> {
         Ok(crate::check::check(&self.snapshot, options))
     }
 }

@@ -1,158 +1,47 @@
-//! Looking for damage: every page of a snapshot must be used once, or free once.
+//! The walk itself: every page that a root leads to, what is wrong noted, and on it goes.
 
-use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::db::Snapshot;
-use crate::error::Excerpt;
-use crate::format::{BranchPage, LeafPage, NO_FREELIST, Page, Pgid, bucket_value, freelist_ids};
+use super::{CheckOptions, PageSet, Problem};
+use crate::format::{BranchPage, LeafPage, Page, Pgid, bucket_value, freelist_ids};
 use crate::freelist::Run;
 use crate::tx::{MAX_DEPTH, Pages, Source, View};
 use crate::walk::Allowance;
 use crate::{Error, Result};
 
-/// Something that is wrong with a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Problem {
-    /// The page that it was found on.
-    pub page: Pgid,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "page {}: {}", self.page, self.what)
-    }
-}
-
-/// How [`Tx::check_with`](crate::Tx::check_with) looks for damage.
-///
-/// ```
-/// # use boltkv_storage::{CheckOptions, Error, Options};
-/// # let db = Options::new().open_in_memory()?;
-/// # let tx = db.begin()?;
-/// let options = CheckOptions::new().print_key(|key| String::from_utf8_lossy(key).into_owned());
-/// for problem in tx.check_with(&options)? {
-///     eprintln!("{problem}");
-/// }
-/// # Ok::<_, Error>(())
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct CheckOptions {
-    from_page: Option<Pgid>,
-    print_key: fn(&[u8]) -> String,
-    most_problems: usize,
-}
-
-impl Default for CheckOptions {
-    fn default() -> Self {
-        Self { from_page: None, print_key: |key| Excerpt(key).to_string(), most_problems: 10_000 }
-    }
-}
-
-impl CheckOptions {
-    /// The defaults: the whole file; keys escaped and cut; up to 10,000 problems.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Look only at this page and what it leads to: a bucket's root
-    /// ([`Bucket::root_page`](crate::Bucket::root_page)), or any branch or leaf. Pages that nothing
-    /// uses are not found then. Default: the whole file.
-    #[must_use]
-    pub fn from_page(mut self, page: Pgid) -> Self {
-        self.from_page = Some(page);
-        self
-    }
-
-    /// How a key is written in a problem's text. Default: quoted, escaped, cut after 64 bytes.
-    #[must_use]
-    pub fn print_key(mut self, print_key: fn(&[u8]) -> String) -> Self {
-        self.print_key = print_key;
-        self
-    }
-
-    /// After how many problems to stop looking, at least 1: a file of noise has one in every few
-    /// bytes. Default: 10,000.
-    #[must_use]
-    pub fn most_problems(mut self, most: usize) -> Self {
-        self.most_problems = most.max(1);
-        self
-    }
-}
-
-/// A set of pages: one bit each.
-pub(crate) struct PageSet {
-    bits: Vec<u64>,
-}
-
-impl PageSet {
-    pub(crate) fn new(mark: Pgid) -> Self {
-        // The high-water mark was compared with the file's length: this is 1/32,768 of the file.
-        let words = usize::try_from(mark.div_ceil(64)).unwrap_or(0);
-        Self { bits: vec![0; words] }
-    }
-
-    pub(crate) fn contains(&self, id: Pgid) -> bool {
-        self.word(id).is_some_and(|&word| word & bit(id) != 0)
-    }
-
-    /// `false` if it was there already.
-    pub(crate) fn insert(&mut self, id: Pgid) -> bool {
-        let Some(word) = usize::try_from(id / 64).ok().and_then(|at| self.bits.get_mut(at)) else { return true };
-        let new = *word & bit(id) == 0;
-        *word |= bit(id);
-        new
-    }
-
-    fn word(&self, id: Pgid) -> Option<&u64> {
-        self.bits.get(usize::try_from(id / 64).ok()?)
-    }
-}
-
-fn bit(id: Pgid) -> u64 {
-    1 << (id % 64)
-}
-
-/// The pages that a snapshot uses, the freelist's not among them.
-///
-/// # Errors
-/// The first damage: with it nobody can say which pages are in use.
-pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
-    let mut walk = Walk::new(snapshot.pages(), CheckOptions::new().most_problems(1));
-    walk.bucket(snapshot.meta.root);
-    match walk.problems.into_iter().next() {
-        Some(Problem { page, what }) => Err(Error::Corrupt { page, what }),
-        None => Ok(walk.used),
-    }
-}
-
-pub(crate) fn check(snapshot: &Snapshot, options: &CheckOptions) -> Vec<Problem> {
-    let meta = &snapshot.meta;
-    let mut walk = Walk::new(snapshot.pages(), *options);
-    walk.bucket(options.from_page.unwrap_or(meta.root));
-    if meta.freelist != NO_FREELIST {
-        walk.freelist(meta.freelist);
-    }
-    walk.problems
-}
-
 /// A walk over all trees of a snapshot, which notes what is wrong and goes on.
-struct Walk<'a> {
+pub(super) struct Walk<'a, 'w> {
     pages: Pages<'a>,
-    used: PageSet,
+    used: &'w PageSet,
+    seen: &'w Seen<'w>,
     /// What inline buckets may still take: they lie in pages, and damaged ones overlap.
     inline: Allowance,
-    options: CheckOptions,
-    problems: Vec<Problem>,
+    options: CheckOptions<'w>,
+    pub(super) problems: Vec<Problem>,
     /// Subtrees that are still to be visited.
-    ahead: Vec<Subtree<'a>>,
+    pub(super) ahead: Vec<Subtree<'a>>,
+}
+
+/// How many pages were seen so far, and whom that is told.
+pub(super) struct Seen<'w> {
+    pages: AtomicU64,
+    tell: Option<&'w (dyn Fn(u64) + Sync)>,
+}
+
+impl<'w> Seen<'w> {
+    pub(super) fn new(tell: Option<&'w (dyn Fn(u64) + Sync)>) -> Self {
+        Self { pages: AtomicU64::new(0), tell }
+    }
+
+    fn add(&self, pages: u64) {
+        if let Some(tell) = self.tell {
+            tell(self.pages.fetch_add(pages, Ordering::Relaxed) + pages);
+        }
+    }
 }
 
 /// A page, and what its parent says of the keys below it: `low` is included, `high` is not.
-struct Subtree<'a> {
+pub(super) struct Subtree<'a> {
     page: Pgid,
     /// The page of an inline bucket, which lies within `page`.
     inline: Option<LeafPage<'a>>,
@@ -162,32 +51,41 @@ struct Subtree<'a> {
 }
 
 impl<'a> Subtree<'a> {
-    fn root(page: Pgid, inline: Option<LeafPage<'a>>) -> Self {
+    pub(super) fn root(page: Pgid, inline: Option<LeafPage<'a>>) -> Self {
         Self { page, inline, depth: 0, low: None, high: None }
     }
 }
 
-impl<'a> Walk<'a> {
-    fn new(pages: Pages<'a>, options: CheckOptions) -> Self {
-        let inline = Allowance::new(&Source { pages, work: None });
-        Self { pages, used: PageSet::new(pages.mark()), inline, options, problems: Vec::new(), ahead: Vec::new() }
+impl<'a, 'w> Walk<'a, 'w> {
+    /// One of so many walks, which together see as much as one may.
+    pub(super) fn new(
+        pages: Pages<'a>,
+        options: CheckOptions<'w>,
+        used: &'w PageSet,
+        seen: &'w Seen<'w>,
+        walks: u64,
+    ) -> Self {
+        let inline = Allowance::new(&Source { pages, work: None }).part(walks);
+        Self { pages, used, seen, inline, options, problems: Vec::new(), ahead: Vec::new() }
     }
 
-    fn has_enough(&self) -> bool {
+    pub(super) fn has_enough(&self) -> bool {
         self.problems.len() >= self.options.most_problems
     }
 
     /// Visits a bucket's tree, and those of the buckets in it.
-    fn bucket(&mut self, root: Pgid) {
+    pub(super) fn bucket(&mut self, root: Pgid) {
         self.ahead.push(Subtree::root(root, None));
-        while let Some(subtree) = self.ahead.pop() {
-            if self.has_enough() {
-                return;
-            }
-            if let Err(error) = self.subtree(&subtree) {
-                self.error(error, subtree.page);
-            }
+        while !self.has_enough() && self.step() {}
+    }
+
+    /// Visits the next page; `false` if there is none.
+    pub(super) fn step(&mut self) -> bool {
+        let Some(subtree) = self.ahead.pop() else { return false };
+        if let Err(error) = self.subtree(&subtree) {
+            self.error(error, subtree.page);
         }
+        true
     }
 
     fn subtree(&mut self, subtree: &Subtree<'a>) -> Result<()> {
@@ -207,6 +105,7 @@ impl<'a> Walk<'a> {
 
     /// Notes that a run is in use; `false`, and a problem, if a page of it was already.
     fn mark_used(&mut self, run: Run) -> bool {
+        self.seen.add(run.len);
         for id in run.start..run.start + run.len {
             if !self.used.insert(id) {
                 self.problem(id, "it is referenced twice".into());
@@ -278,10 +177,10 @@ impl<'a> Walk<'a> {
 
     /// Every page that is not in use must be free, once. (From a page on, nobody knows all that is in
     /// use.)
-    fn freelist(&mut self, page: Pgid) {
+    pub(super) fn freelist(&mut self, page: Pgid) {
         let mark = self.pages.mark();
-        let mut free = PageSet::new(mark);
-        if let Err(error) = self.read_freelist(page, &mut free) {
+        let free = PageSet::new(mark);
+        if let Err(error) = self.read_freelist(page, &free) {
             self.error(error, page);
             return;
         }
@@ -298,7 +197,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn read_freelist(&mut self, page: Pgid, free: &mut PageSet) -> Result<()> {
+    fn read_freelist(&mut self, page: Pgid, free: &PageSet) -> Result<()> {
         let (run, bytes) = self.pages.bytes(page)?;
         self.mark_used(run);
         for id in freelist_ids(page, bytes)? {
