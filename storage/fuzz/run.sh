@@ -9,5 +9,5 @@ cd "$(dirname "$0")"
 for target in open_and_walk operations; do
     mkdir -p "work/$target"
     cargo +nightly fuzz run --fuzz-dir . "$target" "work/$target" "corpus/$target" -- \
-        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=32768 -len_control=0 -print_final_stats=0 -verbosity=0
+        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=32768 -len_control=0 -print_final_stats=0 -print_funcs=0 -verbosity=0
 done

@@ -75,8 +75,8 @@ pub enum Error {
     /// A write was asked of a database that was opened read-only.
     #[error("the database is open read-only")]
     ReadOnly,
-    /// The disk, the quota or the file-size limit is full. The transaction was rolled back, nothing
-    /// was lost, and the database goes on: a later commit may fit.
+    /// The disk or the quota is full, or the memory that may be mapped or locked. The transaction was
+    /// rolled back, nothing was lost, and the database goes on: a later commit may fit.
     #[error("no space left for the commit: {source}")]
     NoSpace {
         /// What the system said.
@@ -96,7 +96,10 @@ pub enum Error {
     /// taken until the file is opened again. Reads go on.
     ///
     /// A second `fsync` after a failed one says nothing: the kernel may already have dropped the
-    /// pages it could not write (see the "fsyncgate" discussions of `PostgreSQL`, 2018).
+    /// pages it could not write (see the "fsyncgate" discussions of `PostgreSQL`, 2018). For the same
+    /// reason a file that is opened again in the same boot may be read from the kernel's cache, and
+    /// look better than what the disk holds. To be sure, mend the disk, start the machine anew, and
+    /// [`check`](crate::Db::check) the file.
     #[error("no more writes: an earlier one failed ({reason}); open the file again")]
     Poisoned {
         /// The failure that did it.

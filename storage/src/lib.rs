@@ -76,6 +76,36 @@
 //! # Ok::<_, boltkv_storage::Error>(())
 //! ```
 //!
+//! A transaction that was committed is gone:
+//!
+//! ```compile_fail,E0382
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let mut tx = db.begin_mut()?;
+//! tx.create_bucket("planets")?;
+//! tx.commit()?;
+//! tx.create_bucket("moons")?; // `commit` has consumed it
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
+//! And so is every bucket of it; none can be in use when it is committed:
+//!
+//! ```compile_fail,E0505
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! let mut tx = db.begin_mut()?;
+//! let mut planets = tx.create_bucket("planets")?;
+//! tx.commit()?; // `planets` borrows from it
+//! planets.put("earth", "third")?;
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
+//! What `update` and `view` only lend is not ended by hand:
+//!
+//! ```compile_fail,E0507
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! db.update(|tx| tx.commit().map(|_| ()))?; // `update` commits it
+//! # Ok::<_, boltkv_storage::Error>(())
+//! ```
+//!
 //! Two buckets are not open for writing at once:
 //!
 //! ```compile_fail,E0499

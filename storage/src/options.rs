@@ -53,6 +53,11 @@ pub enum Durability {
 /// # drop(db); Ok(())
 /// # }
 /// ```
+///
+/// Two of bbolt's options have no place here. `NoGrowSync` saves a sync of its own that bbolt does
+/// whenever the file grows: here growing is synced with the commit that needs it, by the sync which
+/// that commit does anyway, so that there is nothing to save and nothing to risk. `NoSync` is
+/// [`Durability::Never`], which cannot break the file.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option by itself, set by its own method")]
 pub struct Options {
@@ -223,8 +228,10 @@ impl Options {
         self
     }
 
-    /// Keep the file in memory (`mlock`), so that no read waits for the disk. Opening, and a commit
-    /// that grows the file, fails where the process may not lock so much (`RLIMIT_MEMLOCK`).
+    /// Keep the file in memory (`mlock`), so that no read waits for the disk. Where the process may
+    /// not lock so much (`RLIMIT_MEMLOCK`; while the file grows, the old map counts as well as the
+    /// new one), opening fails, and a commit that grows the file is rolled back with
+    /// [`Error::NoSpace`](crate::Error::NoSpace).
     /// Default: `false`.
     #[must_use]
     pub fn mlock(mut self, mlock: bool) -> Self {

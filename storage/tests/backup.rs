@@ -103,6 +103,23 @@ fn a_backup_holds_its_snapshot_whatever_is_written_meanwhile() {
 }
 
 #[test]
+fn a_backup_is_of_the_open_file_also_when_another_one_has_taken_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, other) = (folder.path().join("db"), folder.path().join("other"));
+    let db = Db::open(&file).unwrap();
+    put_version(&db, 1);
+    let tx = db.begin().unwrap();
+    put_version(&Db::open(&other).unwrap(), 2);
+    fs::rename(&other, &file).unwrap();
+    let copy = folder.path().join("copy");
+    tx.copy_file(&copy, 0o600).unwrap();
+    assert_eq!(committed(&Db::open(&copy).unwrap()), content(&tx));
+    let mut streamed = Vec::new();
+    tx.write_to(&mut streamed).unwrap();
+    assert!(streamed == fs::read(&copy).unwrap());
+}
+
+#[test]
 fn either_meta_page_of_a_backup_is_enough_to_open_it() {
     let db = Options::new().page_size(1024).open_in_memory().unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -267,6 +267,28 @@ fn a_file_that_is_beyond_its_limit_opens_and_stays_as_long_as_it_is() {
 }
 
 #[test]
+fn a_map_larger_than_the_limit_changes_neither_opening_nor_growing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    put(&Db::open(&file).unwrap(), "large", vec![7; 2 << 20]);
+    let before = len(&file);
+    let beyond = Options::new().max_size(1).initial_map_size(2 * before).open(&file).unwrap();
+    assert_eq!(beyond.begin().unwrap().bucket("b").unwrap().get("large").unwrap().map(<[u8]>::len), Some(2 << 20));
+    drop(beyond);
+    assert_eq!(len(&file), before, "neither opening nor mapping makes it grow");
+    let limit = 8 << 20;
+    let db = Options::new().max_size(limit).initial_map_size(2 * limit).open(&file).unwrap();
+    for _ in 0..2 {
+        let refused = db.update(|tx| tx.bucket_mut("b")?.put("larger", vec![7; 7 << 20]));
+        assert!(matches!(refused, Err(Error::MaxSizeReached { max: Some(max) }) if max == limit), "{refused:?}");
+        put(&db, "small", "fits");
+    }
+    assert_check_clean(&db, "at its limit, under a larger map");
+    db.close().unwrap();
+    assert!(len(&file) <= limit, "{}", len(&file));
+}
+
+#[test]
 fn a_value_of_256_mib_is_committed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");

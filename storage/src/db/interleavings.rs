@@ -1,6 +1,10 @@
-//! Every order in which readers and the writer can meet at the readers' registry, gone through by loom:
+//! Every order in which readers and the writer can meet, gone through by loom. At the readers' registry:
 //!
 //! > A page that is reachable from a registered snapshot is not written while that snapshot is registered.
+//!
+//! And where a snapshot takes the place of another, above all one whose map has grown:
+//!
+//! > A reader has a meta and the map that goes with it, and keeps both for as long as it likes.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p boltkv-storage --lib interleavings`.
 
@@ -131,6 +135,77 @@ fn pages_are_handed_out_again_once_the_readers_are_gone() {
         }
         assert!(model.readers.current().meta.mark <= 8, "nothing is left behind by a reader that is gone");
         assert!(!model.readers.any_open());
+    });
+}
+
+/// Pages of the map that transaction `txid` publishes: each is larger than the one before.
+fn mapped_pages(txid: TxId) -> Pgid {
+    4 << txid
+}
+
+/// What a commit that makes the file grow publishes: a larger region with the same content, and a mark that only it
+/// reaches. Its last page says which transaction wrote it.
+fn grown(txid: TxId) -> Snapshot {
+    let mark = mapped_pages(txid);
+    let len = usize::try_from(mark).unwrap() * 64;
+    let region = Region::new(len).unwrap();
+    region.write(len - 8, &txid.to_le_bytes());
+    let meta = Meta { page_size: 64, root: 2, sequence: 0, freelist: NO_FREELIST, mark, txid };
+    Snapshot { meta, map: Arc::new(Map::of_region(region, len)) }
+}
+
+#[test]
+fn a_reader_has_the_map_of_its_meta_whatever_larger_ones_are_swapped_in() {
+    loom::model(|| {
+        let readers = Arc::new(Readers::new(grown(0)));
+        let reader = {
+            let readers = Arc::clone(&readers);
+            thread::spawn(move || {
+                let snapshot = readers.enter();
+                for _ in 0..2 {
+                    let end = snapshot.meta.mark * 64;
+                    assert_eq!(snapshot.map.len() as u64, end, "the map of another meta");
+                    assert_eq!(snapshot.map.bytes(end - 8, 8), Some(&snapshot.meta.txid.to_le_bytes()[..]));
+                    assert!(readers.highest_mark() >= snapshot.meta.mark, "the file could be cut under the reader");
+                    assert!(readers.current().meta.txid >= snapshot.meta.txid);
+                }
+                let weak = Arc::downgrade(&snapshot.map);
+                readers.leave(snapshot.meta.txid);
+                (snapshot, weak)
+            })
+        };
+        for txid in 1..=3 {
+            readers.publish(Arc::new(grown(txid)));
+        }
+        let (snapshot, map) = reader.join().unwrap();
+        assert_eq!(readers.current().meta.txid, 3);
+        let newest = snapshot.meta.txid == 3;
+        drop(snapshot);
+        assert_eq!(map.upgrade().is_some(), newest, "an old map goes with its last reader, and the newest stays");
+    });
+}
+
+#[test]
+fn a_reader_keeps_its_snapshot_while_commits_map_the_file_anew() {
+    loom::model(|| {
+        let db = Options::new().page_size(1024).open_in_memory().unwrap();
+        put_version(&db, 1);
+        let before = db.0.readers.current().map.len();
+        let reader = {
+            let db = db.clone();
+            thread::spawn(move || {
+                let tx = db.begin().unwrap();
+                let seen = version(&tx);
+                AtomicU64::new(0).load(Relaxed);
+                assert_eq!(version(&tx), seen, "the snapshot has changed");
+            })
+        };
+        for version in 2..=3 {
+            db.update(|tx| tx.create_bucket_if_not_exists("large")?.put([version], vec![version; 30_000])).unwrap();
+            put_version(&db, version);
+        }
+        reader.join().unwrap();
+        assert!(db.0.readers.current().map.len() >= 2 * before, "nothing was mapped anew");
     });
 }
 

@@ -30,7 +30,7 @@ pub(crate) struct Writer {
     pub(crate) freelist: Freelist,
     /// Length of the file in bytes.
     pub(super) file_len: u64,
-    /// The part of it that is locked in memory, where that is asked for.
+    /// The part of it that is locked in memory, where that is asked for; opening has locked all of it.
     locked_len: u64,
     /// Bytes that the newest map covers, or will cover once this commit is published.
     pub(super) map_len: u64,
@@ -73,7 +73,7 @@ impl Writer {
         Self {
             freelist,
             file_len,
-            locked_len: 0,
+            locked_len: file_len,
             map_len,
             page_size,
             durable,
@@ -117,7 +117,7 @@ impl Writer {
         let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
         let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
         if needed >= self.map_len {
-            self.map_len = map_size(needed.max(self.file_len));
+            self.map_len = map_size(needed);
         }
         if needed > self.file_len {
             let max = shared.options.max_size.unwrap_or(u64::MAX);
@@ -132,17 +132,25 @@ impl Writer {
         Ok(())
     }
 
-    /// A map of the file as it has grown: the current one, or a new generation.
-    pub(crate) fn map(&mut self, shared: &Shared) -> io::Result<Arc<Map>> {
+    /// A map of the file as it has grown, for a state that ends at page `mark`: the current one, or a new generation.
+    pub(crate) fn map(&mut self, shared: &Shared, mark: Pgid) -> io::Result<Arc<Map>> {
         let current = shared.readers.current();
         let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
-        let map =
-            if len <= current.map.len() { Arc::clone(&current.map) } else { shared.disk.map(len).map(Arc::new)? };
-        if shared.options.mlock && self.file_len != self.locked_len {
-            map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?)?;
+        let anew = len > current.map.len();
+        let map = if anew { shared.disk.map(len).map(Arc::new)? } else { Arc::clone(&current.map) };
+        if shared.options.mlock && (anew || mark * self.page_size > self.locked_len) {
+            map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?).map_err(|error| {
+                let what = format!("to keep the file's {} bytes in memory (RLIMIT_MEMLOCK): {error}", self.file_len);
+                io::Error::new(io::ErrorKind::OutOfMemory, what)
+            })?;
             self.locked_len = self.file_len;
         }
         Ok(map)
+    }
+
+    /// After a commit that failed the next one starts from the map that there is, and need not map or lock more.
+    pub(crate) fn keep_map(&mut self, shared: &Shared) {
+        self.map_len = shared.readers.current().map.len() as u64;
     }
 }
 

@@ -76,9 +76,10 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
         txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
     }
     let prepared = prepare(work, txid, writer, sync)?;
-    let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared));
+    let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
+        writer.keep_map(shared);
         match error.kind() {
             io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
                 Error::NoSpace { source: error }

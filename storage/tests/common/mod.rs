@@ -18,8 +18,7 @@ pub mod small_file;
 pub mod trace;
 
 use boltkv_storage::{Db, Tx, TxMut};
-use model::Model;
-use std::hash::Hasher as _;
+use model::{Model, hash};
 use std::path::Path;
 
 /// All that a read transaction sees.
@@ -46,13 +45,6 @@ pub fn content_of_file(file: &Path) -> Model {
 /// A hash of a whole file: 64-bit FNV-1a.
 pub fn file_hash(file: &Path) -> u64 {
     hash(&std::fs::read(file).unwrap())
-}
-
-/// 64-bit FNV-1a.
-pub fn hash(bytes: &[u8]) -> u64 {
-    let mut hasher = fnv::FnvHasher::default();
-    hasher.write(bytes);
-    hasher.finish()
 }
 
 /// Fails unless the engine's own check finds nothing wrong.

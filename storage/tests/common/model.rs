@@ -3,6 +3,7 @@
 use boltkv_storage::{Bucket, Error, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::Hasher as _;
 
 /// The names of a bucket and of those around it, from the top down.
 pub type BucketPath = Vec<Vec<u8>>;
@@ -238,10 +239,17 @@ pub fn hex(bytes: &[u8]) -> String {
     out
 }
 
+/// 64-bit FNV-1a.
+pub fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = fnv::FnvHasher::default();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
 fn shown(value: &[u8]) -> String {
     match value.len() {
         0 => "-".to_owned(),
         1..=LONGEST_SHOWN => hex(value),
-        len => format!("#{len}:{:016x}", super::hash(value)),
+        len => format!("#{len}:{:016x}", hash(value)),
     }
 }
