@@ -80,7 +80,7 @@ fn assert_opens_unlocked_with(file: &Path, keys: &[(&str, usize)]) {
     for (key, len) in keys {
         assert_eq!(value_len(&db, key), Some(*len), "{key}");
     }
-    put(&db, "large", &[7; 4 << 20]).unwrap();
+    put(&db, "large", &vec![7; 4 << 20]).unwrap();
     assert_check_clean(&db, "opened without a lock");
 }
 
@@ -104,7 +104,7 @@ fn a_commit_whose_growth_may_not_be_locked_is_rolled_back_and_smaller_ones_go_on
     put(&db, "before", &[1; 1000]).unwrap();
     let reader = db.begin().unwrap();
     for _ in 0..2 {
-        let refused = put(&db, "large", &[7; 4 << 20]).unwrap_err();
+        let refused = put(&db, "large", &vec![7; 4 << 20]).unwrap_err();
         assert!(matches!(refused, Error::NoSpace { .. }), "{refused:?}");
         assert!(refused.to_string().contains("in memory"), "it says what there is no space in: {refused}");
         put(&db, "after", &[2; 2000]).unwrap();
@@ -129,7 +129,7 @@ fn a_locked_file_grows_past_the_step_from_which_it_grows_by_16_mib() {
     let db = locked().open(&file).unwrap();
     let mut len = 0;
     for key in ["a", "b", "c"] {
-        put(&db, key, &[7; 12 << 20]).unwrap();
+        put(&db, key, &vec![7; 12 << 20]).unwrap();
         let grown = fs::metadata(&file).unwrap().len();
         assert!(grown > len, "{grown} after {len}");
         len = grown;
