@@ -3,6 +3,8 @@
 //! Headers of pages are read from the disk, never through the map: a page that is free may be
 //! written at any moment.
 
+use std::fmt;
+
 use crate::bucket::Bucket;
 use crate::check::{PageSet, reachable};
 use crate::format::{NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
@@ -69,6 +71,20 @@ pub enum PageType {
     Free,
     /// No page begins here: another one runs on over it, or the file is damaged.
     Unknown,
+}
+
+impl fmt::Display for PageType {
+    /// bbolt's name for it: `meta`, `freelist`, `branch`, `leaf`, `free` or `unknown`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Meta => "meta",
+            Self::Freelist => "freelist",
+            Self::Branch => "branch",
+            Self::Leaf => "leaf",
+            Self::Free => "free",
+            Self::Unknown => "unknown",
+        })
+    }
 }
 
 /// A page, as its header describes it.
@@ -187,8 +203,8 @@ impl Iterator for PageInfos<'_> {
     }
 }
 
-impl std::fmt::Debug for PageInfos<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for PageInfos<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PageInfos").field("next", &self.next).finish_non_exhaustive()
     }
 }

@@ -33,6 +33,7 @@
 //! - `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
 //! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
+//! - `raw`: pages as they lie in a file, which need not open
 //! - `check`: looking for damage, on several threads; `shrink`: making a file smaller while it is in use
 //! - `backup`: a snapshot as a file of its own; `compact`: a database written anew
 //!
@@ -139,6 +140,7 @@ mod freelist;
 mod inspect;
 mod options;
 mod range;
+mod raw;
 mod shrink;
 mod stats;
 mod tx;
@@ -150,10 +152,11 @@ pub use check::{CheckOptions, Problem};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use error::{Error, Result};
-pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, Pgid, TxId};
+pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
 pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType};
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
+pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
 pub use shrink::Shrunk;
 pub use stats::{CommitStats, Stats};
 pub use tx::{Fill, Savepoint, Tx, TxMut};

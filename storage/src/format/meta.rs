@@ -31,6 +31,116 @@ struct RawMeta {
     checksum: U64,
 }
 
+/// The fields of a meta as they stand in its page, whatever they say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MetaFields {
+    /// 0xED0CDAED in a bolt file.
+    pub magic: u32,
+    /// The format's version: 2.
+    pub version: u32,
+    /// Bytes of a page.
+    pub page_size: u32,
+    /// Not used by any version of the format: 0.
+    pub flags: u32,
+    /// The page of the root bucket's root.
+    pub root: Pgid,
+    /// The root bucket's sequence.
+    pub sequence: u64,
+    /// The page of the freelist; 2^64 - 1 where it is not stored.
+    pub freelist: Pgid,
+    /// The first page id never used.
+    pub high_water_mark: Pgid,
+    /// The transaction that wrote it.
+    pub txid: TxId,
+    /// What the checksum is said to be.
+    pub checksum: u64,
+}
+
+impl MetaFields {
+    /// Reads the fields in the first [`META_BYTES`] of a page; `None` where there are fewer.
+    pub(crate) fn read(page: &[u8]) -> Option<Self> {
+        let (raw, _) = RawMeta::ref_from_prefix(page.get(PAGE_HEADER..)?).ok()?;
+        Some(Self {
+            magic: raw.magic.get(),
+            version: raw.version.get(),
+            page_size: raw.page_size.get(),
+            flags: raw.flags.get(),
+            root: raw.root.get(),
+            sequence: raw.sequence.get(),
+            freelist: raw.freelist.get(),
+            high_water_mark: raw.high_water_mark.get(),
+            txid: raw.txid.get(),
+            checksum: raw.checksum.get(),
+        })
+    }
+
+    /// What the checksum of these fields is: FNV-1a, 64 bits, of all that comes before it.
+    #[must_use]
+    pub fn computed_checksum(&self) -> u64 {
+        let raw = self.raw();
+        let bytes = raw.as_bytes();
+        let mut hasher = FnvHasher::default();
+        hasher.write(&bytes[..bytes.len() - size_of::<U64>()]);
+        hasher.finish()
+    }
+
+    /// Whether the freelist is in the file, and not left to be found by reading all pages.
+    #[must_use]
+    pub fn stores_freelist(&self) -> bool {
+        self.freelist != NO_FREELIST
+    }
+
+    /// Why a database cannot be opened by this meta; `None` where it is valid.
+    #[must_use]
+    pub fn fault(&self) -> Option<Error> {
+        self.validated().err().map(Error::from)
+    }
+
+    pub(crate) fn has_magic(&self) -> bool {
+        self.magic == MAGIC
+    }
+
+    /// The meta that these fields are, where they are one.
+    pub(crate) fn validated(&self) -> std::result::Result<Meta, MetaFault> {
+        if !self.has_magic() {
+            return Err(MetaFault::Magic);
+        }
+        if self.version != VERSION {
+            return Err(MetaFault::Version(self.version));
+        }
+        if self.checksum != self.computed_checksum() {
+            return Err(MetaFault::Checksum);
+        }
+        if !is_page_size(self.page_size) {
+            return Err(MetaFault::PageSize(self.page_size));
+        }
+        Ok(Meta {
+            page_size: self.page_size,
+            root: self.root,
+            sequence: self.sequence,
+            freelist: self.freelist,
+            mark: self.high_water_mark,
+            txid: self.txid,
+        })
+    }
+
+    fn raw(&self) -> RawMeta {
+        RawMeta {
+            magic: self.magic.into(),
+            version: self.version.into(),
+            page_size: self.page_size.into(),
+            flags: self.flags.into(),
+            root: self.root.into(),
+            sequence: self.sequence.into(),
+            freelist: self.freelist.into(),
+            high_water_mark: self.high_water_mark.into(),
+            txid: self.txid.into(),
+            checksum: self.checksum.into(),
+        }
+    }
+}
+
 /// A valid meta, in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meta {
@@ -68,28 +178,7 @@ impl From<MetaFault> for Error {
 impl Meta {
     /// Reads the meta in the first [`META_BYTES`] of a page.
     pub(crate) fn decode(page: &[u8]) -> std::result::Result<Self, MetaFault> {
-        let raw = page.get(PAGE_HEADER..).ok_or(MetaFault::Magic)?;
-        let (raw, _) = RawMeta::ref_from_prefix(raw).map_err(|_| MetaFault::Magic)?;
-        if raw.magic != MAGIC {
-            return Err(MetaFault::Magic);
-        }
-        if raw.version != VERSION {
-            return Err(MetaFault::Version(raw.version.get()));
-        }
-        if raw.checksum != checksum(raw) {
-            return Err(MetaFault::Checksum);
-        }
-        if !is_page_size(raw.page_size.get()) {
-            return Err(MetaFault::PageSize(raw.page_size.get()));
-        }
-        Ok(Self {
-            page_size: raw.page_size.get(),
-            root: raw.root.get(),
-            sequence: raw.sequence.get(),
-            freelist: raw.freelist.get(),
-            mark: raw.high_water_mark.get(),
-            txid: raw.txid.get(),
-        })
+        MetaFields::read(page).ok_or(MetaFault::Magic)?.validated()
     }
 
     /// The page this meta goes to: a torn write spoils only the older one.
@@ -104,24 +193,24 @@ impl Meta {
 
     /// A whole page that holds this meta, for page 0 or 1.
     pub(crate) fn encode_for(&self, slot: Pgid) -> Vec<u8> {
-        let mut raw = RawMeta {
-            magic: MAGIC.into(),
-            version: VERSION.into(),
-            page_size: self.page_size.into(),
-            flags: 0.into(),
-            root: self.root.into(),
-            sequence: self.sequence.into(),
-            freelist: self.freelist.into(),
-            high_water_mark: self.mark.into(),
-            txid: self.txid.into(),
-            checksum: 0.into(),
+        let mut fields = MetaFields {
+            magic: MAGIC,
+            version: VERSION,
+            page_size: self.page_size,
+            flags: 0,
+            root: self.root,
+            sequence: self.sequence,
+            freelist: self.freelist,
+            high_water_mark: self.mark,
+            txid: self.txid,
+            checksum: 0,
         };
-        raw.checksum = checksum(&raw).into();
+        fields.checksum = fields.computed_checksum();
         let header =
             PageHeader { id: slot.into(), flags: U16::new(PageKind::Meta as u16), count: 0.into(), overflow: 0.into() };
         let mut page = Vec::with_capacity(self.page_size as usize);
         page.extend_from_slice(header.as_bytes());
-        page.extend_from_slice(raw.as_bytes());
+        page.extend_from_slice(fields.raw().as_bytes());
         page.resize(self.page_size as usize, 0);
         page
     }
@@ -145,14 +234,6 @@ impl Meta {
         }
         Ok(())
     }
-}
-
-/// FNV-1a, 64 bits, over everything before the checksum.
-fn checksum(raw: &RawMeta) -> u64 {
-    let bytes = raw.as_bytes();
-    let mut hasher = FnvHasher::default();
-    hasher.write(&bytes[..bytes.len() - size_of::<U64>()]);
-    hasher.finish()
 }
 
 #[cfg(test)]

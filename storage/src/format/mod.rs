@@ -14,8 +14,9 @@ mod page;
 
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{branch_page, freelist_page, leaf_page};
+pub use meta::MetaFields;
 pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST};
-pub(crate) use page::{BranchPage, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
+pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
 
 /// A page's number: it starts at byte `id * page_size` of the file.
 pub type Pgid = u64;

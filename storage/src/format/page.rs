@@ -20,19 +20,19 @@ pub(crate) struct PageHeader {
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct LeafElement {
-    pub(super) flags: U32,
-    pub(super) pos: U32,
-    pub(super) ksize: U32,
-    pub(super) vsize: U32,
+pub(crate) struct LeafElement {
+    pub(crate) flags: U32,
+    pub(crate) pos: U32,
+    pub(crate) ksize: U32,
+    pub(crate) vsize: U32,
 }
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-pub(super) struct BranchElement {
-    pub(super) pos: U32,
-    pub(super) ksize: U32,
-    pub(super) child: U64,
+pub(crate) struct BranchElement {
+    pub(crate) pos: U32,
+    pub(crate) ksize: U32,
+    pub(crate) child: U64,
 }
 
 impl PageHeader {
