@@ -7,7 +7,7 @@ use common::run;
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 13] = [
+    let commands: [&[&str]; 18] = [
         &["serve"],
         &["get"],
         &["set"],
@@ -21,6 +21,11 @@ fn every_command_has_help_with_an_example() {
         &["file", "check"],
         &["file", "export"],
         &["file", "import"],
+        &["file", "buckets"],
+        &["file", "keys"],
+        &["file", "get"],
+        &["file", "dump"],
+        &["file", "page-item"],
     ];
     for command in commands {
         let help = run(command.iter().chain(&["--help"])).done_text();

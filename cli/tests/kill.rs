@@ -192,7 +192,7 @@ async fn no_acknowledged_write_is_lost_to_kill_9() {
     let chance = RandomState::new();
     for round in 0..ROUNDS {
         one_round(&db, chance.hash_one(round), &mut writers).await;
-        assert_sound(&db, peer);
+        assert_sound(&db, peer.as_ref());
     }
 
     let server = Server::start(&db);
@@ -200,5 +200,5 @@ async fn no_acknowledged_write_is_lost_to_kill_9() {
     verify(&client, &mut writers).await;
     drop(client);
     server.stop().done();
-    assert_sound(&db, peer);
+    assert_sound(&db, peer.as_ref());
 }

@@ -68,7 +68,7 @@ impl Check {
         let db = match self.target.open() {
             Ok(db) => db,
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
-            Err(error) => return Err(Failure::open(path, &error)),
+            Err(error) => return Err(self.target.not_opened(&error, None)),
         };
         let _progress = Progress::doing("checking");
         let problems = db.check().map_err(|error| Failure::storage(path, &error))?;

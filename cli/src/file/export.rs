@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::Target;
 use super::line::Lines;
+use super::output::{Error, Printed};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
@@ -60,7 +61,7 @@ impl Export {
     /// whole one.
     fn open_sound(&self) -> Outcome<Db> {
         let path = self.target.path();
-        let db = self.target.open().map_err(|error| Failure::open(path, &error))?;
+        let db = self.target.open_to_read(Some("boltkv scan --json"))?;
         let _progress = Progress::doing("checking");
         let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
         match problems.first() {
@@ -97,25 +98,7 @@ impl Export {
     }
 }
 
-/// The two sides on which an export can fail.
-enum Error {
-    Read(boltkv_storage::Error),
-    Write(io::Error),
-}
-
-impl From<boltkv_storage::Error> for Error {
-    fn from(error: boltkv_storage::Error) -> Self {
-        Self::Read(error)
-    }
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Self {
-        Self::Write(error)
-    }
-}
-
-fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Result<(), Error> {
+fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Printed {
     let progress = Progress::counting("entries");
     for found in tx.buckets() {
         let (name, bucket) = found?;
@@ -125,7 +108,7 @@ fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Result<(), Error>
 }
 
 /// Writes a bucket and all within. The way down is kept in a list: buckets may be nested deeper than the stack would bear.
-fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, progress: &Progress) -> Result<(), Error> {
+fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, progress: &Progress) -> Printed {
     lines.enter(name, top.sequence())?;
     let mut way: Vec<(Bucket<'_>, Cursor<'_>)> = vec![(top, top.cursor())];
     while let Some((bucket, cursor)) = way.last_mut() {

@@ -1,62 +1,54 @@
-//! `boltkv file`: commands on a file that no server has open.
+//! `boltkv file`: commands on a file, one file a command.
+//!
+//! A command reads its arguments and prints; what it knows about files, `storage` tells it.
+//! - `target`: how the file is opened; `holder`: who else has it
+//! - `format`: how keys and values are printed; `within`: how a bucket is named; `output`: standard output and JSON; `progress`: for people who wait
 
+mod buckets;
 mod check;
+mod dump;
 mod export;
+mod format;
+mod get;
+mod holder;
 mod import;
+mod keys;
 mod line;
+mod output;
+mod page_item;
 mod progress;
+mod target;
+mod within;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use clap::Subcommand;
+use target::{RawTarget, Target};
 
-use boltkv_storage::{Db, Options};
-use clap::{Args, Subcommand};
+use crate::failure::Outcome;
 
-use crate::arguments::seconds;
-use crate::failure::{Failure, Outcome};
-
-/// Work on a file that no server has open
+/// Look into a bolt file, check it, export and import it
 #[derive(Debug, Subcommand)]
 pub(crate) enum File {
+    Buckets(buckets::Buckets),
     Check(check::Check),
+    Dump(dump::Dump),
     Export(export::Export),
+    Get(get::Get),
     Import(import::Import),
+    Keys(keys::Keys),
+    PageItem(page_item::PageItem),
 }
 
 impl File {
     pub(crate) fn run(&self) -> Outcome {
         match self {
+            Self::Buckets(buckets) => buckets.run(),
             Self::Check(check) => check.run(),
+            Self::Dump(dump) => dump.run(),
             Self::Export(export) => export.run(),
+            Self::Get(get) => get.run(),
             Self::Import(import) => import.run(),
+            Self::Keys(keys) => keys.run(),
+            Self::PageItem(item) => item.run(),
         }
-    }
-}
-
-/// The file that a command is about.
-#[derive(Debug, Args)]
-struct Target {
-    /// The bolt file
-    #[arg(value_name = "FILE")]
-    path: PathBuf,
-    /// How long to wait for a file that another process has open, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    timeout: Duration,
-}
-
-impl Target {
-    /// Opens the file to be read: it must be there, and others may read it meanwhile.
-    fn open(&self) -> Result<Db, boltkv_storage::Error> {
-        Options::new().read_only(true).timeout(self.timeout).open(&self.path)
-    }
-
-    /// Opens the file to be written; makes it if it is missing.
-    fn open_to_write(&self) -> Outcome<Db> {
-        let opened = Options::new().timeout(self.timeout).open(&self.path);
-        opened.map_err(|error| Failure::open(&self.path, &error))
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
     }
 }

@@ -9,6 +9,7 @@
     reason = "test code: a panic is how it reports"
 )]
 
+pub mod files;
 pub mod peer;
 pub mod server;
 

@@ -1,59 +1,106 @@
-//! The Go program of the engine's tests, Go's bbolt: built once, run as a process for each thing asked of it.
+//! Go programs to compare with: that of the engine's tests, and bbolt's own command. Each is built once, and run as a
+//! process for each thing asked of it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// Its source.
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../storage/tests/go");
-/// Where cargo lets integration tests keep what they build. The engine's tests build the same program there.
+use super::Ran;
+
+/// Where cargo lets integration tests keep what they build. The engine's tests build their program there too.
 const SCRATCH: &str = env!("CARGO_TARGET_TMPDIR");
 
-/// The built Go program.
+/// The Go program of the engine's tests.
 pub struct Peer {
     program: PathBuf,
 }
 
-/// The Go program, or `None` (said on standard error) where there is no Go. With `BOLTKV_REQUIRE_TOOLS=1` that is a
-/// failure.
-pub fn peer() -> Option<&'static Peer> {
-    static PEER: OnceLock<Result<Peer, String>> = OnceLock::new();
-    match PEER.get_or_init(build) {
-        Ok(peer) => Some(peer),
-        Err(why) => {
-            let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-            assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but there is no Go peer: {why}");
-            eprintln!("skipped: no Go peer: {why}");
-            None
+/// bbolt's own command.
+pub struct Bbolt {
+    program: PathBuf,
+}
+
+/// What it takes to build a program, and what came of that.
+struct Build {
+    /// The folder of the module, from this package on.
+    module: &'static str,
+    /// The package to be built.
+    package: &'static str,
+    /// The name of the program.
+    name: &'static str,
+    built: OnceLock<Result<PathBuf, String>>,
+}
+
+static PEER: Build = Build { module: "../storage/tests/go", package: ".", name: "bboltpeer", built: OnceLock::new() };
+static BBOLT: Build =
+    Build { module: "tests/go", package: "go.etcd.io/bbolt/cmd/bbolt", name: "bbolt", built: OnceLock::new() };
+
+/// The Go program of the engine's tests, or `None` (said on standard error) where there is no Go. With
+/// `BOLTKV_REQUIRE_TOOLS=1` that is a failure.
+pub fn peer() -> Option<Peer> {
+    PEER.program().map(|program| Peer { program })
+}
+
+/// bbolt's own command; otherwise as [`peer`].
+pub fn bbolt() -> Option<Bbolt> {
+    BBOLT.program().map(|program| Bbolt { program })
+}
+
+impl Build {
+    fn program(&self) -> Option<PathBuf> {
+        match self.built.get_or_init(|| self.build()) {
+            Ok(program) => Some(program.clone()),
+            Err(why) => {
+                let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+                assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but there is no {}: {why}", self.name);
+                eprintln!("skipped: no {}: {why}", self.name);
+                None
+            }
         }
     }
-}
 
-/// What is missing to build it is an `Err`; a program that does not compile is a failure of the test.
-fn build() -> Result<Peer, String> {
-    fs::create_dir_all(SCRATCH).unwrap();
-    // Test binaries may run at the same time: one builds, the others find it done.
-    let lock = File::create(Path::new(SCRATCH).join("bboltpeer.lock")).unwrap();
-    lock.lock().unwrap();
-    let fetched = go(&["mod", "download"]).map_err(|error| format!("go does not run: {error}"))?;
-    if !fetched.status.success() {
-        return Err(format!("its modules cannot be fetched: {}", String::from_utf8_lossy(&fetched.stderr).trim()));
+    /// What is missing to build it is an `Err`; a program that does not compile is a failure of the test.
+    fn build(&self) -> Result<PathBuf, String> {
+        fs::create_dir_all(SCRATCH).unwrap();
+        let program = Path::new(SCRATCH).join(self.name);
+        // Test binaries may run at the same time: one builds, the others find it done.
+        let lock = File::create(program.with_extension("lock")).unwrap();
+        lock.lock().unwrap();
+        let fetched = self.go(&["mod", "download"]).map_err(|error| format!("go does not run: {error}"))?;
+        if !fetched.status.success() {
+            return Err(format!("its modules cannot be fetched: {}", String::from_utf8_lossy(&fetched.stderr).trim()));
+        }
+        let built = self.go(&["build", "-mod=readonly", "-o", program.to_str().unwrap(), self.package]).unwrap();
+        assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
+        Ok(program)
     }
-    let program = Path::new(SCRATCH).join("bboltpeer");
-    let built = go(&["build", "-mod=readonly", "-o", program.to_str().unwrap(), "."]).unwrap();
-    assert!(built.status.success(), "go build: {}", String::from_utf8_lossy(&built.stderr));
-    Ok(Peer { program })
+
+    fn go(&self, args: &[&str]) -> std::io::Result<Output> {
+        let module = Path::new(env!("CARGO_MANIFEST_DIR")).join(self.module);
+        Command::new("go").current_dir(module).env_remove("GOFLAGS").env("GOWORK", "off").args(args).output()
+    }
 }
 
-fn go(args: &[&str]) -> std::io::Result<Output> {
-    Command::new("go").current_dir(SOURCE).env_remove("GOFLAGS").env("GOWORK", "off").args(args).output()
+impl Bbolt {
+    /// Runs it, whatever it comes to.
+    pub fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Ran {
+        let output = Command::new(&self.program).args(args).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ran { code: output.status.code(), stdout: output.stdout, stderr }
+    }
 }
 
 impl Peer {
     /// Makes a new file with some of everything in it.
     pub fn make_mixed(&self, file: &Path) {
-        self.run(&["make", "mixed"], file);
+        self.make("mixed", file);
+    }
+
+    /// Makes a new file of a kind that the program knows.
+    pub fn make(&self, kind: &str, file: &Path) {
+        self.run(&["make", kind], file);
     }
 
     /// All that bbolt sees in a file.

@@ -1,0 +1,78 @@
+//! `boltkv file get`: the value of a key.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Target;
+use super::format::{Format, ParseFormat};
+use super::output::{Base64, json_line};
+use super::within::{bucket_at, name_parser, path_to_ask, quoted_for_shell};
+use crate::failure::{Failure, Outcome};
+
+/// Print the value of a key
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv file get etcd.db meta consistent_index
+  boltkv file get app.db users eu ada           (from the bucket eu within the bucket users)
+  boltkv file get --parse-format hex etcd.db key 00000000000000025f0000000000000000
+  boltkv file get --format bytes etcd.db members 8e9e05c52164694d | jq .name
+
+With --json: {\"key\":\"b64\",\"value\":\"b64\"}. Exit code 1: there is no such key.")]
+pub(crate) struct Get {
+    #[command(flatten)]
+    target: Target,
+    /// The bucket, as its name or the names from the top down; and the key in it
+    #[arg(value_names = ["BUCKET", "KEY"], num_args = 2.., required = true, value_parser = name_parser())]
+    names: Vec<Vec<u8>>,
+    /// How the key is given
+    #[arg(long, value_enum, default_value = "ascii-encoded")]
+    parse_format: ParseFormat,
+    /// How the value is printed, with a line end behind it
+    #[arg(long, value_enum, default_value = "auto", conflicts_with = "json")]
+    format: Format,
+    /// Print key and value as a JSON object, in base64
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    key: Base64<'a>,
+    value: Base64<'a>,
+}
+
+impl Get {
+    pub(crate) fn run(&self) -> Outcome {
+        let Some((key, bucket)) = self.names.split_last().filter(|(_, bucket)| !bucket.is_empty()) else {
+            return Err(Failure::usage("a bucket and a key are needed"));
+        };
+        let key = self.parse_format.parse(key).map_err(|why| Failure::usage(format!("the key: {why}")))?;
+        if key.is_empty() {
+            return Err(Failure::usage("the key is empty"));
+        }
+        let db = self.target.open_to_read(question(bucket, &key).as_deref())?;
+        let failed = |error| Failure::storage(self.target.path(), &error);
+        let tx = db.begin().map_err(failed)?;
+        let value = bucket_at(&tx, bucket).and_then(|bucket| bucket.get(&key)).map_err(failed)?;
+        let value = value.ok_or_else(|| {
+            let mut shown = Vec::new();
+            // Writing to memory does not fail.
+            let _ = super::format::write_quoted(&key, &mut shown);
+            Failure::not_done(format!("{}: no key {}", self.target.path().display(), String::from_utf8_lossy(&shown)))
+        })?;
+        self.target.print(|out| {
+            if self.json {
+                json_line(&Found { key: Base64(&key), value: Base64(value) }, out)?;
+            } else {
+                self.format.write_line(value, out)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The command that asks a server, if the key can stand on a command line, and is not taken for a flag there.
+fn question(bucket: &[Vec<u8>], key: &[u8]) -> Option<String> {
+    let key = std::str::from_utf8(key).ok().filter(|key| !key.contains('\0') && !key.starts_with('-'))?;
+    Some(format!("boltkv get --bucket {} {}", path_to_ask(bucket)?, quoted_for_shell(key)))
+}

@@ -1,0 +1,141 @@
+//! Who has a file locked, as far as the system tells: Linux lists all locks in `/proc/locks`.
+//!
+//! What is found here is advice for people. It never fails: where nothing is known, nothing is said.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// As many holders are named: a file can have any number of readers.
+const MOST_NAMED: usize = 3;
+/// So much of a command line is shown.
+const MOST_SHOWN: usize = 160;
+
+/// A process that has a lock on the file.
+struct Holder {
+    pid: u32,
+    /// Its command line; empty where that cannot be read, or where the process that took the lock has gone and left it to
+    /// a child.
+    command: Vec<String>,
+}
+
+/// What to say behind "is locked by another process": who that is, and what can be done. `ask` is the command that asks a
+/// server the same, without `--addr`.
+pub(super) fn advice(file: &Path, ask: Option<&str>) -> String {
+    let holders = holders(file);
+    let mut said = String::new();
+    for (index, holder) in holders.iter().take(MOST_NAMED).enumerate() {
+        said.push_str(if index == 0 { ": " } else { ", " });
+        said.push_str(&holder.describe());
+    }
+    if holders.len() > MOST_NAMED {
+        let _ = write!(said, " and {} more", holders.len() - MOST_NAMED);
+    }
+    said.push_str("; wait for it longer with --timeout SECONDS");
+    if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
+        let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
+    }
+    said
+}
+
+/// Where the server listens that has the file; nothing if it is known that none of ours has it.
+fn server_to_ask(holders: &[Holder]) -> Option<&str> {
+    if holders.iter().all(|holder| holder.command.is_empty()) {
+        return Some("HOST:PORT");
+    }
+    holders.iter().find_map(Holder::serves_on)
+}
+
+impl Holder {
+    fn describe(&self) -> String {
+        let command = self.command.join(" ");
+        let mut said = format!("pid {}", self.pid);
+        if !command.is_empty() {
+            let shown: String = command.chars().take(MOST_SHOWN).collect();
+            let more = if shown.len() < command.len() { "…" } else { "" };
+            let _ = write!(said, " ({shown}{more})");
+        }
+        said
+    }
+
+    /// The address on which it listens, if it is a server of ours.
+    fn serves_on(&self) -> Option<&str> {
+        let (program, args) = self.command.split_first()?;
+        let ours = Path::new(program).file_name().is_some_and(|name| name == "boltkv");
+        if !ours || args.first().is_none_or(|command| command != "serve") {
+            return None;
+        }
+        let after = args.iter().skip_while(|arg| *arg != "--listen").nth(1).map(String::as_str);
+        let within = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
+        Some(after.or(within).unwrap_or("127.0.0.1:7878"))
+    }
+}
+
+fn holders(file: &Path) -> Vec<Holder> {
+    let (Ok(locks), Ok(metadata)) = (fs::read_to_string("/proc/locks"), file.metadata()) else { return Vec::new() };
+    let place = place(metadata.dev(), metadata.ino());
+    let mut pids: Vec<u32> = locks.lines().filter_map(|line| pid_of_lock(line, &place)).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter().map(|pid| Holder { pid, command: command_of(pid) }).collect()
+}
+
+/// A file as `/proc/locks` names it: device in hexadecimal, inode.
+fn place(dev: u64, inode: u64) -> String {
+    // The device's number as glibc and the kernel's newer calls put it together.
+    let major = ((dev >> 32) & 0xffff_f000) | ((dev >> 8) & 0xfff);
+    let minor = ((dev >> 12) & 0xffff_ff00) | (dev & 0xff);
+    format!("{major:02x}:{minor:02x}:{inode}")
+}
+
+/// The process of a line such as `1: FLOCK  ADVISORY  WRITE 21494 fe:00:10724613 0 EOF`, if it is about this file. Those who
+/// wait for a lock have an arrow before their kind.
+fn pid_of_lock(line: &str, place: &str) -> Option<u32> {
+    let mut fields = line.split_whitespace().skip(1);
+    let kind = fields.next()?;
+    let (pid, found) = (fields.nth(2)?, fields.next()?);
+    (kind == "FLOCK" && found == place).then(|| pid.parse().ok()).flatten()
+}
+
+fn command_of(pid: u32) -> Vec<String> {
+    let Ok(bytes) = fs::read(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
+    let args = bytes.strip_suffix(&[0]).unwrap_or(&bytes).split(|&byte| byte == 0);
+    args.map(|arg| String::from_utf8_lossy(arg).into_owned()).filter(|arg| !arg.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(command: &[&str]) -> Holder {
+        Holder { pid: 7, command: command.iter().map(ToString::to_string).collect() }
+    }
+
+    #[test]
+    fn a_lock_is_found_by_device_and_inode_and_those_who_wait_are_passed_over() {
+        let place = place(0xfe00, 42);
+        assert_eq!(place, "fe:00:42");
+        assert_eq!(pid_of_lock("1: FLOCK  ADVISORY  WRITE 21494 fe:00:42 0 EOF", &place), Some(21494));
+        for other in [
+            "1: -> FLOCK  ADVISORY  WRITE 21494 fe:00:42 0 EOF",
+            "1: FLOCK  ADVISORY  WRITE 21494 fe:01:42 0 EOF",
+            "1: POSIX  ADVISORY  WRITE 21494 fe:00:42 0 EOF",
+            "nonsense",
+        ] {
+            assert_eq!(pid_of_lock(other, &place), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_a_server_of_ours_or_one_of_which_nothing_is_known_can_be_asked() {
+        let served = |command: &[&str]| server_to_ask(&[holder(command)]).map(str::to_owned);
+        assert_eq!(served(&["etcd", "--data-dir", "serve"]), None);
+        assert_eq!(served(&["boltkv", "file", "check", "a.db"]), None);
+        assert_eq!(served(&["/usr/bin/boltkv", "serve"]).as_deref(), Some("127.0.0.1:7878"));
+        assert_eq!(served(&["boltkv", "serve", "--listen", "[::1]:1"]).as_deref(), Some("[::1]:1"));
+        assert_eq!(served(&["boltkv", "serve", "--listen=0.0.0.0:2"]).as_deref(), Some("0.0.0.0:2"));
+        assert_eq!(served(&[]).as_deref(), Some("HOST:PORT"));
+        assert_eq!(server_to_ask(&[]), Some("HOST:PORT"));
+    }
+}

@@ -1,0 +1,63 @@
+//! `boltkv file keys`: the keys of a bucket.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Target;
+use super::format::Format;
+use super::output::{Base64, json_line};
+use super::within::{bucket_at, name_parser, path_to_ask};
+use crate::failure::{Failure, Outcome};
+
+/// Print the keys of a bucket, in their order
+///
+/// One key a line; the names of buckets within the bucket are among them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv file keys etcd.db meta
+  boltkv file keys app.db users eu              (the bucket eu within the bucket users)
+  boltkv file keys --format hex etcd.db key | head
+  boltkv file keys --json etcd.db meta | jq -r '.key | @base64d'
+
+With --json a line is {\"key\":\"b64\"}, or {\"bucket\":\"b64\"} for a bucket.")]
+pub(crate) struct Keys {
+    #[command(flatten)]
+    target: Target,
+    /// The bucket: its name, or the names from the top down
+    #[arg(value_name = "BUCKET", required = true, value_parser = name_parser())]
+    bucket: Vec<Vec<u8>>,
+    /// How a key is printed
+    #[arg(long, short, value_enum, default_value = "auto", conflicts_with = "json")]
+    format: Format,
+    /// Print lines of JSON, the keys in base64
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Line<'a> {
+    Key(Base64<'a>),
+    Bucket(Base64<'a>),
+}
+
+impl Keys {
+    pub(crate) fn run(&self) -> Outcome {
+        let ask = path_to_ask(&self.bucket).map(|path| format!("boltkv scan --keys-only --bucket {path}"));
+        let db = self.target.open_to_read(ask.as_deref())?;
+        let failed = |error| Failure::storage(self.target.path(), &error);
+        let tx = db.begin().map_err(failed)?;
+        let bucket = bucket_at(&tx, &self.bucket).map_err(failed)?;
+        self.target.print(|out| {
+            let mut cursor = bucket.cursor();
+            while let Some((key, value)) = cursor.next()? {
+                match (self.json, value) {
+                    (false, _) => self.format.write_line(key, out)?,
+                    (true, Some(_)) => json_line(&Line::Key(Base64(key)), out)?,
+                    (true, None) => json_line(&Line::Bucket(Base64(key)), out)?,
+                }
+            }
+            Ok(())
+        })
+    }
+}

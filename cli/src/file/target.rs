@@ -1,0 +1,84 @@
+//! The file that a command is about, and how it is opened. Nothing waits for a lock for ever.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use boltkv_storage::{Db, Error, Options, RawFile};
+use clap::Args;
+
+use super::holder;
+use crate::arguments::seconds;
+use crate::failure::{Failure, Outcome};
+
+/// The file that a command is about.
+#[derive(Debug, Args)]
+pub(super) struct Target {
+    /// The bolt file
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// How long to wait for a file that another process has open, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+}
+
+impl Target {
+    /// Opens the file to be read: it must be there, and others may read it meanwhile.
+    pub(super) fn open(&self) -> Result<Db, Error> {
+        self.options().read_only(true).open(&self.path)
+    }
+
+    /// The same; a failure says who holds the file, and `ask`, the command that asks a server the same, if there is one.
+    pub(super) fn open_to_read(&self, ask: Option<&str>) -> Outcome<Db> {
+        self.open().map_err(|error| self.not_opened(&error, ask))
+    }
+
+    /// Opens the file to be written; makes it if it is missing.
+    pub(super) fn open_to_write(&self) -> Outcome<Db> {
+        self.options().open(&self.path).map_err(|error| self.not_opened(&error, None))
+    }
+
+    /// The failure for a file that could not be opened.
+    pub(super) fn not_opened(&self, error: &Error, ask: Option<&str>) -> Failure {
+        match error {
+            Error::LockTimeout { .. } => Failure::unreachable(format!("{error}{}", holder::advice(&self.path, ask))),
+            _ => Failure::open(&self.path, error),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn options(&self) -> Options {
+        Options::new().timeout(self.timeout)
+    }
+}
+
+/// The file that a command looks into page by page.
+#[derive(Debug, Args)]
+pub(super) struct RawTarget {
+    /// The bolt file; it need not open, nor be free of damage
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Bytes of a page, where both meta pages are too damaged to say
+    #[arg(long, value_name = "BYTES")]
+    page_size: Option<u32>,
+}
+
+impl RawTarget {
+    /// Opens the file without a lock, as bbolt does: also one that a server has open can be looked into.
+    pub(super) fn open(&self) -> Outcome<RawFile> {
+        RawFile::open(&self.path, self.page_size).map_err(|error| match error {
+            Error::NotABoltFile if self.page_size.is_none() => Failure::unreachable(format!(
+                "{}: {error} (if it is one all the same, say the size of its pages: --page-size 4096)",
+                self.path.display()
+            )),
+            Error::InvalidPageSize { .. } => Failure::usage(error.to_string()),
+            _ => Failure::open(&self.path, &error),
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
