@@ -5,31 +5,51 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use boltkv_benches::{BUCKET, VALUE, load, random, sequential, unsynced};
-use boltkv_storage::Db;
+use boltkv_benches::data::{Key, Keys, splitmix};
+use boltkv_storage::{Db, Durability, Error, Options};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const KEYS: u64 = 1_000_000;
+const VALUE: [u8; 32] = [0xB5; 32];
+const BUCKET: &str = "bench";
 
-type Key = fn(u64) -> [u8; 8];
+fn unsynced(folder: &tempfile::TempDir) -> Db {
+    Options::new().durability(Durability::Never).open(folder.path().join("db")).expect("a new file opens")
+}
+
+fn load(db: &Db, keys: Keys, count: u64, batch: usize) {
+    for start in (0..count).step_by(batch) {
+        db.update(|tx| {
+            let mut bucket = tx.create_bucket_if_not_exists(BUCKET)?;
+            (start..count).take(batch).try_for_each(|n| bucket.put(keys.key(n), VALUE))?;
+            Ok::<_, Error>(())
+        })
+        .expect("the disk has room");
+    }
+}
+
+/// A key that was loaded, another with every `n`.
+fn any(n: u64) -> Key {
+    Keys::Random.key(splitmix(n) % KEYS)
+}
 
 fn writes(c: &mut Criterion) {
     let mut group = c.benchmark_group("write");
     group.sample_size(10).warm_up_time(Duration::from_millis(500));
-    let cases: [(&str, u64, u64, Key); 4] = [
-        ("sequential, 100k a commit", KEYS, 100_000, sequential),
-        ("random, 10k a commit", 200_000, 10_000, random),
-        ("random, 100k a commit", KEYS, 100_000, random),
-        ("random, 100k in one commit", 100_000, 100_000, random),
+    let cases: [(&str, u64, usize, Keys); 4] = [
+        ("sequential, 100k a commit", KEYS, 100_000, Keys::Sequential),
+        ("random, 10k a commit", 200_000, 10_000, Keys::Random),
+        ("random, 100k a commit", KEYS, 100_000, Keys::Random),
+        ("random, 100k in one commit", 100_000, 100_000, Keys::Random),
     ];
-    for (name, count, batch, key) in cases {
+    for (name, count, batch, keys) in cases {
         group.throughput(Throughput::Elements(count));
         group.bench_function(name, |b| {
             b.iter_batched(
                 || tempfile::tempdir().expect("a folder"),
                 |folder| {
-                    let db = unsynced(&folder.path().join("db")).expect("a new file opens");
-                    load(&db, count, batch, key).expect("the disk has room");
+                    let db = unsynced(&folder);
+                    load(&db, keys, count, batch);
                     (folder, db)
                 },
                 BatchSize::PerIteration,
@@ -39,17 +59,17 @@ fn writes(c: &mut Criterion) {
     group.finish();
 }
 
-fn loaded(key: Key) -> (tempfile::TempDir, Db) {
+fn loaded() -> (tempfile::TempDir, Db) {
     let folder = tempfile::tempdir().expect("a folder");
-    let db = unsynced(&folder.path().join("db")).expect("a new file opens");
-    load(&db, KEYS, 100_000, key).expect("the disk has room");
+    let db = unsynced(&folder);
+    load(&db, Keys::Random, KEYS, 100_000);
     (folder, db)
 }
 
 fn reads(c: &mut Criterion) {
-    let (_folder, db) = loaded(random);
-    let mut numbers = (0..).map(|n: u64| u64::from_be_bytes(random(n)) % KEYS);
-    let mut next = move || random(numbers.next().unwrap_or(0));
+    let (_folder, db) = loaded();
+    let mut keys = (0..).map(any);
+    let mut next = move || keys.next().expect("numbers do not end");
     let mut group = c.benchmark_group("read");
     group.throughput(Throughput::Elements(1));
     group.bench_function("random get", |b| {
@@ -75,13 +95,12 @@ fn reads(c: &mut Criterion) {
 }
 
 fn commits(c: &mut Criterion) {
-    let (_folder, db) = loaded(random);
+    let (_folder, db) = loaded();
     let mut n = 0;
     c.bench_function("one put a commit, not synced, 1M loaded", |b| {
         b.iter(|| {
             n += 1;
-            let key = random(u64::from_be_bytes(random(n)) % KEYS);
-            db.update(|tx| tx.bucket_mut(BUCKET)?.put(key, VALUE)).expect("the disk has room");
+            db.update(|tx| tx.bucket_mut(BUCKET)?.put(any(n), VALUE)).expect("the disk has room");
         });
     });
 }

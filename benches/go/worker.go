@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// An engine is what a measurement asks for, as the trait of src/engines/mod.rs. Each call is one transaction.
+type engine interface {
+	put(bucket []byte, entries func(each func(key, value []byte) error) error) error
+	delete(keys func(each func(key []byte) error) error) error
+	get(keys func(each func(key []byte) error) error, seen func(value []byte)) error
+	scan(seen func(key, value []byte)) error
+	clear() error
+	sync() error
+	usedBytes() uint64
+}
+
+// A job is one work on one engine.
+type job struct {
+	engine engine
+	work   work
+	values values
+}
+
+type done struct {
+	operations uint64
+	time       time.Duration
+	witness    uint64
+}
+
+func (j job) step(s stage) (done, error) {
+	switch s.Step {
+	case "put":
+		return timed(s.Picks.Count, func() (uint64, error) { return 0, j.put(s) })
+	case "delete":
+		return timed(s.Picks.Count, func() (uint64, error) { return 0, j.delete(s) })
+	case "get":
+		if s.Threads == 1 {
+			return timed(s.Picks.Count, func() (uint64, error) { return j.get(s) })
+		}
+		return j.getOnThreads(s)
+	case "scan":
+		return j.scan(s.Times)
+	case "clear":
+		return timed(1, func() (uint64, error) { return 0, j.engine.clear() })
+	case "sync":
+		return timed(0, func() (uint64, error) { return 0, j.engine.sync() })
+	}
+	return done{}, fmt.Errorf("no step %q", s.Step)
+}
+
+func (j job) maker() *maker { return &maker{kind: j.work.Keys, values: j.values} }
+
+// batches calls do with the start and the end of each batch of a stage's picks.
+func batches(s stage, do func(number, from, to uint64) error) error {
+	for number, from := uint64(0), uint64(0); from < s.Picks.Count; number, from = number+1, from+s.Batch {
+		if err := do(number, from, min(from+s.Batch, s.Picks.Count)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j job) put(s stage) error {
+	m := j.maker()
+	return batches(s, func(number, from, to uint64) error {
+		var bucket []byte
+		if s.Nested {
+			bucket = append(bucket, m.keyOf(number)...)
+		}
+		return j.engine.put(bucket, func(each func(key, value []byte) error) error {
+			for at := from; at < to; at++ {
+				n := s.Picks.number(at)
+				if err := each(m.keyOf(n), m.valueOf(n)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// keys gives the keys of a batch, one after the other.
+func keys(m *maker, p picks, from, to uint64) func(each func(key []byte) error) error {
+	return func(each func(key []byte) error) error {
+		for at := from; at < to; at++ {
+			if err := each(m.keyOf(p.number(at))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func (j job) delete(s stage) error {
+	m := j.maker()
+	return batches(s, func(_, from, to uint64) error { return j.engine.delete(keys(m, s.Picks, from, to)) })
+}
+
+func (j job) get(s stage) (witness uint64, err error) {
+	m := j.maker()
+	err = batches(s, func(_, from, to uint64) error {
+		return j.engine.get(keys(m, s.Picks, from, to), func(value []byte) { witness += 1 + first(value) })
+	})
+	return witness, err
+}
+
+func (j job) getOnThreads(s stage) (done, error) {
+	var readers sync.WaitGroup
+	witnesses, errs := make([]uint64, s.Threads), make([]error, s.Threads)
+	start := make(chan struct{})
+	for thread := range s.Threads {
+		own := s
+		own.Picks.From += thread * s.Picks.Count
+		readers.Go(func() {
+			<-start
+			witnesses[thread], errs[thread] = j.get(own)
+		})
+	}
+	return timed(s.Threads*s.Picks.Count, func() (witness uint64, err error) {
+		close(start)
+		readers.Wait()
+		for thread := range s.Threads {
+			witness += witnesses[thread]
+			if errs[thread] != nil {
+				err = errs[thread]
+			}
+		}
+		return witness, err
+	})
+}
+
+func (j job) scan(times uint64) (done, error) {
+	var entries uint64
+	d, err := timed(0, func() (witness uint64, err error) {
+		for range times {
+			err := j.engine.scan(func(key, value []byte) {
+				entries++
+				witness += first(key) + first(value)
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		return witness, nil
+	})
+	d.operations = entries
+	return d, err
+}
+
+// first is the first byte, or 0.
+func first(bytes []byte) uint64 {
+	if len(bytes) == 0 {
+		return 0
+	}
+	return uint64(bytes[0])
+}
+
+func timed(operations uint64, run func() (uint64, error)) (done, error) {
+	start := time.Now()
+	witness, err := run()
+	return done{operations, time.Since(start), witness}, err
+}

@@ -1,0 +1,94 @@
+//! Who takes part: an engine, and how its freelist is kept where that is not its default. Written `boltkv`, or
+//! `boltkv+on-close`.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use anyhow::{Error, Result, bail};
+
+use crate::engines::{self, Freelist, Setup};
+use crate::work::{Told, Work};
+use crate::worker;
+
+/// Every engine, in the order in which they are shown.
+pub const ENGINES: [&str; 9] = ["boltkv", "bbolt", "lmdb", "redb", "fjall", "sanakirja", "jammdb", "nut", "bbolt-rs"];
+
+/// An engine and a choice of its options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contestant {
+    /// One of [`ENGINES`].
+    pub engine: &'static str,
+    freelist: Freelist,
+}
+
+impl Contestant {
+    /// Whether the engine is measured by the Go program.
+    #[must_use]
+    pub fn is_go(&self) -> bool {
+        self.engine == "bbolt"
+    }
+
+    /// Does a work in an empty folder.
+    ///
+    /// # Errors
+    /// The engine's; an engine that was not built in.
+    pub fn run(&self, work: &Work, folder: &Path, tell: impl FnMut(Told) -> Result<()>) -> Result<()> {
+        let setup = Setup { synced: work.synced, freelist: self.freelist };
+        match self.engine {
+            "boltkv" => worker::run::<engines::Boltkv>(work, folder, setup, tell),
+            #[cfg(feature = "heed")]
+            "lmdb" => worker::run::<engines::Lmdb>(work, folder, setup, tell),
+            #[cfg(feature = "redb")]
+            "redb" => worker::run::<engines::Redb>(work, folder, setup, tell),
+            other => bail!("{other} is not built in: see the features in benches/Cargo.toml"),
+        }
+    }
+}
+
+impl FromStr for Contestant {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let (engine, freelist) = name.split_once('+').unwrap_or((name, ""));
+        let Some(&engine) = ENGINES.iter().find(|&&known| known == engine) else {
+            bail!("no engine {engine:?}; there are {}", ENGINES.join(", "));
+        };
+        let freelist = match freelist {
+            "" => Freelist::Default,
+            "on-close" => Freelist::OnClose,
+            "not-stored" => Freelist::NotStored,
+            other => bail!("no freelist {other:?}; there are on-close, not-stored"),
+        };
+        Ok(Self { engine, freelist })
+    }
+}
+
+impl fmt::Display for Contestant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.engine)?;
+        f.write_str(match self.freelist {
+            Freelist::Default => "",
+            Freelist::OnClose => "+on-close",
+            Freelist::NotStored => "+not-stored",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_contestant_is_read_as_it_is_written() {
+        for name in ["boltkv", "boltkv+on-close", "bbolt+not-stored", "bbolt-rs"] {
+            assert_eq!(name.parse::<Contestant>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_engine_is_refused_with_the_known_ones() {
+        assert!("leveldb".parse::<Contestant>().unwrap_err().to_string().contains("boltkv"));
+        assert!("boltkv+sometimes".parse::<Contestant>().is_err());
+    }
+}

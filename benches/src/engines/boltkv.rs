@@ -1,0 +1,83 @@
+//! boltkv, by its public interface.
+
+use std::path::Path;
+
+use anyhow::Result;
+use boltkv_storage::{Db, Durability, FreelistStored, Options};
+
+use super::{BUCKET, Engine, Freelist, Setup};
+use crate::data::Key;
+
+/// A database with its one bucket.
+#[derive(Debug)]
+pub struct Boltkv(Db);
+
+impl Engine for Boltkv {
+    fn open(folder: &Path, setup: Setup) -> Result<Self> {
+        let options = Options::new()
+            .durability(if setup.synced { Durability::Always } else { Durability::Never })
+            .freelist(match setup.freelist {
+                Freelist::Default => FreelistStored::default(),
+                Freelist::OnClose => FreelistStored::OnCleanClose,
+                Freelist::NotStored => FreelistStored::Never,
+            });
+        let db = options.open(folder.join("boltkv.db"))?;
+        db.update(|tx| tx.create_bucket(BUCKET).map(drop))?;
+        Ok(Self(db))
+    }
+
+    fn put<'v>(&self, bucket: Option<Key>, mut entries: impl Iterator<Item = (Key, &'v [u8])>) -> Result<()> {
+        Ok(self.0.update(|tx| {
+            let mut top = tx.bucket_mut(BUCKET)?;
+            match bucket {
+                None => entries.try_for_each(|(key, value)| top.put(key, value)),
+                Some(name) => {
+                    let mut nested = top.create_bucket(name)?;
+                    entries.try_for_each(|(key, value)| nested.put(key, value))
+                }
+            }
+        })?)
+    }
+
+    fn delete(&self, mut keys: impl Iterator<Item = Key>) -> Result<()> {
+        Ok(self.0.update(|tx| {
+            let mut bucket = tx.bucket_mut(BUCKET)?;
+            keys.try_for_each(|key| bucket.delete(key).map(drop))
+        })?)
+    }
+
+    fn get(&self, mut keys: impl Iterator<Item = Key>, mut seen: impl FnMut(&[u8])) -> Result<()> {
+        Ok(self.0.view(|tx| {
+            let bucket = tx.bucket(BUCKET)?;
+            keys.try_for_each(|key| bucket.get(key).map(|value| value.into_iter().for_each(&mut seen)))
+        })?)
+    }
+
+    fn scan(&self, mut seen: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        Ok(self.0.view(|tx| {
+            tx.bucket(BUCKET)?.iter().try_for_each(|entry| {
+                let (key, value) = entry?;
+                seen(key, value.unwrap_or_default());
+                Ok::<_, boltkv_storage::Error>(())
+            })
+        })?)
+    }
+
+    fn clear(&self) -> Result<()> {
+        Ok(self.0.update(|tx| {
+            tx.delete_bucket(BUCKET)?;
+            tx.create_bucket(BUCKET).map(drop)
+        })?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()?;
+        Ok(())
+    }
+
+    fn used_bytes(&self) -> Result<Option<u64>> {
+        let stats = self.0.stats();
+        let unused = stats.free_pages.unwrap_or(0) + stats.pending_pages.unwrap_or(0);
+        Ok(Some((stats.pages.saturating_sub(unused)) * u64::from(stats.page_size)))
+    }
+}

@@ -1,0 +1,95 @@
+//! The engines, one a file, behind one small trait. An engine's file says how the engine is asked, in the way that its
+//! own documentation shows, and must not be cleverer than that for one engine than for another.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::data::Key;
+
+mod boltkv;
+#[cfg(feature = "heed")]
+mod lmdb;
+#[cfg(feature = "redb")]
+mod redb;
+
+pub use boltkv::Boltkv;
+#[cfg(feature = "heed")]
+pub use lmdb::Lmdb;
+#[cfg(feature = "redb")]
+pub use redb::Redb;
+
+/// How an engine is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// Whether a commit is on the disk when it returns.
+    pub synced: bool,
+    /// What becomes of the list of free pages, for engines that leave the choice.
+    pub freelist: Freelist,
+}
+
+/// What becomes of the list of free pages at a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freelist {
+    /// What the engine does by default.
+    #[default]
+    Default,
+    /// It is stored when the database is closed.
+    OnClose,
+    /// It is not stored.
+    NotStored,
+}
+
+/// What a measurement asks of an engine. Each call is one transaction, and ends with it.
+pub trait Engine: Sized + Sync {
+    /// Opens a database in an empty folder.
+    ///
+    /// # Errors
+    /// The engine's; also what `setup` asks for and the engine does not have.
+    fn open(folder: &Path, setup: Setup) -> Result<Self>;
+
+    /// Puts entries, into a nested bucket where one is named, and commits.
+    ///
+    /// # Errors
+    /// The engine's; nested buckets where it has none.
+    fn put<'v>(&self, bucket: Option<Key>, entries: impl Iterator<Item = (Key, &'v [u8])>) -> Result<()>;
+
+    /// Deletes entries and commits.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn delete(&self, keys: impl Iterator<Item = Key>) -> Result<()>;
+
+    /// Looks keys up and shows the values found.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn get(&self, keys: impl Iterator<Item = Key>, seen: impl FnMut(&[u8])) -> Result<()>;
+
+    /// Shows all entries in key order.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn scan(&self, seen: impl FnMut(&[u8], &[u8])) -> Result<()>;
+
+    /// Deletes everything and commits.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn clear(&self) -> Result<()>;
+
+    /// Brings everything committed to the disk.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn sync(&self) -> Result<()>;
+
+    /// Bytes of the file that hold something; `None`: the engine does not tell.
+    ///
+    /// # Errors
+    /// The engine's.
+    fn used_bytes(&self) -> Result<Option<u64>>;
+}
+
+/// The name of the bucket, table or tree that the entries go to.
+const BUCKET: &str = "bench";

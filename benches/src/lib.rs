@@ -1,0 +1,25 @@
+//! boltkv's engine measured beside every peer, on works that others chose. `CONTRIBUTING.md` tells how it is called.
+//!
+//! # Rooms
+//! - `data`: keys and values, from their number alone; `work`: what is done with them, as data
+//! - `engines`: every engine behind one trait, one a file; `contestant`: an engine and its options
+//! - `worker`: does one work on one engine; `runner`: starts a worker for each, and watches it
+//! - `works`: the table; `goal`: what is read off it, and what it should come to
+//! - `peers`: measures the table; `print`: as text; `results`: as a file
+//! - `go/`: the worker for Go's engines, on the same data and works
+
+pub mod contestant;
+pub mod data;
+pub mod engines;
+pub mod goal;
+pub mod goprogram;
+pub mod machine;
+pub mod peers;
+pub mod print;
+pub mod results;
+pub mod runner;
+pub mod stats;
+pub mod versions;
+pub mod work;
+pub mod worker;
+pub mod works;

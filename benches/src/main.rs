@@ -1,0 +1,96 @@
+//! `peers`: measures boltkv's engine beside every peer. What it does is in the library; here is only its command line.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use boltkv_benches::contestant::Contestant;
+use boltkv_benches::peers::{self, Plan};
+use boltkv_benches::work::Told;
+use boltkv_benches::works::{self, Scale};
+use clap::{Args, Parser, Subcommand};
+
+/// Measures boltkv's engine beside every peer.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the table of works, in interleaved rounds, each engine in a process of its own.
+    Peers(Peers),
+    /// Do one work on one engine; the work is on standard input.
+    #[command(hide = true)]
+    Worker { contestant: Contestant, folder: PathBuf },
+}
+
+#[derive(Debug, Args)]
+struct Peers {
+    /// Only works whose names begin so; separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these engines; separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    engines: Vec<String>,
+    /// A hundredth of the work, once: to see that all of it runs.
+    #[arg(long)]
+    quick: bool,
+    /// How often each engine does each work. [default: 5, with --quick 1]
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Keep what was measured in this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where the databases are made; on the disk to be measured. [default: the system's folder for such]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Seconds after which a run is given up.
+    #[arg(long, default_value_t = 60)]
+    limit: u64,
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Peers(arguments) => arguments.run(),
+        Command::Worker { contestant, folder } => worker(&contestant, &folder),
+    }
+}
+
+impl Peers {
+    fn run(self) -> Result<()> {
+        let scale = if self.quick { Scale::Quick } else { Scale::Full };
+        let plan = Plan {
+            entries: peers::choose(works::table(scale), &self.only, &self.engines)?,
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }),
+            limit: Duration::from_secs(self.limit),
+            folder: self.folder.unwrap_or_else(std::env::temp_dir),
+            quick: self.quick,
+            command: asked(),
+        };
+        let results = peers::measure(&plan)?;
+        self.json.map_or(Ok(()), |file| results.write(&file))
+    }
+}
+
+/// The command line, as one would type it.
+fn asked() -> String {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    format!("cargo run --release -p boltkv-benches -- {}", arguments.join(" "))
+}
+
+fn worker(contestant: &Contestant, folder: &std::path::Path) -> Result<()> {
+    let work = serde_json::from_reader(std::io::stdin().lock())?;
+    let mut out = std::io::stdout().lock();
+    let mut tell = |told: Told| {
+        serde_json::to_writer(&mut out, &told)?;
+        writeln!(out)?;
+        Ok(out.flush()?)
+    };
+    match contestant.run(&work, folder, &mut tell) {
+        Ok(()) => Ok(()),
+        Err(error) => tell(Told::Failed(format!("{error:#}"))),
+    }
+}

@@ -1,0 +1,125 @@
+//! Measures the table: every work, in interleaved rounds, by everyone who takes part.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::contestant::Contestant;
+use crate::machine::Machine;
+use crate::results::{LeftOut, Results};
+use crate::runner::Runner;
+use crate::works::Entry;
+use crate::{goprogram, print, versions};
+
+/// What of the table is measured, and how.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The works, with those who take part.
+    pub entries: Vec<Entry>,
+    /// How often each.
+    pub rounds: usize,
+    /// How long one run may take.
+    pub limit: Duration,
+    /// Where databases are made.
+    pub folder: std::path::PathBuf,
+    /// Whether the works are small.
+    pub quick: bool,
+    /// The command that asked for this.
+    pub command: String,
+}
+
+/// Measures, and prints each row once it is known.
+///
+/// # Errors
+/// Those of folders, processes and of writing to standard output. An engine that fails is left out, and said to be.
+pub fn measure(plan: &Plan) -> Result<Results> {
+    let built = tempfile::tempdir()?;
+    let wants_go = plan.entries.iter().flat_map(|entry| &entry.field).any(|name| is_go(name));
+    let go = if wants_go { goprogram::build(built.path()) } else { Err(anyhow::anyhow!("nobody asked for it")) };
+    let mut results = Results {
+        machine: Machine::here(),
+        command: plan.command.clone(),
+        quick: plan.quick,
+        versions: versions::of_crates(),
+        runs: Vec::new(),
+        left_out: Vec::new(),
+    };
+    if let Ok(program) = &go {
+        results.versions.extend(goprogram::versions(program)?);
+    }
+    let runner = Runner { folder: plan.folder.clone(), go: go.map_err(|why| format!("{why:#}")), limit: plan.limit };
+    for entry in &plan.entries {
+        work(entry, plan.rounds, &runner, &mut results)?;
+        let mut out = std::io::stdout().lock();
+        for row in &entry.rows {
+            writeln!(out, "{}", print::row(row, &results, &entry.work.name))?;
+        }
+        for line in results.disagreements(&entry.work.name) {
+            writeln!(out, "  NOT COMPARABLE: {line}\n")?;
+        }
+    }
+    Ok(results)
+}
+
+fn is_go(name: &str) -> bool {
+    name.parse::<Contestant>().is_ok_and(|contestant| contestant.is_go())
+}
+
+/// Lets everyone do a work, in turn, as often as there are rounds. Who has failed is not asked again.
+fn work(entry: &Entry, rounds: usize, runner: &Runner, results: &mut Results) -> Result<()> {
+    let mut out: BTreeSet<&str> = BTreeSet::new();
+    for round in 0..rounds {
+        // Each round begins with another one, so that nobody always comes after the same neighbour's writes.
+        let (late, early) = entry.field.split_at(round % entry.field.len().max(1));
+        for &name in early.iter().chain(late) {
+            if out.contains(name) {
+                continue;
+            }
+            progress(&format!("{}: round {} of {rounds}, {name}", entry.work.name, round + 1));
+            let outcome = runner.run(&entry.work, &name.parse()?)?;
+            results.runs.push(outcome.run);
+            if let Some(why) = outcome.failed {
+                out.insert(name);
+                progress("");
+                eprintln!("{}: {name} is left out: {why}", entry.work.name);
+                let (work, contestant) = (entry.work.name.clone(), name.to_owned());
+                results.left_out.push(LeftOut { work, contestant, why });
+            }
+        }
+    }
+    progress("");
+    Ok(())
+}
+
+/// Says where we are, in one line that the next one replaces; to a terminal only.
+fn progress(line: &str) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[K{line}");
+    }
+}
+
+/// Cuts the table down to works whose names begin with one of `only`, done by `engines` in whatever setting; an empty
+/// list is no limit.
+///
+/// # Errors
+/// A name that fits nothing.
+pub fn choose(table: Vec<Entry>, only: &[String], engines: &[String]) -> Result<Vec<Entry>> {
+    let known: Vec<_> = table.iter().map(|entry| entry.work.name.as_str()).collect();
+    if let Some(name) = only.iter().find(|name| !known.iter().any(|work| work.starts_with(name.as_str()))) {
+        bail!("no work {name:?}; there are {}", known.join(", "));
+    }
+    for name in engines {
+        name.parse::<Contestant>()?;
+    }
+    let wanted = |work: &str| only.is_empty() || only.iter().any(|name| work.starts_with(name.as_str()));
+    let mut chosen: Vec<_> = table.into_iter().filter(|entry| wanted(&entry.work.name)).collect();
+    for entry in &mut chosen {
+        entry.field.retain(|name| {
+            let engine = name.split('+').next().unwrap_or(name);
+            engines.is_empty() || engines.iter().any(|chosen| chosen == name || chosen == engine)
+        });
+    }
+    Ok(chosen)
+}

@@ -1,0 +1,51 @@
+//! The table as lines of text, for whoever waits for it.
+
+use std::fmt::Write as _;
+
+use crate::goal::{Goal, Row, digits};
+use crate::results::Results;
+
+/// What a row came to: a line for each contestant, and where the goals stand.
+#[must_use]
+pub fn row(row: &Row, results: &Results, work: &str) -> String {
+    let mut text = format!("{}\n", row.title);
+    let contestants = results.contestants(work);
+    for contestant in &contestants {
+        let Some(figure) = row.figure.over(results, work, contestant) else { continue };
+        let show = |value| row.figure.show(value);
+        let _ = write!(text, "  {contestant:<17} {:>10}", show(figure.median));
+        let _ = write!(text, "  {:>24}", format!("({} – {})", show(figure.min), show(figure.max)));
+        for rival in ["bbolt", "lmdb"].iter().filter(|rival| contestants.contains(rival) && *rival != contestant) {
+            if let Some(theirs) = row.figure.over(results, work, rival) {
+                let _ = write!(text, "  {:>6} × {rival}", digits(figure.median / theirs.median));
+            }
+        }
+        text.push('\n');
+    }
+    for (name, goal) in [("bar", row.bar), ("aim", row.aim)] {
+        if let Some(goal) = goal {
+            let _ = writeln!(text, "  {name} {}: {}", show(goal, row), standing(row, goal, results, work));
+        }
+    }
+    text
+}
+
+/// A goal in words.
+#[must_use]
+pub fn show(goal: Goal, row: &Row) -> String {
+    let direction = if row.figure.more_is_better() { "≥" } else { "≤" };
+    match goal.of {
+        Some(of) => format!("{direction} {} × {of}", goal.times),
+        None => format!("{direction} {}", goal.times),
+    }
+}
+
+/// Whether a goal is reached, in words.
+#[must_use]
+pub fn standing(row: &Row, goal: Goal, results: &Results, work: &str) -> String {
+    match row.standing(goal, results, work) {
+        None => "not measured".to_owned(),
+        Some(standing) if standing.holds => format!("holds, {}", digits(standing.reached)),
+        Some(standing) => format!("missed, {}", digits(standing.reached)),
+    }
+}

@@ -1,0 +1,176 @@
+//! What was measured, as it is kept in a JSON file and read back for the report.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+use crate::work::Cost;
+
+/// Everything that one call of the program has measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// Where.
+    pub machine: Machine,
+    /// The command that does it again.
+    pub command: String,
+    /// Whether the works were a hundredth of their size, to try the program and not the engines.
+    pub quick: bool,
+    /// Who took part, in which version.
+    pub versions: BTreeMap<String, String>,
+    /// What was measured.
+    pub runs: Vec<Run>,
+    /// What was not, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// One work, done once by one engine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The work's name.
+    pub work: String,
+    /// The contestant's.
+    pub contestant: String,
+    /// What each figure cost.
+    pub costs: BTreeMap<String, Total>,
+    /// The most private memory that its process had, in bytes; sampled every few milliseconds.
+    pub peak_private: u64,
+    /// Bytes of its file in use at the end.
+    pub used: Option<u64>,
+}
+
+/// What the stages of one figure cost together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Total {
+    /// Operations.
+    pub operations: u64,
+    /// Seconds.
+    pub seconds: f64,
+    /// What was read; the same for every engine.
+    pub witness: u64,
+}
+
+impl Total {
+    /// Operations per second.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a count of operations, far below 2^52")]
+    pub fn rate(&self) -> f64 {
+        self.operations as f64 / self.seconds
+    }
+}
+
+/// A work that an engine did not do, or not to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The work's name.
+    pub work: String,
+    /// The contestant's.
+    pub contestant: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Run {
+    /// Counts what a stage has cost.
+    pub fn add(&mut self, cost: Cost) {
+        let total = self.costs.entry(cost.figure).or_default();
+        total.operations += cost.operations;
+        total.seconds += cost.seconds;
+        total.witness = total.witness.wrapping_add(cost.witness);
+    }
+}
+
+impl Results {
+    /// The runs of one work by one contestant: one a round.
+    pub fn of<'r>(&'r self, work: &'r str, contestant: &'r str) -> impl Iterator<Item = &'r Run> {
+        self.runs.iter().filter(move |run| run.work == work && run.contestant == contestant)
+    }
+
+    /// The contestants of a work, in the order in which they came.
+    #[must_use]
+    pub fn contestants(&self, work: &str) -> Vec<&str> {
+        let mut names = Vec::new();
+        for run in self.runs.iter().filter(|run| run.work == work) {
+            if !names.contains(&run.contestant.as_str()) {
+                names.push(&run.contestant);
+            }
+        }
+        names
+    }
+
+    /// The figures of a work whose witness differs between contestants: one of them did another work.
+    #[must_use]
+    pub fn disagreements(&self, work: &str) -> Vec<String> {
+        let mut seen: BTreeMap<&str, &Total> = BTreeMap::new();
+        let mut found = Vec::new();
+        for run in self.runs.iter().filter(|run| run.work == work) {
+            for (figure, total) in &run.costs {
+                let first = *seen.entry(figure).or_insert(total);
+                if (first.witness, first.operations) != (total.witness, total.operations) {
+                    found.push(format!("{} did another work than the first in {figure:?}", run.contestant));
+                }
+            }
+        }
+        found.dedup();
+        found
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// A file that is missing or was not written by [`Self::write`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        serde_json::from_reader(BufReader::new(file)).with_context(|| format!("{} is no result", path.display()))
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let mut file = BufWriter::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
+        serde_json::to_writer(&mut file, self)?;
+        Ok(file.flush()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(contestant: &str, witness: u64) -> Run {
+        let mut run = Run { work: "w".to_owned(), contestant: contestant.to_owned(), ..Run::default() };
+        run.add(Cost { figure: "get".to_owned(), operations: 10, seconds: 2.0, witness });
+        run
+    }
+
+    fn results(runs: Vec<Run>) -> Results {
+        Results {
+            machine: Machine::default(),
+            command: String::new(),
+            quick: false,
+            versions: BTreeMap::new(),
+            runs,
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn stages_of_one_figure_are_summed() {
+        let mut run = run("a", 1);
+        run.add(Cost { figure: "get".to_owned(), operations: 20, seconds: 1.0, witness: 2 });
+        assert_eq!(run.costs["get"], Total { operations: 30, seconds: 3.0, witness: 3 });
+        assert!((run.costs["get"].rate() - 10.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_engine_that_reads_something_else_is_found() {
+        assert!(results(vec![run("a", 1), run("b", 1)]).disagreements("w").is_empty());
+        assert_eq!(results(vec![run("a", 1), run("b", 2)]).disagreements("w").len(), 1);
+    }
+}

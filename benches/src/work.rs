@@ -1,0 +1,193 @@
+//! A work: what an engine is asked to do and what of it is timed, as data that Rust and Go read alike. What a step
+//! means is in `worker.rs`; nothing here may name an engine.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Keys, splitmix};
+
+/// A work, done by one engine in one process of its own from an empty folder on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// What it is called on the command line and in results.
+    pub name: String,
+    /// The kind of its keys.
+    pub keys: Keys,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Whether a commit is on the disk before the next one begins. Where it is not, a [`Step::Sync`] ends what is timed.
+    pub synced: bool,
+    /// What is done, in this order.
+    pub stages: Vec<Stage>,
+}
+
+/// A step, and whether it is timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The figure that its time and operations count for; `None`: it only prepares. Stages that count for the same
+    /// figure are summed.
+    pub figure: Option<String>,
+    /// What is done.
+    #[serde(flatten)]
+    pub step: Step,
+}
+
+/// What an engine can be asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "kebab-case")]
+pub enum Step {
+    /// Put the picked entries, `batch` of them a transaction.
+    Put {
+        /// Which.
+        picks: Picks,
+        /// Entries a transaction.
+        batch: u64,
+        /// Whether each batch goes to a nested bucket of its own, whose name is the key of the batch's number.
+        nested: bool,
+    },
+    /// Delete the picked entries, `batch` of them a transaction.
+    Delete {
+        /// Which.
+        picks: Picks,
+        /// Entries a transaction.
+        batch: u64,
+    },
+    /// Look the picked entries up, `batch` of them a transaction, on so many threads that each do it all.
+    Get {
+        /// Which.
+        picks: Picks,
+        /// Entries a transaction.
+        batch: u64,
+        /// Threads.
+        threads: u64,
+    },
+    /// Go through all entries in key order, so many times.
+    Scan {
+        /// Times.
+        times: u64,
+    },
+    /// Delete everything.
+    Clear,
+    /// Bring everything committed to the disk.
+    Sync,
+}
+
+/// Which entries, by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picks {
+    /// The first number; for random ones where their sequence begins.
+    pub from: u64,
+    /// How many.
+    pub count: u64,
+    /// What lies between two numbers.
+    pub stride: u64,
+    /// Random numbers below this one, with repetitions; 0: in order.
+    pub random_below: u64,
+}
+
+impl Picks {
+    /// The first `count` entries.
+    #[must_use]
+    pub fn first(count: u64) -> Self {
+        Self { from: 0, count, stride: 1, random_below: 0 }
+    }
+
+    /// `count` random ones of the first `of`.
+    #[must_use]
+    pub fn random(count: u64, of: u64) -> Self {
+        // They start where no key's number does: the order of look-ups is not the order of insertion.
+        Self { from: 1 << 40, count, stride: 1, random_below: of }
+    }
+
+    /// The numbers, from the `skip`-th on at most `count` of them.
+    pub fn numbers(self, skip: u64, count: u64) -> impl Iterator<Item = u64> {
+        (skip..self.count.min(skip + count)).map(move |at| {
+            let n = self.from + at * self.stride;
+            if self.random_below == 0 { n } else { splitmix(n) % self.random_below }
+        })
+    }
+}
+
+impl Work {
+    /// A work without steps; `then` and `timed` add them.
+    #[must_use]
+    pub fn new(name: impl Into<String>, keys: Keys, value_bytes: usize) -> Self {
+        Self { name: name.into(), keys, value_bytes, synced: true, stages: Vec::new() }
+    }
+
+    /// Without syncs, but for those that are steps.
+    #[must_use]
+    pub fn unsynced(mut self) -> Self {
+        self.synced = false;
+        self
+    }
+
+    /// Adds a step that is not timed.
+    #[must_use]
+    pub fn then(mut self, step: Step) -> Self {
+        self.stages.push(Stage { figure: None, step });
+        self
+    }
+
+    /// Adds a step that is timed for a figure.
+    #[must_use]
+    pub fn timed(mut self, figure: impl Into<String>, step: Step) -> Self {
+        self.stages.push(Stage { figure: Some(figure.into()), step });
+        self
+    }
+}
+
+/// What a stage has cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// The figure that it counts for.
+    pub figure: String,
+    /// Operations.
+    pub operations: u64,
+    /// Seconds, by the clock.
+    pub seconds: f64,
+    /// What was read, as a number that has to be the same for every engine.
+    pub witness: u64,
+}
+
+/// What a worker writes: one of these a line, as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Told {
+    /// A timed stage is done.
+    Cost(Cost),
+    /// All is done, and so many bytes of the file are in use; `None`: the engine does not tell.
+    Done(Option<u64>),
+    /// It cannot be done.
+    Failed(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_are_cut_into_batches_without_gap_or_overlap() {
+        for picks in [Picks::first(10), Picks::random(10, 4), Picks { stride: 3, ..Picks::first(10) }] {
+            let whole: Vec<_> = picks.numbers(0, u64::from(u32::MAX)).collect();
+            let batches: Vec<_> = (0..10).step_by(4).flat_map(|skip| picks.numbers(skip, 4)).collect();
+            assert_eq!(whole, batches);
+            assert_eq!(whole.len(), 10);
+        }
+    }
+
+    #[test]
+    fn random_picks_stay_below_their_limit() {
+        assert!(Picks::random(1000, 7).numbers(0, 1000).all(|n| n < 7));
+    }
+
+    #[test]
+    fn a_work_survives_its_way_to_a_worker() {
+        let work = Work::new("w", Keys::Random16, 100)
+            .unsynced()
+            .then(Step::Put { picks: Picks::first(9), batch: 3, nested: true })
+            .timed("get", Step::Get { picks: Picks::random(5, 9), batch: 1, threads: 2 })
+            .timed("sync", Step::Sync);
+        let told = serde_json::to_string(&work).unwrap();
+        assert_eq!(serde_json::from_str::<Work>(&told).unwrap(), work);
+    }
+}

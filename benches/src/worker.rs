@@ -1,0 +1,142 @@
+//! Does one work on one engine and tells what it cost. Runs in a process of its own; nothing may be timed here but the
+//! engine and the making of keys, which costs a few nanoseconds.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+
+use crate::data::Values;
+use crate::engines::{Engine, Setup};
+use crate::work::{Cost, Picks, Step, Told, Work};
+
+/// Does a work from an empty folder on, and tells of each timed stage once it is done.
+///
+/// # Errors
+/// The engine's, and those of `tell`.
+pub fn run<E: Engine>(
+    work: &Work,
+    folder: &Path,
+    setup: Setup,
+    mut tell: impl FnMut(Told) -> Result<()>,
+) -> Result<()> {
+    let job = Job { engine: E::open(folder, setup)?, values: Values::new(work.value_bytes), work };
+    for stage in &work.stages {
+        let done = job.step(&stage.step)?;
+        if let Some(figure) = stage.figure.clone() {
+            let Done { operations, time, witness } = done;
+            tell(Told::Cost(Cost { figure, operations, seconds: time.as_secs_f64(), witness }))?;
+        }
+    }
+    tell(Told::Done(job.engine.used_bytes()?))
+}
+
+struct Job<'w, E> {
+    engine: E,
+    values: Values,
+    work: &'w Work,
+}
+
+struct Done {
+    operations: u64,
+    time: Duration,
+    witness: u64,
+}
+
+impl<E: Engine> Job<'_, E> {
+    fn step(&self, step: &Step) -> Result<Done> {
+        match *step {
+            Step::Put { picks, batch, nested } => timed(picks.count, || self.put(picks, batch, nested)),
+            Step::Delete { picks, batch } => timed(picks.count, || self.delete(picks, batch)),
+            Step::Get { picks, batch, threads: 1 } => timed(picks.count, || self.get(picks, batch)),
+            Step::Get { picks, batch, threads } => self.get_on_threads(picks, batch, threads),
+            Step::Scan { times } => self.scan(times),
+            Step::Clear => timed(1, || self.engine.clear().map(|()| 0)),
+            // It is no operation of its own: it ends those that it is counted with.
+            Step::Sync => timed(0, || self.engine.sync().map(|()| 0)),
+        }
+    }
+
+    fn put(&self, picks: Picks, batch: u64, nested: bool) -> Result<u64> {
+        let keys = self.work.keys;
+        for (number, skip) in starts(picks, batch) {
+            let entries = picks.numbers(skip, batch).map(|n| (keys.key(n), self.values.value(n)));
+            self.engine.put(nested.then(|| keys.key(number)), entries)?;
+        }
+        Ok(0)
+    }
+
+    fn delete(&self, picks: Picks, batch: u64) -> Result<u64> {
+        for (_, skip) in starts(picks, batch) {
+            self.engine.delete(picks.numbers(skip, batch).map(|n| self.work.keys.key(n)))?;
+        }
+        Ok(0)
+    }
+
+    fn get(&self, picks: Picks, batch: u64) -> Result<u64> {
+        let mut witness = 0;
+        for (_, skip) in starts(picks, batch) {
+            let keys = picks.numbers(skip, batch).map(|n| self.work.keys.key(n));
+            self.engine.get(keys, |value| witness += 1 + first(value))?;
+        }
+        Ok(witness)
+    }
+
+    fn get_on_threads(&self, picks: Picks, batch: u64, threads: u64) -> Result<Done> {
+        let ready = Barrier::new(usize::try_from(threads)? + 1);
+        let witness = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let (ready, witness) = (&ready, &witness);
+                    let picks = Picks { from: picks.from + thread * picks.count, ..picks };
+                    scope.spawn(move || {
+                        ready.wait();
+                        witness.fetch_add(self.get(picks, batch)?, Ordering::Relaxed);
+                        Ok::<_, anyhow::Error>(())
+                    })
+                })
+                .collect();
+            timed(threads * picks.count, || {
+                ready.wait();
+                for reader in readers {
+                    reader.join().map_err(|_| anyhow!("a reader panicked"))??;
+                }
+                Ok(witness.load(Ordering::Relaxed))
+            })
+        })
+    }
+
+    fn scan(&self, times: u64) -> Result<Done> {
+        let (mut entries, mut witness) = (0, 0);
+        let done = timed(0, || {
+            (0..times).try_for_each(|_| {
+                self.engine.scan(|key, value| {
+                    entries += 1;
+                    witness += first(key) + first(value);
+                })
+            })?;
+            Ok(0)
+        })?;
+        Ok(Done { operations: entries, witness: black_box(witness), ..done })
+    }
+}
+
+/// Where the batches of so many picks start, with their numbers.
+fn starts(picks: Picks, batch: u64) -> impl Iterator<Item = (u64, u64)> {
+    (0..).zip((0..picks.count).step_by(usize::try_from(batch).unwrap_or(usize::MAX).max(1)))
+}
+
+/// The first byte: reading it makes an engine that only lends values fetch them.
+fn first(bytes: &[u8]) -> u64 {
+    bytes.first().copied().map_or(0, u64::from)
+}
+
+fn timed(operations: u64, run: impl FnOnce() -> Result<u64>) -> Result<Done> {
+    let start = Instant::now();
+    let witness = black_box(run()?);
+    Ok(Done { operations, time: start.elapsed(), witness })
+}

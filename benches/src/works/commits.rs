@@ -1,0 +1,57 @@
+//! Small commits on a large file, each synced: keys of 8 bytes, values of 32.
+
+use super::{Entry, Scale};
+use crate::data::Keys;
+use crate::goal::{Figure, Row, times};
+use crate::work::{Picks, Step, Work};
+
+const ON_CLOSE: &str = "boltkv+on-close";
+const NOT_STORED: &str = "bbolt+not-stored";
+
+const COMMITS: Figure = Figure::Rate("commit");
+
+pub(super) fn entries(scale: Scale) -> Vec<Entry> {
+    let loaded = scale.of(1_000_000);
+    let batch = scale.of(100_000);
+    let load = |name| {
+        Work::new(name, Keys::Sequential, 32).then(Step::Put { picks: Picks::first(loaded), batch, nested: false })
+    };
+    let one_put = Step::Put { picks: Picks::random(scale.of(3_000), loaded), batch: 1, nested: false };
+    let every_second = Picks { stride: 2, ..Picks::first(loaded / 2) };
+    vec![
+        Entry::new(
+            load("one-put").timed("commit", one_put.clone()),
+            [
+                Row {
+                    ours: ON_CLOSE,
+                    ..Row::new(
+                        "one put a commit, 1M loaded, freelist stored on a clean close",
+                        COMMITS,
+                        times(1.0, NOT_STORED),
+                        times(1.0, "lmdb"),
+                    )
+                },
+                Row::new(
+                    "one put a commit, 1M loaded, freelist stored",
+                    COMMITS,
+                    times(1.1, "bbolt"),
+                    times(1.0, "lmdb"),
+                ),
+            ],
+        )
+        .also_by(&[ON_CLOSE, NOT_STORED]),
+        Entry::new(
+            load("one-put-half-deleted").then(Step::Delete { picks: every_second, batch }).timed("commit", one_put),
+            [Row {
+                ours: ON_CLOSE,
+                ..Row::new(
+                    "one put a commit, 1M loaded, then half deleted",
+                    COMMITS,
+                    times(1.0, NOT_STORED),
+                    times(1.0, "lmdb"),
+                )
+            }],
+        )
+        .also_by(&[ON_CLOSE, NOT_STORED]),
+    ]
+}

@@ -1,0 +1,54 @@
+//! Random inserts into an empty bucket, ever more of them in one transaction, without syncs: what an insert costs must
+//! not depend on how many came before it in its transaction.
+
+use super::{Entry, Scale};
+use crate::data::Keys;
+use crate::goal::{Figure, Row, plainly};
+use crate::work::{Picks, Step, Work};
+
+/// Not Go's bbolt nor its ports: a million in one transaction would take them an hour.
+const FIELD: [&str; 5] = ["boltkv", "lmdb", "redb", "fjall", "sanakirja"];
+
+/// Inserts `size` entries in one transaction, again and again, for the figure of that name.
+fn insert(work: Work, figure: &str, size: u64, again: u64) -> Work {
+    let picks = |time| Picks { from: time * size, ..Picks::first(size) };
+    let work = (0..again).fold(work, |work, time| {
+        let put = Step::Put { picks: picks(time), batch: size, nested: false };
+        work.timed(figure, put).then(Step::Clear)
+    });
+    work.timed(figure, Step::Sync)
+}
+
+pub(super) fn entries(scale: Scale) -> Vec<Entry> {
+    let growing = |name: &str| {
+        let work = Work::new(name, Keys::Random, 32).unsynced();
+        let work = insert(work, "1k", scale.of(1_000), 100);
+        let work = insert(work, "10k", scale.of(10_000), 10);
+        insert(work, "100k", scale.of(100_000), 1)
+    };
+    vec![
+        Entry::new(
+            growing("flat-100k"),
+            [Row {
+                bar: None,
+                aim: None,
+                ..Row::new(
+                    "time of a random insert at 1k, 10k, 100k a transaction",
+                    Figure::Growth(&["1k", "10k", "100k"]),
+                    plainly(4.0),
+                    plainly(2.0),
+                )
+            }],
+        ),
+        Entry::new(
+            insert(growing("flat"), "1M", scale.of(1_000_000), 1),
+            [Row::new(
+                "time of a random insert at 1k, 10k, 100k, 1M a transaction",
+                Figure::Growth(&["1k", "10k", "100k", "1M"]),
+                plainly(4.0),
+                plainly(2.0),
+            )],
+        )
+        .by(&FIELD),
+    ]
+}

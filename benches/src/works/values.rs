@@ -1,0 +1,49 @@
+//! Keys of 16 bytes with values of 100 and of 100,000, without syncs: the work of bugfruit's micro-benchmark.
+
+use super::{Entry, Scale};
+use crate::data::Keys;
+use crate::goal::{Figure, Row, times};
+use crate::work::{Picks, Step, Work};
+
+const SET: Figure = Figure::Rate("set");
+const GET: Figure = Figure::Rate("get");
+const DELETE: Figure = Figure::Rate("delete");
+
+/// Sets, gets and deletes `count` entries. The gets are repeated until there are enough to time.
+fn work(name: &str, value_bytes: usize, count: u64, batch: u64, gets: u64) -> Work {
+    Work::new(name, Keys::Random16, value_bytes)
+        .unsynced()
+        .timed("set", Step::Put { picks: Picks::first(count), batch, nested: false })
+        .timed("set", Step::Sync)
+        .timed("get", Step::Get { picks: Picks::random(gets, count), batch: gets, threads: 1 })
+        .timed("delete", Step::Delete { picks: Picks::first(count), batch })
+        .timed("delete", Step::Sync)
+}
+
+pub(super) fn entries(scale: Scale) -> Vec<Entry> {
+    let million = scale.of(1_000_000);
+    vec![
+        Entry::new(
+            work("values-100", 100, million, 1_000, million),
+            [
+                Row::new("100-byte values, no sync, 1k a commit: set", SET, times(1.5, "bbolt"), times(1.0, "lmdb")),
+                Row::new("100-byte values, no sync, 1k a commit: get", GET, times(1.5, "bbolt"), times(1.0, "lmdb")),
+                Row::new(
+                    "100-byte values, no sync, 1k a commit: delete",
+                    DELETE,
+                    times(1.5, "bbolt"),
+                    times(1.0, "lmdb"),
+                ),
+                Row::new("the same 1M deletes", DELETE, times(1.4, "bbolt"), times(1.0, "sanakirja")),
+            ],
+        ),
+        Entry::new(
+            work("values-100k", 100_000, scale.of(2_000), 1, scale.of(1_000_000)),
+            [
+                Row::new("100,000-byte values, no sync: set", SET, times(4.0, "bbolt"), times(1.0, "lmdb")),
+                Row::new("100,000-byte values, no sync: get", GET, times(2.0, "bbolt"), times(1.0, "lmdb")),
+                Row::new("100,000-byte values, no sync: delete", DELETE, times(20.0, "bbolt"), times(1.0, "lmdb")),
+            ],
+        ),
+    ]
+}
