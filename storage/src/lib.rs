@@ -35,7 +35,8 @@
 //! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
 //! - `raw`: pages as they lie in a file, which need not open
 //! - `check`: looking for damage, on several threads; `shrink`: making a file smaller while it is in use
-//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew
+//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a
+//!   broken file still holds, written anew; `rewrite`: what both write through
 //!
 //! # What is promised
 //! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
@@ -141,6 +142,8 @@ mod inspect;
 mod options;
 mod range;
 mod raw;
+mod repair;
+mod rewrite;
 mod shrink;
 mod stats;
 mod tx;
@@ -157,6 +160,7 @@ pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType};
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
+pub use repair::{Orphans, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
 pub use shrink::Shrunk;
 pub use stats::{CommitStats, Stats};
 pub use tx::{Fill, Savepoint, Tx, TxMut};

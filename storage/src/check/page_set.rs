@@ -27,6 +27,12 @@ impl PageSet {
         self.word(id).is_none_or(|word| word.fetch_or(bit(id), Ordering::Relaxed) & bit(id) == 0)
     }
 
+    pub(crate) fn remove(&self, id: Pgid) {
+        if let Some(word) = self.word(id) {
+            word.fetch_and(!bit(id), Ordering::Relaxed);
+        }
+    }
+
     fn word(&self, id: Pgid) -> Option<&AtomicU64> {
         self.bits.get(usize::try_from(id / 64).ok()?)
     }

@@ -81,7 +81,7 @@ impl Db {
 }
 
 /// Opens and locks the file; creates it where that is asked for.
-fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<F::File> {
+pub(crate) fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<F::File> {
     for _ in 0..MOST_TRIES {
         let file = match folder.open(path, !options.read_only) {
             Ok(file) => file,

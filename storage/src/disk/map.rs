@@ -14,6 +14,9 @@
 //! A slice borrows the map, a map is owned by a snapshot, and a snapshot is held by the transaction
 //! that lends the slice. No reference ever spans more than one page's run.
 //!
+//! A file that is only looked at (`repair`) has no snapshot: it is locked for as long, so that nobody
+//! writes it at all.
+//!
 //! What the rule cannot cover is another program that writes or truncates the file in spite of its
 //! lock. That is the same for every database that maps its file, and documented in `Db::open`.
 #![allow(unsafe_code)]

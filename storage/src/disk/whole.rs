@@ -29,12 +29,28 @@ pub(crate) fn write_file<F: Folder, T>(
     let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
     let written = content(&mut Appender { disk: &disk, at: 0 }).and_then(|answer| {
         disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
-        name(folder, &temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
+        Ok(answer)
+    });
+    publish(folder, &temporary, path, mode, existing, written)
+}
+
+/// Gives what was written under a temporary name its own, in one step, and syncs the folder; where
+/// it could not be `written`, or not be named, the temporary name is removed.
+pub(crate) fn publish<F: Folder, T>(
+    folder: &F,
+    temporary: &Path,
+    path: &Path,
+    mode: u32,
+    existing: Existing,
+    written: Result<T>,
+) -> Result<T> {
+    let published = written.and_then(|answer| {
+        name(folder, temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
         Ok(answer)
     });
     // After a rename it is gone; otherwise a leftover name is a nuisance, not a danger.
-    let _ = folder.remove(&temporary);
-    let answer = written?;
+    let _ = folder.remove(temporary);
+    let answer = published?;
     folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
     Ok(answer)
 }

@@ -77,7 +77,12 @@ impl<'a> Page<'a> {
     /// The page in `bytes`, which are all of its run.
     pub(crate) fn parse(id: Pgid, bytes: &'a [u8]) -> Result<Self> {
         let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
-        let count = usize::from(header.count.get());
+        Self::parse_with_count(id, bytes, header.count.get().into())
+    }
+
+    /// The same, with as many elements as somebody says, whatever its header says.
+    pub(crate) fn parse_with_count(id: Pgid, bytes: &'a [u8], count: usize) -> Result<Self> {
+        let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
         match PageKind::of(header.flags.get()) {
             Some(PageKind::Leaf) => Ok(Self::Leaf(LeafPage { id, bytes, elements: elements(id, bytes, count)? })),
             Some(PageKind::Branch) => {

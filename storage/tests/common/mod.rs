@@ -13,6 +13,7 @@ pub mod generator;
 pub mod model;
 pub mod peer;
 pub mod random;
+pub mod salvage;
 pub mod setup;
 pub mod small_file;
 pub mod trace;
