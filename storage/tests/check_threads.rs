@@ -54,7 +54,7 @@ fn what_is_wrong_is_the_same_for_any_number_of_threads_and_in_the_order_of_the_p
     for seed in 0..300 {
         let mut random = Random::new(seed);
         let mut bytes = small.sound.clone();
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..=random.below(4) {
             let page = 2 + random.below(small.pages() - 2);
             let within = [16, 128, PAGE][random.below(3)];
             let at = page * PAGE + random.below(within / 8) * 8;
