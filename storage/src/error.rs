@@ -89,6 +89,12 @@ pub enum Error {
         /// The options' limit, in bytes; `None` where it is the process's or the file system's.
         max: Option<u64>,
     },
+    /// What was asked of [`Surgery`](crate::Surgery) cannot be done to this file. Nothing was written.
+    #[error("{what}")]
+    Surgery {
+        /// Why not.
+        what: String,
+    },
     /// A savepoint of another transaction, or one that an earlier rollback has undone.
     #[error("the savepoint is not one of this transaction, or was undone")]
     SavepointNotFound,

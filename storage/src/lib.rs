@@ -35,6 +35,7 @@
 //! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
 //! - `raw`: pages as they lie in a file, which need not open
 //! - `check`: looking for damage, on several threads; `shrink`: making a file smaller while it is in use
+//! - `surgery`: single pages changed, on a copy
 //! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a
 //!   broken file still holds, written anew; `rewrite`: what both write through
 //!
@@ -146,6 +147,7 @@ mod repair;
 mod rewrite;
 mod shrink;
 mod stats;
+mod surgery;
 mod tx;
 mod walk;
 
@@ -163,4 +165,5 @@ pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
 pub use repair::{Orphans, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
 pub use shrink::Shrunk;
 pub use stats::{CommitStats, Stats};
+pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};
 pub use tx::{Fill, Savepoint, Tx, TxMut};

@@ -72,6 +72,11 @@ impl RawFile {
         Ok(file)
     }
 
+    /// The file itself.
+    pub(crate) fn disk(&self) -> &FileDisk {
+        &self.disk
+    }
+
     /// Locks the file, shared with other readers, until this value is dropped.
     ///
     /// # Errors
@@ -275,6 +280,29 @@ pub struct RawBranchElement<'page> {
     pub child: Pgid,
 }
 
+/// Where an element's key and value lie: `len` bytes from offset `at` of its page.
+pub(crate) struct Slot {
+    pub(crate) at: u64,
+    pub(crate) len: u64,
+    pub(crate) element: Element,
+}
+
+/// An element as it stands in its page.
+pub(crate) enum Element {
+    Leaf(LeafElement),
+    Branch(BranchElement),
+}
+
+impl Element {
+    /// Its bytes, with key and value so many bytes behind its own first.
+    pub(crate) fn with_pos(self, pos: u32) -> [u8; ELEMENT] {
+        match self {
+            Self::Leaf(element) => zerocopy::transmute!(LeafElement { pos: pos.into(), ..element }),
+            Self::Branch(element) => zerocopy::transmute!(BranchElement { pos: pos.into(), ..element }),
+        }
+    }
+}
+
 impl RawLeafElement<'_> {
     /// Whether the value is a bucket.
     #[must_use]
@@ -366,6 +394,24 @@ impl RawPage<'_> {
         };
         let firsts = (0..count).step_by(IDS_AT_ONCE as usize);
         Ok((count, firsts.flat_map(chunk)))
+    }
+
+    /// Where the key and value of element `index` lie, which are not read.
+    pub(crate) fn slot(&self, index: usize) -> Result<Slot> {
+        let index = u16::try_from(index).map_err(|_| self.no_element(u16::MAX))?;
+        let (at, bytes) = self.element(index, self.header.page_type())?;
+        let (element, pos, len) = if self.header.page_type() == PageType::Branch {
+            let element = BranchElement::read_from_bytes(bytes).map_err(|_| self.no_element(index))?;
+            (Element::Branch(element), element.pos, u64::from(element.ksize))
+        } else {
+            let element = LeafElement::read_from_bytes(bytes).map_err(|_| self.no_element(index))?;
+            (Element::Leaf(element), element.pos, u64::from(element.ksize) + u64::from(element.vsize))
+        };
+        let at = at + u64::from(pos);
+        if at + len > self.len {
+            return Err(self.outside(index, at, len));
+        }
+        Ok(Slot { at, len, element })
     }
 
     /// Where element `index` stands, and its 16 bytes.

@@ -18,6 +18,11 @@ impl FileDisk {
     pub(crate) fn new(file: File, map: MapOptions) -> Self {
         Self { file, map }
     }
+
+    /// Another handle of the same file, under the same lock.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { file: self.file.try_clone()?, map: self.map })
+    }
 }
 
 impl Disk for FileDisk {

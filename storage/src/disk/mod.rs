@@ -22,7 +22,7 @@ pub(crate) use heap::HeapDisk;
 pub(crate) use map::Map;
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
-pub(crate) use whole::{Existing, publish, write_file};
+pub(crate) use whole::{Existing, new_file, publish, write_file};
 
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {

@@ -16,8 +16,7 @@ pub(crate) enum Existing {
     Replace,
 }
 
-/// Has `content` write a file under a temporary name, syncs it, gives it the name `path` in one
-/// step, and syncs the folder. On an error before that there is neither name.
+/// Has `content` write a file from its beginning to its end; see [`new_file`].
 pub(crate) fn write_file<F: Folder, T>(
     folder: &F,
     path: &Path,
@@ -25,9 +24,21 @@ pub(crate) fn write_file<F: Folder, T>(
     existing: Existing,
     content: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
+    new_file(folder, path, mode, existing, |disk| content(&mut Appender { disk, at: 0 }))
+}
+
+/// Has `content` fill a file under a temporary name, syncs it, gives it the name `path` in one
+/// step, and syncs the folder. On an error before that there is neither name.
+pub(crate) fn new_file<F: Folder, T>(
+    folder: &F,
+    path: &Path,
+    mode: u32,
+    existing: Existing,
+    content: impl FnOnce(&F::File) -> Result<T>,
+) -> Result<T> {
     let temporary = temporary_name(path)?;
     let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
-    let written = content(&mut Appender { disk: &disk, at: 0 }).and_then(|answer| {
+    let written = content(&disk).and_then(|answer| {
         disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
         Ok(answer)
     });

@@ -125,6 +125,18 @@ impl MetaFields {
         })
     }
 
+    /// The bytes that stand in its page after the page's header.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.raw().as_bytes().to_vec()
+    }
+
+    /// Sets what has one right value, as bbolt's surgery does: the flags, too, which no other
+    /// writer sets and nobody reads.
+    pub(crate) fn make_valid(&mut self) {
+        (self.magic, self.version, self.flags) = (MAGIC, VERSION, (PageKind::Meta as u16).into());
+        self.checksum = self.computed_checksum();
+    }
+
     fn raw(&self) -> RawMeta {
         RawMeta {
             magic: self.magic.into(),
