@@ -111,6 +111,31 @@ impl Tx {
         self.root().inspect()
     }
 
+    /// The pages on the way to a key: from the root bucket's root through the buckets that the path
+    /// names to the leaf that holds its last name, a key or a bucket. A bucket that lies inline adds
+    /// none. `None` where the last bucket has no such key.
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`], [`Error::IncompatibleValue`] on the way; [`Error::Corrupt`] where a
+    /// page on the way is damaged; [`Error::KeyRequired`] for an empty path.
+    pub fn pages_to<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Option<Vec<Pgid>>> {
+        let mut names = path.into_iter().peekable();
+        let mut bucket = self.root();
+        let mut way = Vec::new();
+        while let Some(name) = names.next() {
+            let name = name.as_ref();
+            let found = bucket.source.find_telling(bucket.root, name, |page| way.push(page))?;
+            match (found, names.peek().is_some()) {
+                (Some(entry), true) if entry.is_bucket => bucket = bucket.bucket_of(entry)?,
+                (Some(_), true) => return Err(Error::incompatible(name, false)),
+                (None, true) => return Err(Error::bucket_not_found(name)),
+                (Some(_), false) => return Ok(Some(way)),
+                (None, false) => return Ok(None),
+            }
+        }
+        Err(Error::KeyRequired)
+    }
+
     /// What page `id` is; `None` at and above the high-water mark. Reads the freelist, or, where the
     /// file stores none, all pages: to look at many, take [`Self::page_infos`].
     ///

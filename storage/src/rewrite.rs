@@ -2,12 +2,37 @@
 //! and with full pages. Whoever reads something anew ([`compact`](crate::compact),
 //! [`repair`](crate::repair)) writes through this; it never looks at what it is given.
 
-use crate::db::Db;
+use std::path::Path;
+
+use crate::db::{Db, new_database};
+use crate::disk::{Disk as _, Existing, OsFolder, new_file, refuse_existing};
+use crate::options::{Durability, MapOptions, Options};
 use crate::tx::{BucketId, Fill, ROOT_BUCKET, TxMut, Work};
 use crate::{Error, Result};
 
 /// Entries come in key order and nothing will be put between them: pages are filled.
 const FILL: Fill = Fill::Percent(1.0);
+
+/// Has `fill` write into a new database that gets the name `path` only once it is whole and on the
+/// disk. Until then nobody else sees it, so that its transactions need no sync of their own. Fails
+/// where there is such a file.
+pub(crate) fn in_new_file<T>(path: &Path, mode: u32, page_size: u32, fill: impl FnOnce(&Db) -> Result<T>) -> Result<T> {
+    refuse_existing(path)?;
+    let options = Options::new().page_size(page_size).durability(Durability::Never).statistics(false);
+    let folder = OsFolder { map: MapOptions::default() };
+    new_file(&folder, path, mode, Existing::Refuse, |file| {
+        let failed = |error| Error::io("write", Some(path))(error);
+        file.write_at(&new_database(&options)?, 0).map_err(failed)?;
+        let disk = file.try_clone().map_err(failed)?;
+        let target = Db::on_disk(Box::new(disk), Some(path), &options)?;
+        let filled = fill(&target)?;
+        target.sync()?;
+        // Behind its last page is only room to grow.
+        target.cut_file()?;
+        target.close()?;
+        Ok(filled)
+    })
+}
 
 /// How much one transaction takes before it is committed and the next one begins.
 #[derive(Debug, Clone, Copy)]

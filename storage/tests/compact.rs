@@ -104,3 +104,55 @@ fn buckets_nested_a_thousand_deep_are_compacted_and_looked_at() {
     assert_eq!(tx.bucket("b").unwrap().stats().unwrap().buckets, 1001);
     assert_eq!(tx.check().unwrap(), []);
 }
+
+#[test]
+fn a_compacted_file_is_whole_no_longer_than_its_pages_and_sound_for_bbolt() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let mut generator = Generator::new(4, Model::default());
+    generator.trace(40, 100).replay(&file, &Setup::with_page_size(1024)).unwrap();
+    let db = Options::new().read_only(true).open(&file).unwrap();
+    for tx_max_size in [0, 1000, 1 << 16] {
+        let output = folder.path().join(format!("compacted-{tx_max_size}"));
+        let mut told = Vec::new();
+        let len =
+            db.begin().unwrap().compact_to_file(&output, 0o600, tx_max_size, &mut |bytes| told.push(bytes)).unwrap();
+        assert!(told.is_sorted() && told.last() > Some(&1000), "{told:?}");
+        let compacted = Options::new().read_only(true).open(&output).unwrap();
+        assert_eq!(committed(&compacted), generator.model, "{tx_max_size} bytes a transaction");
+        assert_check_clean(&compacted, "the compacted file");
+        assert_eq!(compacted.page_size(), 1024);
+        assert_eq!(len, compacted.begin().unwrap().size());
+        assert_eq!(len, fs::metadata(&output).unwrap().len());
+        if let Some(peer) = common::peer::peer() {
+            peer.assert_check_clean(&output, "compacted here");
+        }
+    }
+}
+
+#[test]
+fn a_compaction_replaces_no_file_and_leaves_nothing_of_one_that_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    one_bucket(&file, 1024);
+    let taken = folder.path().join("taken");
+    fs::write(&taken, "precious").unwrap();
+    let compact = |output: &Path| {
+        let db = Options::new().read_only(true).open(&file).unwrap();
+        db.begin().unwrap().compact_to_file(output, 0o600, 0, &mut |_| ())
+    };
+    let refused = compact(&taken);
+    assert!(matches!(&refused, Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists));
+    assert_eq!(fs::read(&taken).unwrap(), b"precious");
+    // A leaf in the middle of the bucket is no page any more.
+    let mut bytes = fs::read(&file).unwrap();
+    let pages = bytes.len() / 1024;
+    let leaf = |page: &usize| bytes[page * 1024 + 8] == 2 && bytes[page * 1024 + 10] > 5;
+    for page in (4..pages).filter(leaf).collect::<Vec<_>>() {
+        bytes[page * 1024 + 8] = 0xFF;
+    }
+    fs::write(&file, bytes).unwrap();
+    let failed = compact(&folder.path().join("new"));
+    assert!(matches!(failed, Err(Error::Corrupt { .. })), "{failed:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}

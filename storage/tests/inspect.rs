@@ -4,7 +4,7 @@
 
 mod common;
 
-use boltkv_storage::{Bucket, BucketStats, Db, Fill, Options, PageType, Tx};
+use boltkv_storage::{Bucket, BucketStats, Db, Error, Fill, Options, PageType, Tx};
 use common::assert_same_dump;
 use common::generator::Generator;
 use common::model::{Model, hex};
@@ -303,4 +303,37 @@ fn look_at_stats(out: &mut String, path: &str, bucket: Bucket<'_>) {
             Ok::<_, boltkv_storage::Error>(())
         })
         .unwrap();
+}
+
+#[test]
+fn the_way_to_a_key_leads_through_its_buckets_to_the_leaf_that_holds_it() {
+    let db = Options::new().page_size(1024).open_in_memory().unwrap();
+    db.update(|tx| {
+        for name in ["first", "second"] {
+            let mut bucket = tx.create_bucket(name)?;
+            (0..200_u32).try_for_each(|number| bucket.put(number.to_be_bytes(), [7; 40]))?;
+            bucket.put("shared", name)?;
+            bucket.create_bucket("small")?.put("shared", name)?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+    let tx = db.begin().unwrap();
+    let way = |path: &[&str]| tx.pages_to(path).unwrap().unwrap();
+    let top = way(&["first"]);
+    for name in ["first", "second"] {
+        let root = tx.bucket(name).unwrap().root_page().unwrap();
+        let pages = way(&[name, "shared"]);
+        assert_eq!(pages[..=top.len()], [&top[..], &[root]].concat());
+        let types: Vec<PageType> =
+            pages[top.len()..].iter().map(|&id| tx.page_info(id).unwrap().unwrap().page_type).collect();
+        assert_eq!(types, [PageType::Branch, PageType::Leaf]);
+        // What lies inline is on the page of its bucket's entry.
+        assert_eq!(way(&[name, "small", "shared"]), way(&[name, "small"]));
+    }
+    assert_ne!(way(&["first", "shared"]).last(), way(&["second", "shared"]).last());
+    assert_eq!(tx.pages_to(["first", "missing"]).unwrap(), None);
+    assert!(matches!(tx.pages_to(["missing", "key"]), Err(Error::BucketNotFound { .. })));
+    assert!(matches!(tx.pages_to(["first", "shared", "key"]), Err(Error::IncompatibleValue { .. })));
+    assert!(matches!(tx.pages_to([""; 0]), Err(Error::KeyRequired)));
 }

@@ -15,7 +15,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-#[cfg(test)]
 pub(crate) use open::new_database;
 pub(crate) use open::open_locked;
 pub(crate) use readers::{Readers, Snapshot};

@@ -62,7 +62,7 @@ fn write_new<F: Folder>(folder: &F, path: &Path, mode: u32, content: &[u8]) -> i
 }
 
 /// A name beside `path` that no other creator uses.
-pub(crate) fn temporary_name(path: &Path) -> Result<PathBuf> {
+pub(super) fn temporary_name(path: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| Error::io("create", Some(path))(io::ErrorKind::InvalidInput.into()))?;
     let mut temporary = name.to_os_string();

@@ -16,6 +16,15 @@ pub(crate) enum Existing {
     Replace,
 }
 
+/// Fails where there is a file of that name: before anything is done that in the end could only be
+/// thrown away.
+pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(Error::io("create", Some(path))(io::ErrorKind::AlreadyExists.into())),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Has `content` write a file from its beginning to its end; see [`new_file`].
 pub(crate) fn write_file<F: Folder, T>(
     folder: &F,
@@ -40,28 +49,12 @@ pub(crate) fn new_file<F: Folder, T>(
     let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
     let written = content(&disk).and_then(|answer| {
         disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
-        Ok(answer)
-    });
-    publish(folder, &temporary, path, mode, existing, written)
-}
-
-/// Gives what was written under a temporary name its own, in one step, and syncs the folder; where
-/// it could not be `written`, or not be named, the temporary name is removed.
-pub(crate) fn publish<F: Folder, T>(
-    folder: &F,
-    temporary: &Path,
-    path: &Path,
-    mode: u32,
-    existing: Existing,
-    written: Result<T>,
-) -> Result<T> {
-    let published = written.and_then(|answer| {
-        name(folder, temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
+        name(folder, &temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
         Ok(answer)
     });
     // After a rename it is gone; otherwise a leftover name is a nuisance, not a danger.
-    let _ = folder.remove(temporary);
-    let answer = published?;
+    let _ = folder.remove(&temporary);
+    let answer = written?;
     folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
     Ok(answer)
 }

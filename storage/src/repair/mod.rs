@@ -17,17 +17,15 @@ mod vet;
 mod walk;
 
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::db::Db;
-use crate::disk::{Existing, OsFolder, publish, temporary_name};
+use crate::disk::refuse_existing;
 use crate::error::Excerpt;
 use crate::format::{Pgid, TxId};
-use crate::options::MapOptions;
-use crate::rewrite::{Rewrite, TxSize};
-use crate::{Error, Options, Result};
+use crate::rewrite::{Rewrite, TxSize, in_new_file};
+use crate::{Error, Result};
 use image::Image;
 use orphans::Orphanage;
 use roots::{How, Start};
@@ -246,15 +244,9 @@ impl RepairOptions {
         mut on_event: impl FnMut(RepairEvent<'_>),
     ) -> Result<Repaired> {
         let result = result.as_ref();
-        if result.symlink_metadata().is_ok() {
-            return Err(Error::io("create", Some(result))(io::ErrorKind::AlreadyExists.into()));
-        }
+        refuse_existing(result)?;
         let image = Image::open(broken.as_ref(), self)?;
-        let temporary = temporary_name(result)?;
-        let target = Options::new().page_size(image.page_size).mode(self.mode).open(&temporary)?;
-        let written = self.salvage(&image, &target, &mut on_event);
-        let written = written.and_then(|repaired| target.close().map(|()| repaired));
-        publish(&OsFolder { map: MapOptions::default() }, &temporary, result, self.mode, Existing::Refuse, written)
+        in_new_file(result, self.mode, image.page_size, |target| self.salvage(&image, target, &mut on_event))
     }
 
     fn salvage(&self, image: &Image, target: &Db, on_event: &mut dyn FnMut(RepairEvent<'_>)) -> Result<Repaired> {

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::disk::{Disk as _, Existing, FileDisk, Folder as _, OsFolder, new_file};
+use crate::disk::{Disk as _, Existing, FileDisk, Folder as _, OsFolder, new_file, refuse_existing};
 use crate::options::MapOptions;
 use crate::raw::RawFile;
 use crate::{Error, Result};
@@ -97,10 +97,7 @@ impl Surgery {
         finish: impl FnOnce(&FileDisk, P) -> Result<T>,
     ) -> Result<T> {
         let folder = OsFolder { map: MapOptions::default() };
-        if self.output.symlink_metadata().is_ok() {
-            // The name would be refused anyway, after all has been copied.
-            return Err(Error::io("create", Some(&self.output))(io::ErrorKind::AlreadyExists.into()));
-        }
+        refuse_existing(&self.output)?;
         let source = RawFile::open(&self.source, None)?;
         source.lock(self.timeout)?;
         let (planned, changes) = plan(&source)?;

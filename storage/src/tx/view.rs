@@ -60,8 +60,22 @@ impl<'tx> Source<'tx> {
 
     /// The entry of exactly this key.
     pub(crate) fn find(&self, root: Root<'tx>, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
+        self.find_telling(root, key, |_| ())
+    }
+
+    /// The same; `visit` is told every page on the way, none for an inline bucket.
+    pub(crate) fn find_telling(
+        &self,
+        root: Root<'tx>,
+        key: &[u8],
+        mut visit: impl FnMut(Pgid),
+    ) -> Result<Option<LeafEntry<'tx>>> {
         let mut view = self.root(root)?;
+        let inline = matches!(root, Root::Inline(_));
         for _ in 0..MAX_DEPTH {
+            if !inline {
+                visit(view.page());
+            }
             match view {
                 View::Leaf(leaf) => return leaf.search(key)?.ok().map(|index| leaf.entry(index)).transpose(),
                 View::Branch(branch) => view = self.view(Child::Page(branch.child(branch.search(key)?)?))?,
