@@ -149,6 +149,29 @@ fn without_a_sound_meta_there_is_nothing_to_go_back_to() {
 }
 
 #[test]
+fn a_meta_of_which_nothing_is_left_can_be_written_anew() {
+    let table = Table::filled();
+    let file = RawFile::open(&table.source, None).unwrap();
+    let lost = file.newest_meta().unwrap();
+    let mut bytes = fs::read(&table.source).unwrap();
+    bytes[..2 * PAGE].fill(0);
+    fs::write(&table.source, bytes).unwrap();
+    let change = MetaChange {
+        page_size: Some(1024),
+        root: Some(lost.root),
+        freelist: Some(lost.freelist),
+        high_water_mark: Some(lost.high_water_mark),
+    };
+    assert!(matches!(table.refused(|surgery| surgery.update_meta(0, &change)), Error::NotABoltFile));
+    table.done(|surgery| surgery.clone().page_size(1024).update_meta(0, &change));
+    assert_eq!(keys(&table.output), 400);
+    let wrong = MetaChange { page_size: Some(1000), ..change };
+    fs::remove_file(&table.output).unwrap();
+    let error = table.refused(|surgery| surgery.clone().page_size(1024).update_meta(0, &wrong));
+    assert!(matches!(error, Error::InvalidPageSize { found: 1000 }), "{error}");
+}
+
+#[test]
 fn a_page_is_copied_with_all_that_it_runs_on_over() {
     let table = Table::new(|db| {
         fill(db, 100, 10);

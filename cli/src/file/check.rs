@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use boltkv_storage::{Error, Pgid};
+use boltkv_storage::{CheckOptions, Error, Pgid};
 use clap::Args;
 use serde::Serialize;
 
@@ -17,10 +17,15 @@ use crate::failure::{Failure, Outcome};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file check boltkv.db
+  boltkv file check --from-page 17 boltkv.db
   boltkv file check --json boltkv.db | jq .problems")]
 pub(crate) struct Check {
     #[command(flatten)]
     target: Target,
+    /// Look only at this page and what it leads to: a bucket's root, or any branch or leaf. Pages that nothing uses are not
+    /// found then
+    #[arg(long, value_name = "PAGE")]
+    from_page: Option<Pgid>,
     /// Print one JSON object instead, with the problems in it
     #[arg(long)]
     json: bool,
@@ -70,9 +75,18 @@ impl Check {
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
             Err(error) => return Err(self.target.not_opened(&error, None)),
         };
-        let _progress = Progress::doing("checking");
-        let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
         let stats = db.stats();
+        let problems = {
+            let progress = Progress::of_pages(stats.pages);
+            let reached = |pages| progress.reach(pages);
+            let mut options = CheckOptions::new().progress(&reached);
+            // 0 is what bbolt's command takes for the whole file.
+            if let Some(page) = self.from_page.filter(|&page| page != 0) {
+                options = options.from_page(page);
+            }
+            let looked = db.begin().and_then(|tx| tx.check_with(&options));
+            looked.map_err(|error| Failure::storage(path, &error))?
+        };
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
         let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });
         Ok(self.report(Some(snapshot), found.collect()))

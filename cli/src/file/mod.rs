@@ -6,6 +6,7 @@
 
 mod buckets;
 mod check;
+mod compact;
 mod dump;
 mod export;
 mod format;
@@ -16,7 +17,9 @@ mod keys;
 mod line;
 mod output;
 mod page_item;
+mod path;
 mod progress;
+mod surgery;
 mod target;
 mod within;
 
@@ -30,12 +33,16 @@ use crate::failure::Outcome;
 pub(crate) enum File {
     Buckets(buckets::Buckets),
     Check(check::Check),
+    Compact(compact::Compact),
     Dump(dump::Dump),
     Export(export::Export),
     Get(get::Get),
     Import(import::Import),
     Keys(keys::Keys),
     PageItem(page_item::PageItem),
+    Path(path::Path),
+    #[command(subcommand)]
+    Surgery(surgery::Surgery),
 }
 
 impl File {
@@ -43,12 +50,15 @@ impl File {
         match self {
             Self::Buckets(buckets) => buckets.run(),
             Self::Check(check) => check.run(),
+            Self::Compact(compact) => compact.run(),
             Self::Dump(dump) => dump.run(),
             Self::Export(export) => export.run(),
             Self::Get(get) => get.run(),
             Self::Import(import) => import.run(),
             Self::Keys(keys) => keys.run(),
             Self::PageItem(item) => item.run(),
+            Self::Path(path) => path.run(),
+            Self::Surgery(surgery) => surgery.run(),
         }
     }
 }

@@ -35,6 +35,12 @@ impl Progress {
         Self::start(ProgressBar::new(total), template)
     }
 
+    /// A bar over so many pages.
+    pub(super) fn of_pages(total: u64) -> Self {
+        let template = "{wide_bar} {human_pos} of {human_len} pages, {eta} left";
+        Self::start(ProgressBar::new(total), template)
+    }
+
     fn start(bar: ProgressBar, template: &str) -> Self {
         bar.set_draw_target(ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -42,6 +48,11 @@ impl Progress {
         }
         let waiting = io::stderr().is_terminal().then(|| show_later(bar.clone()));
         Self { bar, waiting }
+    }
+
+    /// How much of the bar is done by now.
+    pub(super) fn reach(&self, position: u64) {
+        self.bar.set_position(position);
     }
 
     pub(super) fn advance(&self, by: u64) {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_storage::{Db, Error, Options, RawFile};
+use boltkv_storage::{Db, Error, Options, RawFile, Surgery};
 use clap::Args;
 
 use super::holder;
@@ -43,6 +43,11 @@ impl Target {
             Error::LockTimeout { .. } => Failure::unreachable(format!("{error}{}", holder::advice(&self.path, ask))),
             _ => Failure::open(&self.path, error),
         }
+    }
+
+    /// An operation on a copy of the file.
+    pub(super) fn surgery(&self, output: &Path) -> Surgery {
+        Surgery::new(&self.path, output).timeout(self.timeout)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -57,6 +57,7 @@ pub struct Surgery {
     source: PathBuf,
     output: PathBuf,
     timeout: Duration,
+    page_size: Option<u32>,
 }
 
 /// What an operation changes in the copy, in this order.
@@ -74,7 +75,7 @@ enum Change {
 impl Surgery {
     /// Reads `source` and will write `output`.
     pub fn new(source: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
-        Self { source: source.into(), output: output.into(), timeout: Duration::ZERO }
+        Self { source: source.into(), output: output.into(), timeout: Duration::ZERO, page_size: None }
     }
 
     /// How long to wait for a source that another process writes, before [`Error::LockTimeout`].
@@ -82,6 +83,13 @@ impl Surgery {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Bytes of a page, where both metas are too damaged to say. Default: what a meta says.
+    #[must_use]
+    pub fn page_size(mut self, bytes: u32) -> Self {
+        self.page_size = Some(bytes);
         self
     }
 
@@ -98,7 +106,7 @@ impl Surgery {
     ) -> Result<T> {
         let folder = OsFolder { map: MapOptions::default() };
         refuse_existing(&self.output)?;
-        let source = RawFile::open(&self.source, None)?;
+        let source = RawFile::open(&self.source, self.page_size)?;
         source.lock(self.timeout)?;
         let (planned, changes) = plan(&source)?;
         let mode = folder.mode(source.disk()).map_err(Error::io("look at", Some(&self.source)))?;

@@ -1,0 +1,70 @@
+//! `boltkv file compact`: everything in a file written anew, without what is free.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::Target;
+use super::output::json_line;
+use super::progress::Progress;
+use crate::failure::{Failure, Outcome};
+
+/// Write everything in a file into a new one, without free pages and with full ones
+///
+/// The new file has the permissions and the page size of the old one, which is left as it is. It appears under its name only
+/// when it is complete and on the disk.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  boltkv file compact boltkv.db --output smaller.db && mv smaller.db boltkv.db     (while nobody has it open)")]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    target: Target,
+    /// Where to write. A file that is there is not replaced
+    #[arg(long, short, value_name = "OUT")]
+    output: PathBuf,
+    /// How many bytes of keys and values are written at a time, and kept in memory; 0: all
+    #[arg(long, value_name = "BYTES", default_value_t = 65536)]
+    tx_max_size: u64,
+    /// Has no effect: the new file is synced once, at its end (bbolt's command syncs it for every transaction without this)
+    #[arg(long)]
+    no_sync: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done {
+    bytes_before: u64,
+    bytes_after: u64,
+}
+
+impl Compact {
+    pub(crate) fn run(&self) -> Outcome {
+        let path = self.target.path();
+        let db = self.target.open_to_read(None)?;
+        let looked_at = path.metadata();
+        let metadata = looked_at.map_err(|error| Failure::not_done(format!("{}: {error}", path.display())))?;
+        let failed = |error| Failure::storage(path, &error);
+        let tx = db.begin().map_err(failed)?;
+        let mode = metadata.permissions().mode() & 0o777;
+        let bytes_after = {
+            let progress = Progress::of_bytes(tx.size());
+            let mut reached = |bytes| progress.reach(bytes);
+            tx.compact_to_file(&self.output, mode, self.tx_max_size, &mut reached).map_err(failed)?
+        };
+        let done = Done { bytes_before: metadata.len(), bytes_after };
+        self.target.print(|out| {
+            if self.json {
+                return Ok(json_line(&done, out)?);
+            }
+            let Done { bytes_before, bytes_after } = done;
+            #[expect(clippy::cast_precision_loss, reason = "a ratio with two digits")]
+            let gain = bytes_before as f64 / bytes_after as f64;
+            Ok(writeln!(out, "{bytes_before} -> {bytes_after} bytes (gain={gain:.2}x)")?)
+        })
+    }
+}
