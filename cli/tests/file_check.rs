@@ -131,3 +131,21 @@ fn a_file_that_others_read_can_be_checked() {
     let _reader = boltkv_storage::Options::new().read_only(true).open(&file).unwrap();
     check(&file).done();
 }
+
+#[test]
+fn a_check_can_begin_at_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sound.db");
+    make(&file, 1000);
+    let root = Db::open(&file).unwrap().begin().unwrap().bucket("b").unwrap().root_page().unwrap().to_string();
+    let damaged = damage_the_last_page(&file).to_string();
+    let from = |page: &str| run(args!["file", "check", "--from-page", page, &file]);
+    assert!(from(&root).text().contains(&format!("page {damaged}: ")));
+    from(&root).failed(1);
+    from(&damaged).failed(1);
+    let sound = (3..40).map(|page: u64| page.to_string()).find(|page| from(page).code == Some(0));
+    assert!(sound.is_some_and(|page| page != damaged), "no page is sound");
+    assert!(from("1").text().contains("page 1: a reference leads outside of the pages 2.."), "{}", from("1").text());
+    // As in bbolt, 0 is the whole file.
+    assert_eq!(from("0"), check(&file));
+}

@@ -4,7 +4,7 @@
 
 mod common;
 
-use boltkv_storage::{Bucket, BucketStats, Db, Error, Fill, Options, PageType, Tx};
+use boltkv_storage::{Bucket, BucketStats, Db, Error, Fill, Options, PageType, Surgery, Tx};
 use common::assert_same_dump;
 use common::generator::Generator;
 use common::model::{Model, hex};
@@ -336,4 +336,25 @@ fn the_way_to_a_key_leads_through_its_buckets_to_the_leaf_that_holds_it() {
     assert!(matches!(tx.pages_to(["missing", "key"]), Err(Error::BucketNotFound { .. })));
     assert!(matches!(tx.pages_to(["first", "shared", "key"]), Err(Error::IncompatibleValue { .. })));
     assert!(matches!(tx.pages_to([""; 0]), Err(Error::KeyRequired)));
+}
+
+#[test]
+fn a_way_that_goes_in_circles_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sound, circle) = (folder.path().join("sound.db"), folder.path().join("circle.db"));
+    let db = Options::new().page_size(1024).open(&sound).unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        (0..200_u32).try_for_each(|number| bucket.put(number.to_be_bytes(), [7; 40]))
+    })
+    .unwrap();
+    let path = [&b"b"[..], &0_u32.to_be_bytes()];
+    let way = db.begin().unwrap().pages_to(path).unwrap().unwrap();
+    drop(db);
+    // The leaf becomes a branch that leads to itself.
+    let [.., branch, leaf] = way[..] else { panic!("{way:?}") };
+    Surgery::new(&sound, &circle).copy_page(branch, leaf).unwrap();
+    let db = Options::new().read_only(true).open(&circle).unwrap();
+    let found = db.begin().unwrap().pages_to(path);
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
 }

@@ -12,6 +12,7 @@
 pub mod files;
 pub mod peer;
 pub mod server;
+pub mod surgery;
 
 use std::ffi::OsStr;
 use std::io::Write as _;

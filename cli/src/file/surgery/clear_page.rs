@@ -30,13 +30,13 @@ struct Done {
 impl ClearPage {
     pub(crate) fn run(&self) -> Outcome {
         let cleared = self.on_copy.make(|surgery| surgery.clear_page(self.page))?;
-        say(&self.on_copy, self.page, &cleared)
+        say(&self.on_copy, self.page, cleared)
     }
 }
 
 /// Says what was cleared.
-pub(super) fn say(on_copy: &OnCopy, page: u64, cleared: &Cleared) -> Outcome {
-    let &Cleared { elements, left, is_branch, freelist_in_doubt: in_doubt, .. } = cleared;
+pub(super) fn say(on_copy: &OnCopy, page: u64, cleared: Cleared) -> Outcome {
+    let Cleared { elements, left, is_branch, freelist_in_doubt: in_doubt, .. } = cleared;
     let done = Done { page, cleared: elements, left, freelist_in_doubt: in_doubt };
     let noun = if elements == 1 { "element" } else { "elements" };
     let mut lines = vec![format!("page {page}: {elements} {noun} cleared, {left} left")];

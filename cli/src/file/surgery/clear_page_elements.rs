@@ -32,6 +32,6 @@ impl ClearPageElements {
             index => Some(usize::try_from(index).map_err(|_| Failure::usage("--to-index is -1, or from 0 on"))?),
         };
         let cleared = self.on_copy.make(|surgery| surgery.clear_page_elements(self.page, self.from_index, to))?;
-        say(&self.on_copy, self.page, &cleared)
+        say(&self.on_copy, self.page, cleared)
     }
 }

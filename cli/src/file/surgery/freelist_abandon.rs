@@ -1,5 +1,6 @@
 //! `boltkv file surgery freelist abandon`: metas that refer to no freelist.
 
+use boltkv_storage::Surgery;
 use clap::Args;
 use serde::Serialize;
 
@@ -23,7 +24,7 @@ struct Done {
 
 impl Abandon {
     pub(crate) fn run(&self) -> Outcome {
-        let metas = self.on_copy.make(|surgery| surgery.abandon_freelist())?.metas;
+        let metas = self.on_copy.make(Surgery::abandon_freelist)?.metas;
         let mut lines =
             vec!["the freelist is abandoned; the next start reads all pages to find the free ones".to_owned()];
         let damaged = metas.iter().zip(0..).filter(|&(&changed, _)| !changed);

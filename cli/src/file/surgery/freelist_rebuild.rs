@@ -1,5 +1,6 @@
 //! `boltkv file surgery freelist rebuild`: a freelist where there was none.
 
+use boltkv_storage::Surgery;
 use clap::Args;
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ struct Done {
 
 impl Rebuild {
     pub(crate) fn run(&self) -> Outcome {
-        let free_pages = self.on_copy.make(|surgery| surgery.rebuild_freelist())?.free_pages;
+        let free_pages = self.on_copy.make(Surgery::rebuild_freelist)?.free_pages;
         self.on_copy.say(&Done { free_pages }, &[format!("the freelist is rebuilt, with {free_pages} pages")])
     }
 }

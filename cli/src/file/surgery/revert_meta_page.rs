@@ -1,5 +1,6 @@
 //! `boltkv file surgery revert-meta-page`: back by one transaction.
 
+use boltkv_storage::Surgery;
 use clap::Args;
 use serde::Serialize;
 
@@ -28,7 +29,7 @@ struct Done {
 
 impl RevertMetaPage {
     pub(crate) fn run(&self) -> Outcome {
-        let reverted = self.on_copy.make(|surgery| surgery.revert_meta_page())?;
+        let reverted = self.on_copy.make(Surgery::revert_meta_page)?;
         let done = Done { meta_page: reverted.page, txid: reverted.txid, lost: reverted.lost };
         let lost = match reverted.lost {
             Some(lost) if lost == reverted.txid => "both meta pages were of it already".to_owned(),
