@@ -73,7 +73,8 @@ func (j job) put(s stage) error {
 		return j.engine.put(bucket, func(each func(key, value []byte) error) error {
 			for at := from; at < to; at++ {
 				n := s.Picks.number(at)
-				if err := each(m.keyOf(n), m.valueOf(n)); err != nil {
+				// Values are numbered from elsewhere in each stage, so that what is put again is another value.
+				if err := each(m.keyOf(n), m.valueOf(n+s.Picks.From)); err != nil {
 					return err
 				}
 			}

@@ -7,12 +7,17 @@ use std::str::FromStr;
 
 use anyhow::{Error, Result, bail};
 
+use crate::data::Keys;
 use crate::engines::{self, Freelist, Setup};
 use crate::work::{Told, Work};
 use crate::worker;
 
 /// Every engine, in the order in which they are shown.
 pub const ENGINES: [&str; 9] = ["boltkv", "bbolt", "lmdb", "redb", "fjall", "sanakirja", "jammdb", "nut", "bbolt-rs"];
+
+/// Those that sync with every commit, whatever they are asked for. In works without syncs they pay for what the others
+/// do not.
+pub const ALWAYS_SYNCED: [&str; 2] = ["sanakirja", "jammdb"];
 
 /// An engine and a choice of its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +39,24 @@ impl Contestant {
     /// # Errors
     /// The engine's; an engine that was not built in.
     pub fn run(&self, work: &Work, folder: &Path, tell: impl FnMut(Told) -> Result<()>) -> Result<()> {
-        let setup = Setup { synced: work.synced, freelist: self.freelist };
+        let numbers = work.value_bytes == 8 && work.keys != Keys::Random16;
+        let setup = Setup { synced: work.synced, numbers, freelist: self.freelist };
         match self.engine {
             "boltkv" => worker::run::<engines::Boltkv>(work, folder, setup, tell),
             #[cfg(feature = "heed")]
             "lmdb" => worker::run::<engines::Lmdb>(work, folder, setup, tell),
             #[cfg(feature = "redb")]
             "redb" => worker::run::<engines::Redb>(work, folder, setup, tell),
+            #[cfg(feature = "fjall")]
+            "fjall" => worker::run::<engines::Fjall>(work, folder, setup, tell),
+            #[cfg(feature = "sanakirja")]
+            "sanakirja" => worker::run::<engines::Sanakirja>(work, folder, setup, tell),
+            #[cfg(feature = "jammdb")]
+            "jammdb" => worker::run::<engines::Jammdb>(work, folder, setup, tell),
+            #[cfg(feature = "nut")]
+            "nut" => worker::run::<engines::Nut>(work, folder, setup, tell),
+            #[cfg(feature = "bbolt-rs")]
+            "bbolt-rs" => worker::run::<engines::BboltRs>(work, folder, setup, tell),
             other => bail!("{other} is not built in: see the features in benches/Cargo.toml"),
         }
     }

@@ -1,7 +1,8 @@
 //! `peers`: measures boltkv's engine beside every peer. What it does is in the library; here is only its command line.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -81,7 +82,7 @@ fn asked() -> String {
     format!("cargo run --release -p boltkv-benches -- {}", arguments.join(" "))
 }
 
-fn worker(contestant: &Contestant, folder: &std::path::Path) -> Result<()> {
+fn worker(contestant: &Contestant, folder: &Path) -> Result<()> {
     let work = serde_json::from_reader(std::io::stdin().lock())?;
     let mut out = std::io::stdout().lock();
     let mut tell = |told: Told| {
@@ -89,8 +90,15 @@ fn worker(contestant: &Contestant, folder: &std::path::Path) -> Result<()> {
         writeln!(out)?;
         Ok(out.flush()?)
     };
-    match contestant.run(&work, folder, &mut tell) {
-        Ok(()) => Ok(()),
-        Err(error) => tell(Told::Failed(format!("{error:#}"))),
+    // A peer that panics has failed as one that returns an error has; how it came there is its own affair.
+    std::panic::set_hook(Box::new(|_| {}));
+    match std::panic::catch_unwind(AssertUnwindSafe(|| contestant.run(&work, folder, &mut tell))) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => tell(Told::Failed(format!("{error:#}"))),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+            tell(Told::Failed(format!("it panicked: {text}")))
+        }
     }
 }

@@ -63,7 +63,9 @@ impl<E: Engine> Job<'_, E> {
     fn put(&self, picks: Picks, batch: u64, nested: bool) -> Result<u64> {
         let keys = self.work.keys;
         for (number, skip) in starts(picks, batch) {
-            let entries = picks.numbers(skip, batch).map(|n| (keys.key(n), self.values.value(n)));
+            // Values are numbered from elsewhere in each stage, so that what is put again is another value.
+            let entries =
+                picks.numbers(skip, batch).map(|n| (keys.key(n), self.values.value(n.wrapping_add(picks.from))));
             self.engine.put(nested.then(|| keys.key(number)), entries)?;
         }
         Ok(0)

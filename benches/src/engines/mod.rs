@@ -7,23 +7,45 @@ use anyhow::Result;
 
 use crate::data::Key;
 
+#[cfg(feature = "bbolt-rs")]
+mod bbolt_rs;
 mod boltkv;
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "jammdb")]
+mod jammdb;
 #[cfg(feature = "heed")]
 mod lmdb;
+#[cfg(feature = "nut")]
+mod nut;
 #[cfg(feature = "redb")]
 mod redb;
+#[cfg(feature = "sanakirja")]
+mod sanakirja;
 
+#[cfg(feature = "bbolt-rs")]
+pub use bbolt_rs::BboltRs;
 pub use boltkv::Boltkv;
+#[cfg(feature = "fjall")]
+pub use fjall::Fjall;
+#[cfg(feature = "jammdb")]
+pub use jammdb::Jammdb;
 #[cfg(feature = "heed")]
 pub use lmdb::Lmdb;
+#[cfg(feature = "nut")]
+pub use nut::Nut;
 #[cfg(feature = "redb")]
 pub use redb::Redb;
+#[cfg(feature = "sanakirja")]
+pub use sanakirja::Sanakirja;
 
 /// How an engine is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// Whether a commit is on the disk when it returns.
+    /// Whether a commit is on the disk when it returns. Where it need not be, some sync all the same.
     pub synced: bool,
+    /// Whether keys and values are numbers of 8 bytes, for engines that keep such in another way.
+    pub numbers: bool,
     /// What becomes of the list of free pages, for engines that leave the choice.
     pub freelist: Freelist,
 }

@@ -33,12 +33,6 @@ impl Entry {
         self.field = field.to_vec();
         self
     }
-
-    /// These take part too.
-    fn also_by(mut self, more: &[&'static str]) -> Self {
-        self.field.extend(more);
-        self
-    }
 }
 
 /// How large the works are.

@@ -10,7 +10,9 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     let get = |count, batch, threads| Step::Get { picks: Picks::random(count, loaded), batch, threads };
     let half = scale.of(500_000);
     let work = Work::new("reads", Keys::Sequential, 32)
+        .unsynced()
         .then(Step::Put { picks: Picks::first(loaded), batch: scale.of(100_000), nested: false })
+        .then(Step::Sync)
         .then(get(half, half, 1))
         .timed("get", get(loaded, loaded, 1))
         .timed("get-tx", get(half, 1, 1))

@@ -6,7 +6,7 @@ use crate::goal::{Figure, Row, times};
 use crate::work::{Picks, Step, Work};
 
 /// Those whose buckets nest.
-const BOLTS: [&str; 5] = ["boltkv", "bbolt", "jammdb", "nut", "bbolt-rs"];
+const BOLTS: [&str; 4] = ["boltkv", "bbolt", "jammdb", "bbolt-rs"];
 
 const PUT: Figure = Figure::Rate("put");
 
