@@ -4,6 +4,8 @@
 //! - `target`: how the file is opened; `holder`: who else has it
 //! - `format`: how keys and values are printed; `within`: how a bucket is named; `output`: standard output and JSON; `progress`: for people who wait
 
+mod bench;
+mod bench_work;
 mod buckets;
 mod check;
 mod compact;
@@ -31,6 +33,7 @@ use crate::failure::Outcome;
 /// Look into a bolt file, check it, export and import it
 #[derive(Debug, Subcommand)]
 pub(crate) enum File {
+    Bench(bench::Bench),
     Buckets(buckets::Buckets),
     Check(check::Check),
     Compact(compact::Compact),
@@ -48,6 +51,7 @@ pub(crate) enum File {
 impl File {
     pub(crate) fn run(&self) -> Outcome {
         match self {
+            Self::Bench(bench) => bench.run(),
             Self::Buckets(buckets) => buckets.run(),
             Self::Check(check) => check.run(),
             Self::Compact(compact) => compact.run(),
