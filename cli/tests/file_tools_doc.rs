@@ -67,8 +67,9 @@ fn run_in_shell(command: &str, folder: &Path) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap()
 }
 
+/// Without the white space at the ends of lines, and of the block, which nobody would see.
 fn lines(text: &str) -> Vec<&str> {
-    text.lines().map(str::trim_end).collect()
+    text.trim_end().lines().map(str::trim_end).collect()
 }
 
 /// Whether what was printed is what was expected, where some lines stand for any others.

@@ -7,7 +7,7 @@ use common::run;
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 18] = [
+    let commands: [&[&str]; 24] = [
         &["serve"],
         &["get"],
         &["set"],
@@ -26,6 +26,12 @@ fn every_command_has_help_with_an_example() {
         &["file", "get"],
         &["file", "dump"],
         &["file", "page-item"],
+        &["file", "info"],
+        &["file", "stats"],
+        &["file", "page"],
+        &["file", "pages"],
+        &["file", "inspect"],
+        &["file", "tree"],
     ];
     for command in commands {
         let help = run(command.iter().chain(&["--help"])).done_text();

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::bucket::Bucket;
 use crate::format::{BranchPage, LeafPage, PAGE_HEADER};
-use crate::tx::View;
+use crate::tx::{Source, Tx, View};
 use crate::walk::{Allowance, buckets_in, pages};
 
 /// Pages, bytes and keys of a bucket and of all buckets in it, as bbolt counts them.
@@ -47,19 +47,21 @@ impl Bucket<'_> {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn stats(&self) -> Result<BucketStats> {
-        let mut stats = BucketStats::default();
-        let mut allowance = Allowance::new(&self.source);
-        // Buckets still to be counted, with the levels above them.
-        let mut ahead = vec![(*self, 0)];
-        while let Some((bucket, above)) = ahead.pop() {
-            let (depth, inner) = stats.add_bucket(&bucket, &mut allowance)?;
-            stats.depth = stats.depth.max(above + depth);
-            ahead.extend(inner.into_iter().map(|(_, bucket)| (bucket, above + depth)));
-        }
-        let page_size = self.source.pages.page_size() as u64;
-        stats.branch_alloc = (stats.branch_pages + stats.branch_overflow_pages) * page_size;
-        stats.leaf_alloc = (stats.leaf_pages + stats.leaf_overflow_pages) * page_size;
-        Ok(stats)
+        BucketStats::of(self.source, vec![*self])
+    }
+}
+
+impl Tx {
+    /// Counts the pages, bytes and keys of all top-level buckets whose names begin with `prefix`, and
+    /// says how many buckets these are. `depth` is that of the deepest.
+    ///
+    /// # Errors
+    /// As [`Bucket::stats`].
+    pub fn bucket_stats(&self, prefix: impl AsRef<[u8]>) -> Result<(u64, BucketStats)> {
+        let named: Result<Vec<_>> = self.buckets().collect();
+        let wanted = named?.into_iter().filter(|(name, _)| name.starts_with(prefix.as_ref()));
+        let wanted: Vec<_> = wanted.map(|(_, bucket)| bucket).collect();
+        Ok((wanted.len() as u64, BucketStats::of(self.source(), wanted)?))
     }
 }
 
@@ -67,6 +69,23 @@ impl Bucket<'_> {
 type Named<'tx> = Vec<(&'tx [u8], Bucket<'tx>)>;
 
 impl BucketStats {
+    /// The figures of some buckets, and of those in them.
+    fn of<'tx>(source: Source<'tx>, buckets: Vec<Bucket<'tx>>) -> Result<Self> {
+        let mut stats = Self::default();
+        let mut allowance = Allowance::new(&source);
+        // Buckets still to be counted, with the levels above them.
+        let mut ahead: Vec<_> = buckets.into_iter().map(|bucket| (bucket, 0)).collect();
+        while let Some((bucket, above)) = ahead.pop() {
+            let (depth, inner) = stats.add_bucket(&bucket, &mut allowance)?;
+            stats.depth = stats.depth.max(above + depth);
+            ahead.extend(inner.into_iter().map(|(_, bucket)| (bucket, above + depth)));
+        }
+        let page_size = source.pages.page_size() as u64;
+        stats.branch_alloc = (stats.branch_pages + stats.branch_overflow_pages) * page_size;
+        stats.leaf_alloc = (stats.leaf_pages + stats.leaf_overflow_pages) * page_size;
+        Ok(stats)
+    }
+
     /// Adds one bucket's own tree; returns its levels and the buckets in it.
     fn add_bucket<'tx>(&mut self, bucket: &Bucket<'tx>, allowance: &mut Allowance) -> Result<(u64, Named<'tx>)> {
         let page_size = bucket.source.pages.page_size();

@@ -7,12 +7,13 @@ use std::fmt;
 
 use crate::bucket::Bucket;
 use crate::check::{PageSet, reachable};
+use crate::cursor::Cursor;
 use crate::format::{NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
-use crate::tx::Tx;
-use crate::walk::{Allowance, buckets_in, pages};
+use crate::tx::{Tx, View};
+use crate::walk::{Allowance, pages};
 use crate::{Error, Result};
 
-/// A bucket, as [`Bucket::inspect`] lists it.
+/// A bucket, as [`Bucket::structure`] finds it.
 ///
 /// The list is bbolt's tree written down depth first: a bucket comes before those in it, and
 /// `depth` tells whose it is. (A tree of nested values could not be dropped or printed without
@@ -26,32 +27,119 @@ pub struct BucketStructure {
     pub name: Vec<u8>,
     /// Values in it, those of inner buckets not included.
     pub values: u64,
+    /// Buckets that lie in it directly.
+    pub buckets: u64,
+    /// Pages of its own tree, those that others run on over included; 0 where it lies inline in its
+    /// parent's leaf.
+    pub pages: u64,
+    /// Its sequence.
+    pub sequence: u64,
+    /// Whether no bucket comes behind it in the same parent.
+    pub is_last: bool,
 }
 
-impl Bucket<'_> {
-    /// Lists this bucket and all buckets in it, depth first in the order of their names. Reads all
-    /// their pages.
+/// An iterator over a bucket and all buckets in it; see [`Bucket::structure`].
+pub struct Structure<'tx> {
+    allowance: Allowance,
+    /// The bucket to begin with.
+    first: Option<Bucket<'tx>>,
+    /// The way down to where it stands.
+    way: Vec<Level<'tx>>,
+}
+
+/// A bucket whose inner buckets are being visited.
+struct Level<'tx> {
+    bucket: Bucket<'tx>,
+    cursor: Cursor<'tx>,
+    /// Inner buckets still to come.
+    left: u64,
+}
+
+impl<'tx> Bucket<'tx> {
+    /// This bucket and all buckets in it, depth first in the order of their names. Reads all their
+    /// pages; keeps no more in memory than the way down to where it is.
+    ///
+    /// After an error, [`Error::Corrupt`] where the file is damaged, it ends.
+    #[must_use]
+    pub fn structure(&self) -> Structure<'tx> {
+        Structure { allowance: Allowance::new(&self.source), first: Some(*self), way: Vec::new() }
+    }
+
+    /// The whole list of [`Self::structure`].
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the file is damaged.
     pub fn inspect(&self) -> Result<Vec<BucketStructure>> {
-        let mut found = Vec::new();
-        let mut allowance = Allowance::new(&self.source);
-        let mut ahead = vec![(0, &b"root"[..], *self)];
-        while let Some((depth, name, bucket)) = ahead.pop() {
-            let (mut keys, mut inner) = (0, Vec::new());
-            pages(bucket.source, bucket.root, &mut allowance, |view, _| {
-                if view.is_leaf() {
-                    keys += view.len();
-                    buckets_in(&bucket, &view, &mut inner)?;
-                }
-                Ok(())
-            })?;
-            let values = (keys - inner.len()) as u64;
-            found.push(BucketStructure { depth, name: name.to_vec(), values });
-            ahead.extend(inner.into_iter().rev().map(|(name, bucket)| (depth + 1, name, bucket)));
+        self.structure().collect()
+    }
+}
+
+impl<'tx> Structure<'tx> {
+    fn step(&mut self) -> Result<Option<BucketStructure>> {
+        if let Some(first) = self.first.take() {
+            return self.enter(b"root", first, true).map(Some);
         }
-        Ok(found)
+        while let Some(level) = self.way.last_mut() {
+            let Some(entry) = level.cursor.forward()? else {
+                self.way.pop();
+                continue;
+            };
+            if entry.is_bucket {
+                level.left = level.left.saturating_sub(1);
+                let (inner, is_last) = (level.bucket.bucket_of(entry)?, level.left == 0);
+                return self.enter(entry.key, inner, is_last).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at a bucket's own pages, and leaves those in it for the next steps.
+    fn enter(&mut self, name: &[u8], bucket: Bucket<'tx>, is_last: bool) -> Result<BucketStructure> {
+        let page_size = bucket.source.pages.page_size();
+        let (mut values, mut buckets, mut own_pages) = (0, 0, 0);
+        pages(bucket.source, bucket.root, &mut self.allowance, |view, _| {
+            own_pages += pages_under(&view, page_size);
+            let mut next = if view.is_leaf() { view.first() } else { None };
+            while let Some(at) = next {
+                *(if view.entry(at)?.is_bucket { &mut buckets } else { &mut values }) += 1;
+                next = view.next(at);
+            }
+            Ok(())
+        })?;
+        let pages = if bucket.is_inline() { 0 } else { own_pages };
+        let depth = self.way.len();
+        if buckets > 0 {
+            self.way.push(Level { bucket, cursor: bucket.cursor(), left: buckets });
+        }
+        Ok(BucketStructure { depth, name: name.to_vec(), values, buckets, pages, sequence: bucket.sequence(), is_last })
+    }
+}
+
+/// Pages that a page of a tree spans, or will when it is written.
+fn pages_under(view: &View<'_>, page_size: usize) -> u64 {
+    let bytes = match view {
+        View::Leaf(leaf) => leaf.bytes().len(),
+        View::Branch(branch) => branch.bytes().len(),
+        View::Node(node, _) => node.size(),
+    };
+    bytes.div_ceil(page_size) as u64
+}
+
+impl Iterator for Structure<'_> {
+    type Item = Result<BucketStructure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.way.clear();
+        }
+        step.transpose()
+    }
+}
+
+impl fmt::Debug for Structure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Structure").field("depth", &self.way.len()).finish_non_exhaustive()
     }
 }
 
@@ -103,6 +191,12 @@ pub struct PageInfo {
 }
 
 impl Tx {
+    /// All buckets of the database, below one that holds those at the top; see [`Bucket::structure`].
+    #[must_use]
+    pub fn structure(&self) -> Structure<'_> {
+        self.root().structure()
+    }
+
     /// Lists the database's buckets; see [`Bucket::inspect`].
     ///
     /// # Errors

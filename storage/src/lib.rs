@@ -158,7 +158,7 @@ pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use error::{Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
-pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType};
+pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};

@@ -214,6 +214,49 @@ fn buckets_are_listed_depth_first_with_their_values() {
 }
 
 #[test]
+fn the_structure_tells_pages_sequence_and_which_bucket_is_the_last() {
+    let db = in_memory(4096);
+    db.update(|tx| {
+        let mut outer = tx.create_bucket("a")?;
+        outer.create_bucket("inline")?.put("k", "v")?;
+        let mut large = outer.create_bucket("large")?;
+        large.set_sequence(7)?;
+        large.put("k", vec![1; 3 * 4096])?;
+        (0..100_u8).try_for_each(|key| large.put([key], vec![0; 400]))?;
+        tx.create_bucket("z").map(drop)
+    })
+    .unwrap();
+    let tx = db.begin().unwrap();
+    let found: Vec<_> = tx.structure().map(Result::unwrap).collect();
+    let of = |name: &str| found.iter().find(|bucket| bucket.name == name.as_bytes()).unwrap();
+    let shape = |name: &str| (of(name).buckets, of(name).pages, of(name).sequence, of(name).is_last);
+    assert_eq!(shape("root"), (2, 1, 0, true));
+    assert_eq!(shape("a"), (2, 1, 0, false));
+    assert_eq!(shape("inline"), (0, 0, 0, false));
+    assert_eq!(shape("z"), (0, 0, 0, true));
+    let stats = tx.bucket_path(["a", "large"]).unwrap().stats().unwrap();
+    let pages = stats.branch_pages + stats.leaf_pages + stats.leaf_overflow_pages;
+    assert_eq!(shape("large"), (0, pages, 7, true));
+    assert!(pages > 10);
+}
+
+#[test]
+fn figures_of_some_top_level_buckets_are_the_sum_of_theirs() {
+    let db = in_memory(4096);
+    for (name, keys) in [("ab", 10), ("abc", 1000), ("b", 200)] {
+        put_all(&db, name, 0.5, (0..keys).map(|key| (format!("{key:05}"), "value".repeat(20))));
+    }
+    let tx = db.begin().unwrap();
+    let (count, both) = tx.bucket_stats("ab").unwrap();
+    let (one, other) = (stats(&db, "ab"), stats(&db, "abc"));
+    assert_eq!((count, both.keys, both.depth), (2, 1010, one.depth.max(other.depth)));
+    assert_eq!(both.leaf_alloc, one.leaf_alloc + other.leaf_alloc);
+    assert_eq!(both.leaf_inuse, one.leaf_inuse + other.leaf_inuse);
+    assert_eq!(tx.bucket_stats("").unwrap().1.keys, 1210);
+    assert_eq!(tx.bucket_stats("x").unwrap(), (0, BucketStats::default()));
+}
+
+#[test]
 fn a_page_is_looked_up_by_its_number() {
     let db = in_memory(4096);
     db.update(|tx| tx.create_bucket("b")?.put("large", vec![1; 10_000])).unwrap();

@@ -1,13 +1,15 @@
 //! `boltkv file get`: the value of a key.
 
+use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
 use super::Target;
 use super::format::{Format, ParseFormat};
 use super::output::{Base64, json_line};
-use super::within::{bucket_at, name_parser, path_to_ask, quoted_for_shell};
+use super::question::{path_to_ask, quoted_for_shell};
 use crate::failure::{Failure, Outcome};
+use crate::remote::bytes_parser;
 
 /// Print the value of a key
 #[derive(Debug, Args)]
@@ -22,8 +24,8 @@ pub(crate) struct Get {
     #[command(flatten)]
     target: Target,
     /// The bucket, as its name or the names from the top down; and the key in it
-    #[arg(value_names = ["BUCKET", "KEY"], num_args = 2.., required = true, value_parser = name_parser())]
-    names: Vec<Vec<u8>>,
+    #[arg(value_names = ["BUCKET", "KEY"], num_args = 2.., required = true, value_parser = bytes_parser())]
+    names: Vec<Bytes>,
     /// How the key is given
     #[arg(long, value_enum, default_value = "ascii-encoded")]
     parse_format: ParseFormat,
@@ -53,7 +55,7 @@ impl Get {
         let db = self.target.open_to_read(question(bucket, &key).as_deref())?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let tx = db.begin().map_err(failed)?;
-        let value = bucket_at(&tx, bucket).and_then(|bucket| bucket.get(&key)).map_err(failed)?;
+        let value = tx.bucket_path(bucket).and_then(|bucket| bucket.get(&key)).map_err(failed)?;
         let value = value.ok_or_else(|| {
             let mut shown = Vec::new();
             // Writing to memory does not fail.
@@ -72,7 +74,7 @@ impl Get {
 }
 
 /// The command that asks a server, if the key can stand on a command line, and is not taken for a flag there.
-fn question(bucket: &[Vec<u8>], key: &[u8]) -> Option<String> {
+fn question(bucket: &[Bytes], key: &[u8]) -> Option<String> {
     let key = std::str::from_utf8(key).ok().filter(|key| !key.contains('\0') && !key.starts_with('-'))?;
     Some(format!("boltkv get --bucket {} {}", path_to_ask(bucket)?, quoted_for_shell(key)))
 }

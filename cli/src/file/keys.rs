@@ -1,13 +1,15 @@
 //! `boltkv file keys`: the keys of a bucket.
 
+use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
 use super::Target;
 use super::format::Format;
 use super::output::{Base64, json_line};
-use super::within::{bucket_at, name_parser, path_to_ask};
+use super::question::path_to_ask;
 use crate::failure::{Failure, Outcome};
+use crate::remote::bytes_parser;
 
 /// Print the keys of a bucket, in their order
 ///
@@ -24,8 +26,8 @@ pub(crate) struct Keys {
     #[command(flatten)]
     target: Target,
     /// The bucket: its name, or the names from the top down
-    #[arg(value_name = "BUCKET", required = true, value_parser = name_parser())]
-    bucket: Vec<Vec<u8>>,
+    #[arg(value_name = "BUCKET", required = true, value_parser = bytes_parser())]
+    bucket: Vec<Bytes>,
     /// How a key is printed
     #[arg(long, short, value_enum, default_value = "auto", conflicts_with = "json")]
     format: Format,
@@ -47,7 +49,7 @@ impl Keys {
         let db = self.target.open_to_read(ask.as_deref())?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let tx = db.begin().map_err(failed)?;
-        let bucket = bucket_at(&tx, &self.bucket).map_err(failed)?;
+        let bucket = tx.bucket_path(&self.bucket).map_err(failed)?;
         self.target.print(|out| {
             let mut cursor = bucket.cursor();
             while let Some((key, value)) = cursor.next()? {

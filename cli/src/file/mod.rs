@@ -1,8 +1,8 @@
 //! `boltkv file`: commands on a file, one file a command.
 //!
 //! A command reads its arguments and prints; what it knows about files, `storage` tells it.
-//! - `target`: how the file is opened; `holder`: who else has it
-//! - `format`: how keys and values are printed; `within`: how a bucket is named; `output`: standard output and JSON; `progress`: for people who wait
+//! - `target`: how the file is opened; `holder`: who else has it; `question`: how a server is asked the same
+//! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
 
 mod bench;
 mod bench_work;
@@ -15,15 +15,21 @@ mod format;
 mod get;
 mod holder;
 mod import;
+mod info;
+mod inspect;
 mod keys;
 mod line;
 mod output;
+mod page;
 mod page_item;
+mod pages;
 mod path;
 mod progress;
+mod question;
+mod stats;
 mod surgery;
 mod target;
-mod within;
+mod tree;
 
 use clap::Subcommand;
 use target::{RawTarget, Target};
@@ -41,11 +47,17 @@ pub(crate) enum File {
     Export(export::Export),
     Get(get::Get),
     Import(import::Import),
+    Info(info::Info),
+    Inspect(inspect::Inspect),
     Keys(keys::Keys),
+    Page(page::Page),
     PageItem(page_item::PageItem),
+    Pages(pages::Pages),
     Path(path::Path),
+    Stats(stats::Stats),
     #[command(subcommand)]
     Surgery(surgery::Surgery),
+    Tree(tree::Tree),
 }
 
 impl File {
@@ -59,10 +71,16 @@ impl File {
             Self::Export(export) => export.run(),
             Self::Get(get) => get.run(),
             Self::Import(import) => import.run(),
+            Self::Info(info) => info.run(),
+            Self::Inspect(inspect) => inspect.run(),
             Self::Keys(keys) => keys.run(),
+            Self::Page(page) => page.run(),
             Self::PageItem(item) => item.run(),
+            Self::Pages(pages) => pages.run(),
             Self::Path(path) => path.run(),
+            Self::Stats(stats) => stats.run(),
             Self::Surgery(surgery) => surgery.run(),
+            Self::Tree(tree) => tree.run(),
         }
     }
 }

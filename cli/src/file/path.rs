@@ -3,14 +3,15 @@
 use std::io::Write as _;
 
 use boltkv_storage::RawFile;
+use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
 use super::Target;
 use super::format::ParseFormat;
 use super::output::json_line;
-use super::within::name_parser;
 use crate::failure::{Failure, Outcome};
+use crate::remote::bytes_parser;
 
 /// Print the pages on the way to a key
 ///
@@ -27,8 +28,8 @@ pub(crate) struct Path {
     #[command(flatten)]
     target: Target,
     /// The names of the buckets from the top down, and at last a key, or a bucket
-    #[arg(value_names = ["BUCKET", "KEY"], num_args = 1.., required = true, value_parser = name_parser())]
-    names: Vec<Vec<u8>>,
+    #[arg(value_names = ["BUCKET", "KEY"], num_args = 1.., required = true, value_parser = bytes_parser())]
+    names: Vec<Bytes>,
     /// How the key is given
     #[arg(long, value_enum, default_value = "ascii-encoded")]
     parse_format: ParseFormat,
@@ -47,7 +48,8 @@ impl Path {
     pub(crate) fn run(&self) -> Outcome {
         let mut names = self.names.clone();
         if let Some(key) = names.last_mut() {
-            *key = self.parse_format.parse(key).map_err(|why| Failure::usage(format!("the key: {why}")))?;
+            let parsed = self.parse_format.parse(key);
+            *key = parsed.map_err(|why| Failure::usage(format!("the key: {why}")))?.into();
         }
         let db = self.target.open_to_read(None)?;
         let failed = |error| Failure::storage(self.target.path(), &error);

@@ -27,9 +27,14 @@ impl Target {
         self.options().read_only(true).open(&self.path)
     }
 
-    /// The same; a failure says who holds the file, and `ask`, the command that asks a server the same, if there is one.
+    /// As [`Self::open`]; a failure says who holds the file, and `ask`, the command that asks a server the same, if there is one.
     pub(super) fn open_to_read(&self, ask: Option<&str>) -> Outcome<Db> {
         self.open().map_err(|error| self.not_opened(&error, ask))
+    }
+
+    /// As [`Self::open`], and reads the freelist too: it must be free of damage.
+    pub(super) fn open_with_freelist(&self) -> Result<Db, Error> {
+        self.options().read_only(true).pre_load_freelist(true).open(&self.path)
     }
 
     /// Opens the file to be written; makes it if it is missing.

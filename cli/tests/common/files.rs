@@ -86,3 +86,18 @@ fn make_odd(file: &Path) -> Result<(), Error> {
         outer.create_bucket([0, 255])?.put("k", "v")
     })
 }
+
+/// A file with one bucket at the top, and so many nested in it, each in the one before.
+pub fn make_deep(file: &Path, levels: usize) {
+    let name = |level: usize| if level.is_multiple_of(2) { "even" } else { "odd" };
+    let db = Options::new().page_size(1024).open(file).unwrap();
+    db.update(|tx| {
+        tx.create_bucket(name(0))?;
+        // From the innermost out: a way in from the top would be longer each time.
+        (1..levels).try_for_each(|level| {
+            tx.create_bucket(name(level))?;
+            tx.move_bucket(name(level - 1), &[], &[name(level)])
+        })
+    })
+    .unwrap();
+}
