@@ -20,7 +20,7 @@ pub(crate) enum Existing {
 /// thrown away.
 pub(crate) fn refuse_existing(path: &Path) -> Result<()> {
     match path.symlink_metadata() {
-        Ok(_) => Err(Error::io("create", Some(path))(io::ErrorKind::AlreadyExists.into())),
+        Ok(_) => Err(Error::io("create", Some(path))(rustix::io::Errno::EXIST.into())),
         Err(_) => Ok(()),
     }
 }
