@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	bolt "go.etcd.io/bbolt"
 )
+
+// compactBytes is what compaction writes in a transaction, as bbolt's command does.
+const compactBytes = 65536
 
 var bucketName = []byte("bench")
 
@@ -25,6 +29,13 @@ func openBbolt(folder, freelist string, synced bool) (engine, error) {
 	db, err := bolt.Open(filepath.Join(folder, "bbolt.db"), 0o600, &options)
 	if err != nil {
 		return nil, err
+	}
+	missing := false
+	if err := db.View(func(tx *bolt.Tx) error {
+		missing = tx.Bucket(bucketName) == nil
+		return nil
+	}); err != nil || !missing {
+		return bbolt{db}, err
 	}
 	return bbolt{db}, db.Update(func(tx *bolt.Tx) error {
 		_, err := tx.CreateBucket(bucketName)
@@ -72,6 +83,52 @@ func (e bbolt) scan(seen func(key, value []byte)) error {
 	})
 }
 
+func (e bbolt) chore(chore, target string) error {
+	switch chore {
+	case "check":
+		return e.db.View(func(tx *bolt.Tx) error {
+			for problem := range tx.Check() {
+				return problem
+			}
+			return nil
+		})
+	case "backup":
+		return e.backup(target)
+	case "compact":
+		return e.compact(target)
+	}
+	return fmt.Errorf("no chore %q", chore)
+}
+
+// backup copies a snapshot and syncs it, which bbolt leaves to its caller.
+func (e bbolt) backup(target string) error {
+	if err := e.db.View(func(tx *bolt.Tx) error { return tx.CopyFile(target, 0o600) }); err != nil {
+		return err
+	}
+	file, err := os.Open(target)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return file.Sync()
+}
+
+func (e bbolt) compact(target string) error {
+	options := *bolt.DefaultOptions
+	options.NoSync = true
+	db, err := bolt.Open(target, 0o600, &options)
+	if err != nil {
+		return err
+	}
+	if err := bolt.Compact(db, e.db, compactBytes); err != nil {
+		return err
+	}
+	if err := db.Sync(); err != nil {
+		return err
+	}
+	return db.Close()
+}
+
 func (e bbolt) clear() error {
 	return e.db.Update(func(tx *bolt.Tx) error {
 		if err := tx.DeleteBucket(bucketName); err != nil {
@@ -81,6 +138,8 @@ func (e bbolt) clear() error {
 		return err
 	})
 }
+
+func (e bbolt) close() error { return e.db.Close() }
 
 func (e bbolt) sync() error { return e.db.Sync() }
 

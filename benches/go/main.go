@@ -42,11 +42,12 @@ func measure(contestant, folder string) error {
 	if err := json.NewDecoder(os.Stdin).Decode(&w); err != nil {
 		return err
 	}
-	engine, err := open(contestant, folder, w.Synced)
+	open := func() (engine, error) { return open(contestant, folder, w.Synced) }
+	engine, err := open()
 	if err != nil {
 		return err
 	}
-	j := job{engine, w, newValues(w.ValueBytes)}
+	j := job{engine, open, folder, w, newValues(w.ValueBytes)}
 	for _, s := range w.Stages {
 		d, err := j.step(s)
 		if err != nil {
@@ -60,7 +61,7 @@ func measure(contestant, folder string) error {
 			return err
 		}
 	}
-	return tell(map[string]uint64{"done": engine.usedBytes()})
+	return tell(map[string]uint64{"done": j.engine.usedBytes()})
 }
 
 func open(contestant, folder string, synced bool) (engine, error) {

@@ -17,6 +17,7 @@ type stage struct {
 	Nested  bool    `json:"nested"`
 	Threads uint64  `json:"threads"`
 	Times   uint64  `json:"times"`
+	Chore   string  `json:"chore"`
 }
 
 type picks struct {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -12,14 +14,18 @@ type engine interface {
 	delete(keys func(each func(key []byte) error) error) error
 	get(keys func(each func(key []byte) error) error, seen func(value []byte)) error
 	scan(seen func(key, value []byte)) error
+	chore(chore, target string) error
 	clear() error
 	sync() error
+	close() error
 	usedBytes() uint64
 }
 
 // A job is one work on one engine.
 type job struct {
 	engine engine
+	open   func() (engine, error)
+	folder string
 	work   work
 	values values
 }
@@ -30,7 +36,7 @@ type done struct {
 	witness    uint64
 }
 
-func (j job) step(s stage) (done, error) {
+func (j *job) step(s stage) (done, error) {
 	switch s.Step {
 	case "put":
 		return timed(s.Picks.Count, func() (uint64, error) { return 0, j.put(s) })
@@ -43,6 +49,10 @@ func (j job) step(s stage) (done, error) {
 		return j.getOnThreads(s)
 	case "scan":
 		return j.scan(s.Times)
+	case "open":
+		return j.reopen()
+	case "chore":
+		return j.chore(s.Chore)
 	case "clear":
 		return timed(1, func() (uint64, error) { return 0, j.engine.clear() })
 	case "sync":
@@ -51,7 +61,24 @@ func (j job) step(s stage) (done, error) {
 	return done{}, fmt.Errorf("no step %q", s.Step)
 }
 
-func (j job) maker() *maker { return &maker{kind: j.work.Keys, values: j.values} }
+// reopen closes the database and opens it again; the opening is timed.
+func (j *job) reopen() (done, error) {
+	if err := j.engine.close(); err != nil {
+		return done{}, err
+	}
+	return timed(1, func() (_ uint64, err error) {
+		j.engine, err = j.open()
+		return 0, err
+	})
+}
+
+func (j *job) chore(chore string) (done, error) {
+	target := filepath.Join(j.folder, "target")
+	defer os.Remove(target)
+	return timed(1, func() (uint64, error) { return 0, j.engine.chore(chore, target) })
+}
+
+func (j *job) maker() *maker { return &maker{kind: j.work.Keys, values: j.values} }
 
 // batches calls do with the start and the end of each batch of a stage's picks.
 func batches(s stage, do func(number, from, to uint64) error) error {
@@ -63,7 +90,7 @@ func batches(s stage, do func(number, from, to uint64) error) error {
 	return nil
 }
 
-func (j job) put(s stage) error {
+func (j *job) put(s stage) error {
 	m := j.maker()
 	return batches(s, func(number, from, to uint64) error {
 		var bucket []byte
@@ -95,12 +122,12 @@ func keys(m *maker, p picks, from, to uint64) func(each func(key []byte) error) 
 	}
 }
 
-func (j job) delete(s stage) error {
+func (j *job) delete(s stage) error {
 	m := j.maker()
 	return batches(s, func(_, from, to uint64) error { return j.engine.delete(keys(m, s.Picks, from, to)) })
 }
 
-func (j job) get(s stage) (witness uint64, err error) {
+func (j *job) get(s stage) (witness uint64, err error) {
 	m := j.maker()
 	err = batches(s, func(_, from, to uint64) error {
 		return j.engine.get(keys(m, s.Picks, from, to), func(value []byte) { witness += 1 + first(value) })
@@ -108,7 +135,7 @@ func (j job) get(s stage) (witness uint64, err error) {
 	return witness, err
 }
 
-func (j job) getOnThreads(s stage) (done, error) {
+func (j *job) getOnThreads(s stage) (done, error) {
 	var readers sync.WaitGroup
 	witnesses, errs := make([]uint64, s.Threads), make([]error, s.Threads)
 	start := make(chan struct{})
@@ -133,7 +160,7 @@ func (j job) getOnThreads(s stage) (done, error) {
 	})
 }
 
-func (j job) scan(times uint64) (done, error) {
+func (j *job) scan(times uint64) (done, error) {
 	var entries uint64
 	d, err := timed(0, func() (witness uint64, err error) {
 		for range times {

@@ -52,14 +52,21 @@ impl Figure {
     #[must_use]
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::Rate(_) => match value {
-                v if v >= 1e6 => format!("{} M/s", digits(v / 1e6)),
-                v if v >= 1e4 => format!("{} k/s", digits(v / 1e3)),
-                v => format!("{v:.0} /s"),
-            },
+            Self::Rate(_) => per_second(value),
             Self::Ratio(..) | Self::Growth(_) => format!("{} ×", digits(value)),
             Self::PeakPrivate | Self::Used => format!("{} MiB", digits(value / f64::from(1 << 20))),
         }
+    }
+}
+
+/// A rate with its unit.
+#[must_use]
+pub fn per_second(value: f64) -> String {
+    match value {
+        v if v >= 1e6 => format!("{} M/s", digits(v / 1e6)),
+        v if v >= 1e4 => format!("{} k/s", digits(v / 1e3)),
+        v if v >= 100.0 => format!("{v:.0} /s"),
+        v => format!("{} /s", digits(v)),
     }
 }
 

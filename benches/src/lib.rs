@@ -4,8 +4,8 @@
 //! - `data`: keys and values, from their number alone; `work`: what is done with them, as data
 //! - `engines`: every engine behind one trait, one a file; `contestant`: an engine and its options
 //! - `worker`: does one work on one engine; `runner`: starts a worker for each, and watches it
-//! - `works`: the table; `goal`: what is read off it, and what it should come to
-//! - `peers`: measures the table; `print`: as text; `results`: as a file
+//! - `works`: the table and the experiments; `goal`: what is read off the table, and what it should come to
+//! - `measure`: does works by everyone; `results`: what it found, as a file; `print` and `report`: for people
 //! - `go/`: the worker for Go's engines, on the same data and works
 
 pub mod contestant;
@@ -14,7 +14,7 @@ pub mod engines;
 pub mod goal;
 pub mod goprogram;
 pub mod machine;
-pub mod peers;
+pub mod measure;
 pub mod print;
 pub mod results;
 pub mod runner;

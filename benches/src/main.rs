@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use boltkv_benches::contestant::Contestant;
-use boltkv_benches::peers::{self, Plan};
+use boltkv_benches::measure::{self, Plan};
 use boltkv_benches::work::Told;
-use boltkv_benches::works::{self, Scale};
+use boltkv_benches::works::{Scale, Suite};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures boltkv's engine beside every peer.
@@ -22,14 +22,23 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the table of works, in interleaved rounds, each engine in a process of its own.
-    Peers(Peers),
+    Peers(Measure),
+    /// Run one of the experiments, in the same way.
+    Experiments {
+        /// Which.
+        suite: Suite,
+        #[command(flatten)]
+        measure: Measure,
+    },
+    /// Measure what grows with the number of entries, and how.
+    Growth(Measure),
     /// Do one work on one engine; the work is on standard input.
     #[command(hide = true)]
     Worker { contestant: Contestant, folder: PathBuf },
 }
 
 #[derive(Debug, Args)]
-struct Peers {
+struct Measure {
     /// Only works whose names begin so; separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -39,7 +48,10 @@ struct Peers {
     /// A hundredth of the work, once: to see that all of it runs.
     #[arg(long)]
     quick: bool,
-    /// How often each engine does each work. [default: 5, with --quick 1]
+    /// Sizes that take hours and gigabytes, too: up to 10 million entries.
+    #[arg(long, conflicts_with = "quick")]
+    large: bool,
+    /// How often each engine does each work. [default: 5, experiments 3, with --quick 1]
     #[arg(long)]
     rounds: Option<usize>,
     /// Keep what was measured in this file.
@@ -48,30 +60,37 @@ struct Peers {
     /// Where the databases are made; on the disk to be measured. [default: the system's folder for such]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Seconds after which a run is given up.
-    #[arg(long, default_value_t = 60)]
-    limit: u64,
+    /// Seconds after which a run is given up. [default: 60, experiments 120]
+    #[arg(long)]
+    limit: Option<u64>,
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
-        Command::Peers(arguments) => arguments.run(),
+        Command::Peers(measure) => measure.run(Suite::Peers),
+        Command::Experiments { suite, measure } => measure.run(suite),
+        Command::Growth(measure) => measure.run(Suite::Growth),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
 }
 
-impl Peers {
-    fn run(self) -> Result<()> {
-        let scale = if self.quick { Scale::Quick } else { Scale::Full };
+impl Measure {
+    fn run(self, suite: Suite) -> Result<()> {
+        let scale = match (self.quick, self.large) {
+            (true, _) => Scale::Quick,
+            (false, true) => Scale::Large,
+            (false, false) => Scale::Full,
+        };
         let plan = Plan {
-            entries: peers::choose(works::table(scale), &self.only, &self.engines)?,
-            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { 5 }),
-            limit: Duration::from_secs(self.limit),
+            suite,
+            entries: measure::choose(suite.entries(scale), &self.only, &self.engines)?,
+            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { suite.rounds() }),
+            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit())),
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
-            quick: self.quick,
+            scale,
             command: asked(),
         };
-        let results = peers::measure(&plan)?;
+        let results = measure::measure(&plan)?;
         self.json.map_or(Ok(()), |file| results.write(&file))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::goal::{Goal, Row, digits};
+use crate::goal::{Goal, Row, digits, per_second};
 use crate::results::Results;
+use crate::stats::Summary;
 
 /// What a row came to: a line for each contestant, and where the goals stand.
 #[must_use]
@@ -25,6 +26,21 @@ pub fn row(row: &Row, results: &Results, work: &str) -> String {
     for (name, goal) in [("bar", row.bar), ("aim", row.aim)] {
         if let Some(goal) = goal {
             let _ = writeln!(text, "  {name} {}: {}", show(goal, row), standing(row, goal, results, work));
+        }
+    }
+    text
+}
+
+/// A work without rows: a line for each figure and contestant.
+#[must_use]
+pub fn work(results: &Results, work: &str) -> String {
+    let mut text = format!("{work}\n");
+    let contestants = results.contestants(work);
+    for figure in results.figures(work) {
+        for contestant in &contestants {
+            let Some(rate) = Summary::of(results.rates(work, contestant, figure)) else { continue };
+            let [median, min, max] = [rate.median, rate.min, rate.max].map(per_second);
+            let _ = writeln!(text, "  {figure:<17} {contestant:<17} {median:>10}  {:>24}", format!("({min} – {max})"));
         }
     }
     text

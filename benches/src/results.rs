@@ -1,6 +1,6 @@
 //! What was measured, as it is kept in a JSON file and read back for the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
 use std::path::Path;
@@ -10,10 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::work::Cost;
+use crate::works::Suite;
 
 /// Everything that one call of the program has measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
+    /// What the works were taken from.
+    pub suite: Suite,
     /// Where.
     pub machine: Machine,
     /// The command that does it again.
@@ -102,6 +105,18 @@ impl Results {
         names
     }
 
+    /// The figures of a work.
+    #[must_use]
+    pub fn figures(&self, work: &str) -> BTreeSet<&str> {
+        let runs = self.runs.iter().filter(|run| run.work == work);
+        runs.flat_map(|run| run.costs.keys()).map(String::as_str).collect()
+    }
+
+    /// Operations per second: one rate a round.
+    pub fn rates<'r>(&'r self, work: &'r str, contestant: &'r str, figure: &'r str) -> impl Iterator<Item = f64> {
+        self.of(work, contestant).filter_map(move |run| run.costs.get(figure).map(Total::rate))
+    }
+
     /// The figures of a work whose witness differs between contestants: one of them did another work.
     #[must_use]
     pub fn disagreements(&self, work: &str) -> Vec<String> {
@@ -151,6 +166,7 @@ mod tests {
 
     fn results(runs: Vec<Run>) -> Results {
         Results {
+            suite: Suite::Peers,
             machine: Machine::default(),
             command: String::new(),
             quick: false,

@@ -65,10 +65,29 @@ pub enum Step {
         /// Times.
         times: u64,
     },
+    /// Close the database and open it again; the opening is timed.
+    Open,
+    /// Do something to the file as a whole.
+    Chore {
+        /// What.
+        chore: Chore,
+    },
     /// Delete everything.
     Clear,
     /// Bring everything committed to the disk.
     Sync,
+}
+
+/// What is done to a file as a whole, by engines after bolt's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chore {
+    /// Look for damage.
+    Check,
+    /// Copy a snapshot to another file.
+    Backup,
+    /// Write the database anew to another file.
+    Compact,
 }
 
 /// Which entries, by their numbers.

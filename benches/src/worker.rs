@@ -1,17 +1,18 @@
 //! Does one work on one engine and tells what it cost. Runs in a process of its own; nothing may be timed here but the
 //! engine and the making of keys, which costs a few nanoseconds.
 
+use std::fs;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 
 use crate::data::Values;
 use crate::engines::{Engine, Setup};
-use crate::work::{Cost, Picks, Step, Told, Work};
+use crate::work::{Chore, Cost, Picks, Step, Told, Work};
 
 /// Does a work from an empty folder on, and tells of each timed stage once it is done.
 ///
@@ -23,21 +24,30 @@ pub fn run<E: Engine>(
     setup: Setup,
     mut tell: impl FnMut(Told) -> Result<()>,
 ) -> Result<()> {
-    let job = Job { engine: E::open(folder, setup)?, values: Values::new(work.value_bytes), work };
+    let values = Values::new(work.value_bytes);
+    let mut engine = E::open(folder, setup)?;
     for stage in &work.stages {
-        let done = job.step(&stage.step)?;
+        let done = if stage.step == Step::Open {
+            drop(engine);
+            let start = Instant::now();
+            engine = E::open(folder, setup)?;
+            Done { operations: 1, time: start.elapsed(), witness: 0 }
+        } else {
+            Job { engine: &engine, values: &values, work, folder }.step(&stage.step)?
+        };
         if let Some(figure) = stage.figure.clone() {
             let Done { operations, time, witness } = done;
             tell(Told::Cost(Cost { figure, operations, seconds: time.as_secs_f64(), witness }))?;
         }
     }
-    tell(Told::Done(job.engine.used_bytes()?))
+    tell(Told::Done(engine.used_bytes()?))
 }
 
 struct Job<'w, E> {
-    engine: E,
-    values: Values,
+    engine: &'w E,
+    values: &'w Values,
     work: &'w Work,
+    folder: &'w Path,
 }
 
 struct Done {
@@ -54,6 +64,8 @@ impl<E: Engine> Job<'_, E> {
             Step::Get { picks, batch, threads: 1 } => timed(picks.count, || self.get(picks, batch)),
             Step::Get { picks, batch, threads } => self.get_on_threads(picks, batch, threads),
             Step::Scan { times } => self.scan(times),
+            Step::Open => bail!("only the one who has the engine can open it again"),
+            Step::Chore { chore } => self.chore(chore),
             Step::Clear => timed(1, || self.engine.clear().map(|()| 0)),
             // It is no operation of its own: it ends those that it is counted with.
             Step::Sync => timed(0, || self.engine.sync().map(|()| 0)),
@@ -110,6 +122,15 @@ impl<E: Engine> Job<'_, E> {
                 Ok(witness.load(Ordering::Relaxed))
             })
         })
+    }
+
+    fn chore(&self, chore: Chore) -> Result<Done> {
+        let target = self.folder.join("target");
+        let done = timed(1, || self.engine.chore(chore, &target).map(|()| 0))?;
+        if target.exists() {
+            fs::remove_file(target)?;
+        }
+        Ok(done)
     }
 
     fn scan(&self, times: u64) -> Result<Done> {

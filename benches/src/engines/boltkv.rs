@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use boltkv_storage::{Db, Durability, FreelistStored, Options};
 
 use super::{BUCKET, Engine, Freelist, Setup};
 use crate::data::Key;
+use crate::work::Chore;
+
+/// What compaction writes in a transaction, as bbolt's command does.
+const COMPACT_BYTES: u64 = 65_536;
 
 /// A database with its one bucket.
 #[derive(Debug)]
@@ -22,7 +26,9 @@ impl Engine for Boltkv {
                 Freelist::NotStored => FreelistStored::Never,
             });
         let db = options.open(folder.join("boltkv.db"))?;
-        db.update(|tx| tx.create_bucket(BUCKET).map(drop))?;
+        if db.begin()?.bucket(BUCKET).is_err() {
+            db.update(|tx| tx.create_bucket(BUCKET).map(drop))?;
+        }
         Ok(Self(db))
     }
 
@@ -61,6 +67,21 @@ impl Engine for Boltkv {
                 Ok::<_, boltkv_storage::Error>(())
             })
         })?)
+    }
+
+    fn chore(&self, chore: Chore, target: &Path) -> Result<()> {
+        match chore {
+            Chore::Check => match self.0.check()?.first() {
+                Some(problem) => bail!("the check found {problem}"),
+                None => Ok(()),
+            },
+            Chore::Backup => Ok(self.0.begin()?.copy_file(target, 0o600).map(drop)?),
+            Chore::Compact => {
+                let new = Options::new().durability(Durability::Never).open(target)?;
+                self.0.begin()?.compact_into(&new, COMPACT_BYTES)?;
+                Ok(new.close()?)
+            }
+        }
     }
 
     fn clear(&self) -> Result<()> {

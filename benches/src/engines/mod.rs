@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::data::Key;
+use crate::work::Chore;
 
 #[cfg(feature = "bbolt-rs")]
 mod bbolt_rs;
@@ -64,7 +65,7 @@ pub enum Freelist {
 
 /// What a measurement asks of an engine. Each call is one transaction, and ends with it.
 pub trait Engine: Sized + Sync {
-    /// Opens a database in an empty folder.
+    /// Opens the database in a folder, or makes it.
     ///
     /// # Errors
     /// The engine's; also what `setup` asks for and the engine does not have.
@@ -93,6 +94,14 @@ pub trait Engine: Sized + Sync {
     /// # Errors
     /// The engine's.
     fn scan(&self, seen: impl FnMut(&[u8], &[u8])) -> Result<()>;
+
+    /// Does something to the file as a whole; `target` is where a new file may be made.
+    ///
+    /// # Errors
+    /// The engine's; where it has no such thing, or it is not asked for it here.
+    fn chore(&self, chore: Chore, _target: &Path) -> Result<()> {
+        bail!("not asked for {chore:?}")
+    }
 
     /// Deletes everything and commits.
     ///

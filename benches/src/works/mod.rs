@@ -1,12 +1,13 @@
-//! The table: every work with those who take part and the rows that are read off it, a theme a file. A work here is
-//! only data; nothing may be measured here.
+//! All works: the table's and the experiments'. A work here is only data; nothing may be measured here.
 
-mod commits;
-mod flat;
-mod integers;
-mod reads;
-mod values;
-mod writes;
+pub mod batches;
+pub mod growth;
+pub mod microbench;
+pub mod millions;
+mod table;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 use crate::contestant::ENGINES;
 use crate::goal::Row;
@@ -42,79 +43,60 @@ pub enum Scale {
     Full,
     /// A hundredth of that: whether all of it runs, not how fast.
     Quick,
+    /// With sizes that take hours and gigabytes.
+    Large,
 }
 
 impl Scale {
     /// A number of entries or operations of the table.
     fn of(self, full: u64) -> u64 {
         match self {
-            Self::Full => full,
+            Self::Full | Self::Large => full,
             Self::Quick => (full / 100).max(10),
         }
     }
 }
 
-/// The whole table.
-#[must_use]
-pub fn table(scale: Scale) -> Vec<Entry> {
-    [
-        writes::entries(scale),
-        reads::entries(scale),
-        commits::entries(scale),
-        integers::entries(scale),
-        values::entries(scale),
-        flat::entries(scale),
-    ]
-    .concat()
+/// A set of works that belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Suite {
+    /// The table.
+    #[value(skip)]
+    Peers,
+    /// bbolt in Rust against bbolt in Go: batches of 5k to 250k.
+    A,
+    /// Sanakirja rethought: (u64, u64) and (UUID, u64) by the million.
+    B,
+    /// bugfruit's LMDB micro-benchmark: set, get, delete.
+    D,
+    /// What grows with the number of entries, and how.
+    #[value(skip)]
+    Growth,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::contestant::Contestant;
-    use crate::goal::Figure;
-
-    #[test]
-    fn every_work_has_a_name_of_its_own() {
-        let table = table(Scale::Quick);
-        let names: BTreeSet<_> = table.iter().map(|entry| &entry.work.name).collect();
-        assert_eq!(names.len(), table.len());
-    }
-
-    #[test]
-    fn every_row_looks_at_figures_and_contestants_of_its_work() {
-        for Entry { work, field, rows } in table(Scale::Full) {
-            assert!(field.iter().all(|name| name.parse::<Contestant>().is_ok()), "{field:?}");
-            let timed: BTreeSet<_> = work.stages.iter().filter_map(|stage| stage.figure.as_deref()).collect();
-            for row in rows {
-                assert!(field.contains(&row.ours), "{}", row.title);
-                for rival in [row.bar, row.aim].into_iter().flatten().filter_map(|goal| goal.of) {
-                    assert!(field.contains(&rival), "{}: {rival}", row.title);
-                }
-                let named = match row.figure {
-                    Figure::Rate(name) => vec![name],
-                    Figure::Ratio(over, under) => vec![over, under],
-                    Figure::Growth(names) => names.to_vec(),
-                    Figure::PeakPrivate | Figure::Used => vec![],
-                };
-                assert!(named.iter().all(|name| timed.contains(name)), "{}: {named:?}", row.title);
-            }
+impl Suite {
+    /// Its works.
+    #[must_use]
+    pub fn entries(self, scale: Scale) -> Vec<Entry> {
+        match self {
+            Self::Peers => table::entries(scale),
+            Self::A => batches::entries(scale),
+            Self::B => millions::entries(scale),
+            Self::D => microbench::entries(scale),
+            Self::Growth => growth::entries(scale),
         }
     }
 
-    #[test]
-    fn what_is_timed_without_syncs_ends_with_one() {
-        for Entry { work, .. } in table(Scale::Full).into_iter().filter(|entry| !entry.work.synced) {
-            let written: BTreeSet<_> = figures(&work, |step| matches!(step, Step::Put { .. } | Step::Delete { .. }));
-            assert_eq!(written, figures(&work, |step| matches!(step, Step::Sync)), "{}", work.name);
-        }
+    /// How often each work is done, if nobody says otherwise.
+    #[must_use]
+    pub fn rounds(self) -> usize {
+        if matches!(self, Self::Peers | Self::A) { 5 } else { 3 }
     }
 
-    use crate::work::Step;
-
-    fn figures(work: &Work, kind: impl Fn(&Step) -> bool) -> BTreeSet<String> {
-        work.stages.iter().filter(|stage| kind(&stage.step)).filter_map(|stage| stage.figure.clone()).collect()
+    /// How many seconds a run may take, if nobody says otherwise.
+    #[must_use]
+    pub fn limit(self) -> u64 {
+        if self == Self::Peers { 60 } else { 120 }
     }
 }

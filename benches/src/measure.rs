@@ -1,4 +1,4 @@
-//! Measures the table: every work, in interleaved rounds, by everyone who takes part.
+//! Measures works: each in interleaved rounds, by everyone who takes part.
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
@@ -10,12 +10,14 @@ use crate::contestant::Contestant;
 use crate::machine::Machine;
 use crate::results::{LeftOut, Results};
 use crate::runner::Runner;
-use crate::works::Entry;
+use crate::works::{Entry, Scale, Suite};
 use crate::{goprogram, print, versions};
 
-/// What of the table is measured, and how.
+/// What is measured, and how.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// What the works are taken from.
+    pub suite: Suite,
     /// The works, with those who take part.
     pub entries: Vec<Entry>,
     /// How often each.
@@ -24,8 +26,8 @@ pub struct Plan {
     pub limit: Duration,
     /// Where databases are made.
     pub folder: std::path::PathBuf,
-    /// Whether the works are small.
-    pub quick: bool,
+    /// How large the works are.
+    pub scale: Scale,
     /// The command that asked for this.
     pub command: String,
 }
@@ -41,7 +43,8 @@ pub fn measure(plan: &Plan) -> Result<Results> {
     let mut results = Results {
         machine: Machine::here(),
         command: plan.command.clone(),
-        quick: plan.quick,
+        suite: plan.suite,
+        quick: plan.scale == Scale::Quick,
         versions: versions::of_crates(),
         runs: Vec::new(),
         left_out: Vec::new(),
@@ -53,6 +56,9 @@ pub fn measure(plan: &Plan) -> Result<Results> {
     for entry in &plan.entries {
         work(entry, plan.rounds, &runner, &mut results)?;
         let mut out = std::io::stdout().lock();
+        if entry.rows.is_empty() {
+            writeln!(out, "{}", print::work(&results, &entry.work.name))?;
+        }
         for row in &entry.rows {
             writeln!(out, "{}", print::row(row, &results, &entry.work.name))?;
         }
@@ -100,13 +106,13 @@ fn progress(line: &str) {
     }
 }
 
-/// Cuts the table down to works whose names begin with one of `only`, done by `engines` in whatever setting; an empty
+/// Cuts a suite down to works whose names begin with one of `only`, done by `engines` in whatever setting; an empty
 /// list is no limit.
 ///
 /// # Errors
 /// A name that fits nothing.
-pub fn choose(table: Vec<Entry>, only: &[String], engines: &[String]) -> Result<Vec<Entry>> {
-    let known: Vec<_> = table.iter().map(|entry| entry.work.name.as_str()).collect();
+pub fn choose(suite: Vec<Entry>, only: &[String], engines: &[String]) -> Result<Vec<Entry>> {
+    let known: Vec<_> = suite.iter().map(|entry| entry.work.name.as_str()).collect();
     if let Some(name) = only.iter().find(|name| !known.iter().any(|work| work.starts_with(name.as_str()))) {
         bail!("no work {name:?}; there are {}", known.join(", "));
     }
@@ -114,7 +120,7 @@ pub fn choose(table: Vec<Entry>, only: &[String], engines: &[String]) -> Result<
         name.parse::<Contestant>()?;
     }
     let wanted = |work: &str| only.is_empty() || only.iter().any(|name| work.starts_with(name.as_str()));
-    let mut chosen: Vec<_> = table.into_iter().filter(|entry| wanted(&entry.work.name)).collect();
+    let mut chosen: Vec<_> = suite.into_iter().filter(|entry| wanted(&entry.work.name)).collect();
     for entry in &mut chosen {
         entry.field.retain(|name| {
             let engine = name.split('+').next().unwrap_or(name);
