@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 
 use crate::cursor::{Cursor, CursorMut};
+use crate::error::BucketPath;
 use crate::format::{LeafEntry, Pgid, bucket_value};
 use crate::range::{Range, prefix_bounds};
 use crate::tx::{BucketId, Child, Fill, Root, Source, Work};
@@ -15,19 +16,45 @@ use crate::{Error, Result};
 pub struct Bucket<'tx> {
     pub(crate) source: Source<'tx>,
     pub(crate) root: Root<'tx>,
+    /// Empty for the root bucket.
+    name: &'tx [u8],
     sequence: u64,
     /// In a write transaction: the bucket's state, if it was opened for writing.
     state: Option<BucketId>,
 }
 
 impl<'tx> Bucket<'tx> {
-    pub(crate) fn new(source: Source<'tx>, root: Root<'tx>, sequence: u64, state: Option<BucketId>) -> Self {
-        Self { source, root, sequence, state }
+    /// The root bucket of a snapshot.
+    pub(crate) fn root(source: Source<'tx>, root: Pgid, sequence: u64) -> Self {
+        Self { source, root: Root::Tree(Child::Page(root)), name: b"", sequence, state: None }
     }
 
     /// A bucket that a write transaction has opened.
     pub(crate) fn of_work(work: &'tx Work, id: BucketId) -> Self {
-        Self::new(work.source(), work.root(id), work.sequence(id), Some(id))
+        let (source, root, name, sequence) = (work.source(), work.root(id), work.name_of(id), work.sequence(id));
+        Self { source, root, name, sequence, state: Some(id) }
+    }
+
+    /// An error of this bucket says that it is one, and on which page an inline one lies, unless it knows better.
+    #[cold]
+    pub(crate) fn located(&self, mut error: Error) -> Error {
+        let Some(place) = error.place_mut() else { return error };
+        if place.is_empty() {
+            self.wrap(place);
+        }
+        if let (Error::Corrupt { page: page @ 0, .. }, Root::Inline(leaf)) = (&mut error, self.root) {
+            *page = self.source.pages.page_of(leaf.bytes());
+        }
+        error
+    }
+
+    /// Puts the names that lead to this bucket, as far as it knows them, around those of `place`.
+    fn wrap(&self, place: &mut BucketPath) {
+        match (self.source.work, self.state) {
+            (Some(work), Some(id)) => work.wrap_in_names(id, place),
+            _ if self.name.is_empty() => {}
+            _ => place.wrap(self.name),
+        }
     }
 
     /// The value of `key`; `None` where there is none. A look-up reads as many pages as the tree is
@@ -37,10 +64,14 @@ impl<'tx> Bucket<'tx> {
     /// [`Error::IncompatibleValue`] where the key is a bucket; [`Error::Corrupt`] where the file is
     /// damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<&'tx [u8]>> {
-        match self.source.find(self.root, key.as_ref())? {
-            Some(found) if found.is_bucket => Err(Error::incompatible(key.as_ref(), true)),
+        match self.find(key.as_ref())? {
+            Some(found) if found.is_bucket => Err(self.located(Error::incompatible(key.as_ref(), true))),
             found => Ok(found.map(|entry| entry.value)),
         }
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
+        self.source.find(self.root, key).map_err(|error| self.located(error))
     }
 
     /// The bucket of that name within this one.
@@ -50,23 +81,34 @@ impl<'tx> Bucket<'tx> {
     /// [`Error::Corrupt`] where the file is damaged.
     pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Self> {
         let name = name.as_ref();
-        let found = self.source.find(self.root, name)?.ok_or_else(|| Error::bucket_not_found(name))?;
+        let found = self.find(name)?.ok_or_else(|| self.located(Error::bucket_not_found(name)))?;
         self.bucket_of(found)
     }
 
     /// The bucket in one of this bucket's entries.
     pub(crate) fn bucket_of(&self, entry: LeafEntry<'tx>) -> Result<Self> {
         if !entry.is_bucket {
-            return Err(Error::incompatible(entry.key, false));
+            return Err(self.located(Error::incompatible(entry.key, false)));
         }
         if let (Some(work), Some(parent)) = (self.source.work, self.state)
             && let Some(id) = work.opened(parent, entry.key)
         {
             return Ok(Self::of_work(work, id));
         }
-        let (header, inline) = bucket_value(0, entry.value)?;
+        let (header, inline) = bucket_value(0, entry.value).map_err(|error| self.bad_bucket(entry, error))?;
         let root = inline.map_or(Root::Tree(Child::Page(header.root.get())), Root::Inline);
-        Ok(Self::new(self.source, root, header.sequence.get(), None))
+        Ok(Self { source: self.source, root, name: entry.key, sequence: header.sequence.get(), state: None })
+    }
+
+    /// The error of an entry that is a bucket, and damaged.
+    #[cold]
+    fn bad_bucket(&self, entry: LeafEntry<'tx>, mut error: Error) -> Error {
+        if let Error::Corrupt { page, bucket, .. } = &mut error {
+            *page = self.source.pages.page_of(entry.value);
+            bucket.wrap(entry.key);
+            self.wrap(bucket);
+        }
+        error
     }
 
     /// The bucket that a path of names leads to from here.
@@ -76,7 +118,19 @@ impl<'tx> Bucket<'tx> {
     pub(crate) fn descend<N: AsRef<[u8]>>(self, path: impl IntoIterator<Item = N>) -> Result<Self> {
         let mut names = path.into_iter();
         let first = names.next().ok_or(Error::BucketNameRequired)?;
-        names.try_fold(self.bucket(first)?, |bucket, name| bucket.bucket(name))
+        let mut bucket = self.bucket(first)?;
+        let mut above: Vec<&[u8]> = Vec::new();
+        for name in names {
+            let inner = bucket.bucket(name).map_err(|mut error| {
+                if let Some(place) = error.place_mut().filter(|_| bucket.state.is_none()) {
+                    above.iter().rev().for_each(|outer| place.wrap(outer));
+                }
+                error
+            })?;
+            above.push(bucket.name);
+            bucket = inner;
+        }
+        Ok(bucket)
     }
 
     /// The page that the bucket's tree starts at; `None` where it lies inline in its parent's leaf, or
@@ -103,7 +157,7 @@ impl<'tx> Bucket<'tx> {
     /// A cursor, which stands before the first entry.
     #[must_use]
     pub fn cursor(&self) -> Cursor<'tx> {
-        Cursor::new(self.source, self.root)
+        Cursor::new(*self)
     }
 
     /// All entries, in key order.
@@ -204,8 +258,13 @@ impl<'tx> BucketMut<'tx> {
         Self { work, id }
     }
 
-    pub(crate) fn into_bucket_mut(self, name: &[u8]) -> Result<Self> {
-        let id = self.work.open_bucket(self.id, name)?;
+    /// Does something that the bucket's state is needed for; an error says which bucket it was.
+    pub(crate) fn change<T>(&mut self, change: impl FnOnce(&mut Work, BucketId) -> Result<T>) -> Result<T> {
+        change(self.work, self.id).map_err(|error| self.as_bucket().located(error))
+    }
+
+    pub(crate) fn into_bucket_mut(mut self, name: &[u8]) -> Result<Self> {
+        let id = self.change(|work, id| work.open_bucket(id, name))?;
         Ok(Self { id, work: self.work })
     }
 
@@ -275,7 +334,7 @@ impl<'tx> BucketMut<'tx> {
     /// [`Error::IncompatibleValue`] where the key is a bucket; [`Error::Corrupt`] where the file is
     /// damaged.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.work.put(self.id, key.as_ref(), value.as_ref())
+        self.change(|work, id| work.put(id, key.as_ref(), value.as_ref()))
     }
 
     /// Deletes a key's value. Returns whether there was one.
@@ -284,7 +343,7 @@ impl<'tx> BucketMut<'tx> {
     /// [`Error::IncompatibleValue`] where the key is a bucket; [`Error::Corrupt`] where the file is
     /// damaged.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.work.delete(self.id, key.as_ref())
+        self.change(|work, id| work.delete(id, key.as_ref()))
     }
 
     /// The bucket of that name within this one, to be written.
@@ -292,7 +351,7 @@ impl<'tx> BucketMut<'tx> {
     /// # Errors
     /// As [`Bucket::bucket`].
     pub fn bucket_mut(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
-        let id = self.work.open_bucket(self.id, name.as_ref())?;
+        let id = self.change(|work, id| work.open_bucket(id, name.as_ref()))?;
         Ok(BucketMut { work: self.work, id })
     }
 
@@ -302,7 +361,7 @@ impl<'tx> BucketMut<'tx> {
     /// [`Error::BucketExists`], [`Error::BucketNameRequired`], [`Error::KeyTooLarge`];
     /// [`Error::IncompatibleValue`] where the name is a value's key.
     pub fn create_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
-        let id = self.work.create_bucket(self.id, name.as_ref())?;
+        let id = self.change(|work, id| work.create_bucket(id, name.as_ref()))?;
         Ok(BucketMut { work: self.work, id })
     }
 
@@ -311,7 +370,7 @@ impl<'tx> BucketMut<'tx> {
     /// # Errors
     /// As [`Self::create_bucket`], but for [`Error::BucketExists`].
     pub fn create_bucket_if_not_exists(&mut self, name: impl AsRef<[u8]>) -> Result<BucketMut<'_>> {
-        let id = self.work.create_bucket_if_not_exists(self.id, name.as_ref())?;
+        let id = self.change(|work, id| work.create_bucket_if_not_exists(id, name.as_ref()))?;
         Ok(BucketMut { work: self.work, id })
     }
 
@@ -321,7 +380,7 @@ impl<'tx> BucketMut<'tx> {
     /// [`Error::BucketNotFound`]; [`Error::IncompatibleValue`] where the name is a value's key;
     /// [`Error::Corrupt`] where a page of it is damaged.
     pub fn delete_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
-        self.work.delete_bucket(self.id, name.as_ref())
+        self.change(|work, id| work.delete_bucket(id, name.as_ref()))
     }
 
     /// Raises the sequence by one and returns it.
@@ -329,7 +388,7 @@ impl<'tx> BucketMut<'tx> {
     /// # Errors
     /// [`Error::SequenceExhausted`].
     pub fn next_sequence(&mut self) -> Result<u64> {
-        self.work.next_sequence(self.id)
+        self.change(Work::next_sequence)
     }
 
     /// Sets the sequence.
@@ -337,7 +396,7 @@ impl<'tx> BucketMut<'tx> {
     /// # Errors
     /// [`Error::Corrupt`] where the bucket's root page is damaged.
     pub fn set_sequence(&mut self, sequence: u64) -> Result<()> {
-        self.work.set_sequence(self.id, sequence)
+        self.change(|work, id| work.set_sequence(id, sequence))
     }
 
     /// How full this bucket's pages are left when they are split by this transaction's commit.

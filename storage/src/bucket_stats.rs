@@ -113,7 +113,8 @@ impl BucketStats {
             self.leaf_overflow_pages += overflow;
             self.leaf_inuse += used as u64;
             buckets_in(bucket, &view, &mut inner)
-        })?;
+        })
+        .map_err(|error| bucket.located(error))?;
         Ok((depth, inner))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::RangeBounds;
 
 use crate::bucket::{Bucket, BucketMut, Deleted};
 use crate::cursor::Entry;
-use crate::tx::{Tx, TxMut};
+use crate::tx::{Tx, TxMut, Work};
 use crate::walk::{Allowance, pages};
 use crate::{Error, Result};
 
@@ -104,7 +104,7 @@ impl BucketMut<'_> {
     /// [`Error::IncompatibleValue`] where the first entry is a bucket; [`Error::Corrupt`] where the
     /// file is damaged.
     pub fn pop_first(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.work.pop_first(self.id)
+        self.change(Work::pop_first)
     }
 
     /// Deletes the values between two bounds, from the lowest key on, and at most `limit` of them.
@@ -131,7 +131,7 @@ impl BucketMut<'_> {
     /// [`Error::Corrupt`] where the file is damaged. Nothing is deleted then.
     pub fn delete_range<'a>(&mut self, bounds: impl RangeBounds<&'a [u8]>, limit: usize) -> Result<Deleted> {
         let (low, high) = (bounds.start_bound(), bounds.end_bound());
-        self.work.delete_range(self.id, low.map(|low| *low), high.map(|high| *high), limit)
+        self.change(|work, id| work.delete_range(id, low.map(|low| *low), high.map(|high| *high), limit))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Walking a bucket in key order.
 
-use crate::bucket::BucketMut;
+use crate::bucket::{Bucket, BucketMut};
 use crate::format::LeafEntry;
-use crate::tx::{At, MAX_DEPTH, Root, Source, View, too_deep};
+use crate::tx::{At, MAX_DEPTH, View, too_deep};
 use crate::{Error, Result};
 
 /// What a cursor stands on: the key, and its value, or `None` where it is a bucket.
@@ -22,8 +22,7 @@ pub(crate) fn shown(entry: LeafEntry<'_>) -> Entry<'_> {
 /// A file that goes in circles ends in [`Error::Corrupt`]: from leaf to leaf the keys must ascend.
 #[derive(Clone)]
 pub struct Cursor<'tx> {
-    source: Source<'tx>,
-    root: Root<'tx>,
+    bucket: Bucket<'tx>,
     /// From the root to a leaf; empty as long as the cursor is fresh.
     stack: Vec<Frame<'tx>>,
     /// It stands behind the entry that the stack leads to.
@@ -47,8 +46,8 @@ use Direction::{Backward, Forward};
 const NOWHERE: At = At { chunk: 0, index: 0 };
 
 impl<'tx> Cursor<'tx> {
-    pub(crate) fn new(source: Source<'tx>, root: Root<'tx>) -> Self {
-        Self { source, root, stack: Vec::new(), behind: false }
+    pub(crate) fn new(bucket: Bucket<'tx>) -> Self {
+        Self { bucket, stack: Vec::new(), behind: false }
     }
 
     /// Goes to the first entry.
@@ -112,9 +111,13 @@ impl<'tx> Cursor<'tx> {
     }
 
     fn end(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
+        self.go_to_end(direction).map_err(|error| self.bucket.located(error))
+    }
+
+    fn go_to_end(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
         self.stack.clear();
         self.behind = false;
-        let root = self.source.root(self.root)?;
+        let root = self.bucket.source.root(self.bucket.root)?;
         if !self.descend(root, direction)? {
             return self.step(direction);
         }
@@ -122,9 +125,13 @@ impl<'tx> Cursor<'tx> {
     }
 
     pub(crate) fn seek_entry(&mut self, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
+        self.go_to_key(key).map_err(|error| self.bucket.located(error))
+    }
+
+    fn go_to_key(&mut self, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
         self.stack.clear();
         self.behind = false;
-        let mut view = self.source.root(self.root)?;
+        let mut view = self.bucket.source.root(self.bucket.root)?;
         while !view.is_leaf() {
             let at = view.seek(key)?.unwrap_or(NOWHERE);
             view = self.push_and_follow(view, at)?;
@@ -153,9 +160,9 @@ impl<'tx> Cursor<'tx> {
         let Some(leaf) = self.stack.last_mut() else { return Ok(None) };
         if let Some(at) = one_on(leaf.view, leaf.at, direction) {
             leaf.at = at;
-            return leaf.view.entry(at).map(Some);
+            return leaf.view.entry(at).map(Some).map_err(|error| self.bucket.located(error));
         }
-        self.step_to_another_leaf(direction)
+        self.step_to_another_leaf(direction).map_err(|error| self.bucket.located(error))
     }
 
     fn step_to_another_leaf(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
@@ -181,7 +188,7 @@ impl<'tx> Cursor<'tx> {
             }
             // An empty leaf is borne (transactions leave some until commit), a circle of them is not.
             empty += 1;
-            if empty > self.source.pages.mark() {
+            if empty > self.bucket.source.pages.mark() {
                 return Err(Error::corrupt(child.page(), "empty leaves go in circles"));
             }
         }
@@ -208,7 +215,7 @@ impl<'tx> Cursor<'tx> {
             return Err(too_deep(&view));
         }
         self.stack.push(Frame { view, at });
-        self.source.view(view.child(at)?)
+        self.bucket.source.view(view.child(at)?)
     }
 
     /// A new leaf must lie wholly beyond the key that the last one was left at: otherwise a damaged

@@ -1,7 +1,7 @@
 //! Everything that can go wrong, one variant a kind, so that a caller can tell them apart.
 //!
-//! Messages name what was wrong and where: the page, the key (escaped and cut), the limit. Nothing
-//! here ever carries a whole value.
+//! Messages name what was wrong and where: the page, the bucket, the key (escaped and cut), the limit.
+//! Nothing here ever carries a whole value.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -57,10 +57,13 @@ pub enum Error {
         found: u64,
     },
     /// A page says something that cannot be. The file is damaged; `check` tells more.
-    #[error("page {page} is damaged: {what}")]
+    #[error("page {page}{} is damaged: {what}", In(bucket))]
     Corrupt {
-        /// The page that holds the damage (0 for a meta page).
+        /// The page that holds the damage, or leads to it; a bucket that lies inline in another one's
+        /// leaf is on that leaf's page. 0 and 1 are the metas.
         page: Pgid,
+        /// The bucket that was being read or written.
+        bucket: BucketPath,
         /// What is wrong with it.
         what: String,
     },
@@ -112,16 +115,20 @@ pub enum Error {
         reason: String,
     },
     /// There is no bucket of that name.
-    #[error("no bucket {}", Excerpt(name))]
+    #[error("no bucket {}{}", Excerpt(name), In(within))]
     BucketNotFound {
         /// The name, cut to what a message bears.
         name: Vec<u8>,
+        /// Where it was looked for.
+        within: BucketPath,
     },
     /// There is a bucket of that name already.
-    #[error("bucket {} exists already", Excerpt(name))]
+    #[error("bucket {}{} exists already", Excerpt(name), In(within))]
     BucketExists {
         /// The name, cut to what a message bears.
         name: Vec<u8>,
+        /// Where it was to be created.
+        within: BucketPath,
     },
     /// A bucket was to be moved to where it is (bbolt: `ErrSameBuckets`).
     #[error("bucket {} is to be moved from a bucket to the same bucket", Excerpt(name))]
@@ -158,10 +165,12 @@ pub enum Error {
         max: usize,
     },
     /// A bucket where a value is meant, or a value where a bucket is meant.
-    #[error("{} is a {}, not a {}", Excerpt(key), found(*is_bucket), found(!*is_bucket))]
+    #[error("{}{} is a {}, not a {}", Excerpt(key), In(within), found(*is_bucket), found(!*is_bucket))]
     IncompatibleValue {
         /// The key, cut to what a message bears.
         key: Vec<u8>,
+        /// Where it is.
+        within: BucketPath,
         /// Whether it is a bucket.
         is_bucket: bool,
     },
@@ -175,7 +184,7 @@ const EXCERPT: usize = 64;
 
 impl Error {
     pub(crate) fn corrupt(page: Pgid, what: impl Into<String>) -> Self {
-        Self::Corrupt { page, what: what.into() }
+        Self::Corrupt { page, bucket: BucketPath::default(), what: what.into() }
     }
 
     pub(crate) fn io(op: &'static str, path: Option<&std::path::Path>) -> impl FnOnce(io::Error) -> Self {
@@ -189,18 +198,20 @@ impl Error {
             Self::Io { op, path, source } => Self::Io { op, path: path.clone(), source: same(source) },
             Self::NoSpace { source } => Self::NoSpace { source: same(source) },
             Self::MaxSizeReached { max } => Self::MaxSizeReached { max: *max },
-            Self::Corrupt { page, what } => Self::Corrupt { page: *page, what: what.clone() },
+            Self::Corrupt { page, bucket, what } => {
+                Self::Corrupt { page: *page, bucket: bucket.clone(), what: what.clone() }
+            }
             Self::ReadOnly => Self::ReadOnly,
             other => Self::Poisoned { reason: other.to_string() },
         }
     }
 
     pub(crate) fn bucket_not_found(name: &[u8]) -> Self {
-        Self::BucketNotFound { name: cut(name) }
+        Self::BucketNotFound { name: cut(name), within: BucketPath::default() }
     }
 
     pub(crate) fn bucket_exists(name: &[u8]) -> Self {
-        Self::BucketExists { name: cut(name) }
+        Self::BucketExists { name: cut(name), within: BucketPath::default() }
     }
 
     pub(crate) fn same_buckets(name: &[u8]) -> Self {
@@ -211,8 +222,19 @@ impl Error {
         Self::MovedIntoItself { name: cut(name) }
     }
 
+    /// Where it says that something is, if it says so.
+    pub(crate) fn place_mut(&mut self) -> Option<&mut BucketPath> {
+        match self {
+            Self::Corrupt { bucket: place, .. }
+            | Self::BucketNotFound { within: place, .. }
+            | Self::BucketExists { within: place, .. }
+            | Self::IncompatibleValue { within: place, .. } => Some(place),
+            _ => None,
+        }
+    }
+
     pub(crate) fn incompatible(key: &[u8], is_bucket: bool) -> Self {
-        Self::IncompatibleValue { key: cut(key), is_bucket }
+        Self::IncompatibleValue { key: cut(key), within: BucketPath::default(), is_bucket }
     }
 }
 
@@ -230,6 +252,65 @@ fn found(is_bucket: bool) -> &'static str {
 
 fn in_path(path: Option<&PathBuf>) -> String {
     path.map_or_else(String::new, |path| format!(" {}", path.display()))
+}
+
+/// The names that lead to a bucket, from the outermost in, as an error tells them; none for the root.
+///
+/// It is what the call that failed knew: a [`Bucket`](crate::Bucket) that was opened to be read knows
+/// its own name only, a [`BucketMut`](crate::BucketMut) and a path that is being followed know all.
+/// Names are cut to what a message bears, and of many the outermost are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BucketPath {
+    names: Vec<Vec<u8>>,
+    /// Names further out were left out.
+    cut: bool,
+}
+
+impl BucketPath {
+    /// How many names an error keeps.
+    const LONGEST: usize = 8;
+
+    /// The names, from the outermost in.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter().map(Vec::as_slice)
+    }
+
+    /// Whether it is that of the root bucket, or not known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Puts the name of the bucket around all others before them.
+    pub(crate) fn wrap(&mut self, outer: &[u8]) {
+        if self.names.len() < Self::LONGEST {
+            self.names.insert(0, cut(outer));
+        } else {
+            self.cut = true;
+        }
+    }
+}
+
+impl fmt::Display for BucketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.cut {
+            f.write_str("…/")?;
+        }
+        for (number, name) in self.names.iter().enumerate() {
+            let slash = if number == 0 { "" } else { "/" };
+            write!(f, "{slash}{}", Excerpt(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// ` in bucket "a"/"b"`, or nothing.
+struct In<'a>(&'a BucketPath);
+
+impl fmt::Display for In<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " in bucket {}", self.0) }
+    }
 }
 
 /// Bytes for a message: quoted, escaped, cut.

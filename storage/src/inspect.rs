@@ -105,7 +105,8 @@ impl<'tx> Structure<'tx> {
                 next = view.next(at);
             }
             Ok(())
-        })?;
+        })
+        .map_err(|error| bucket.located(error))?;
         let pages = if bucket.is_inline() { 0 } else { own_pages };
         let depth = self.way.len();
         if buckets > 0 {

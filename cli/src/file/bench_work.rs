@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use boltkv_storage::{Bucket, BucketMut, Db, Error, Fill, Result};
+use boltkv_storage::{Bucket, BucketMut, BucketPath, Db, Error, Fill, Result};
 
 use super::bench::WriteMode;
 
@@ -128,7 +128,7 @@ fn count_values(bucket: Bucket<'_>) -> Result<u64> {
 
 /// What was written must be read: anything else is no bench.
 fn lost(key: &[u8]) -> Error {
-    Error::IncompatibleValue { key: key.to_vec(), is_bucket: true }
+    Error::IncompatibleValue { key: key.to_vec(), within: BucketPath::default(), is_bucket: true }
 }
 
 /// Reads until it has taken long enough.

@@ -107,7 +107,7 @@ fn is_damage(error: &Error) -> bool {
 
 fn as_found(error: Error) -> Found {
     match error {
-        Error::Corrupt { page, what } => Found { page: Some(page), what },
+        Error::Corrupt { page, what, .. } => Found { page: Some(page), what },
         whole => Found { page: None, what: whole.to_string() },
     }
 }

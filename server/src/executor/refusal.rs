@@ -30,6 +30,8 @@ pub(crate) fn refusal(error: Error) -> ErrorReply {
 mod tests {
     use std::io;
 
+    use boltkv_storage::BucketPath;
+
     use super::*;
 
     #[test]
@@ -40,7 +42,10 @@ mod tests {
         assert_eq!(code(Error::Poisoned { reason: "sync".into() }), ErrorCode::StorageFailed);
         let failed = Error::Io { op: "sync", path: None, source: io::ErrorKind::Other.into() };
         assert_eq!(code(failed), ErrorCode::StorageFailed);
-        assert_eq!(code(Error::Corrupt { page: 7, what: "cut".into() }), ErrorCode::StorageFailed);
+        assert_eq!(
+            code(Error::Corrupt { page: 7, bucket: BucketPath::default(), what: "cut".into() }),
+            ErrorCode::StorageFailed
+        );
     }
 
     #[test]
@@ -49,13 +54,19 @@ mod tests {
         assert_eq!(reply.code, ErrorCode::KeyTooLarge);
         assert!(reply.message.contains("32768"), "{}", reply.message);
         let code = |error| refusal(error).code;
-        assert_eq!(code(Error::BucketNotFound { name: b"a".to_vec() }), ErrorCode::BucketNotFound);
-        assert_eq!(code(Error::BucketExists { name: b"a".to_vec() }), ErrorCode::BucketExists);
+        assert_eq!(
+            code(Error::BucketNotFound { name: b"a".to_vec(), within: BucketPath::default() }),
+            ErrorCode::BucketNotFound
+        );
+        assert_eq!(
+            code(Error::BucketExists { name: b"a".to_vec(), within: BucketPath::default() }),
+            ErrorCode::BucketExists
+        );
         assert_eq!(code(Error::BucketNameRequired), ErrorCode::BucketNameRequired);
         assert_eq!(code(Error::KeyRequired), ErrorCode::KeyRequired);
         assert_eq!(code(Error::ValueTooLarge { len: 3, max: 2 }), ErrorCode::ValueTooLarge);
         assert_eq!(
-            code(Error::IncompatibleValue { key: b"a".to_vec(), is_bucket: true }),
+            code(Error::IncompatibleValue { key: b"a".to_vec(), within: BucketPath::default(), is_bucket: true }),
             ErrorCode::IncompatibleValue
         );
         assert_eq!(code(Error::ReadOnly), ErrorCode::ReadOnly);

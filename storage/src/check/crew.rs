@@ -67,7 +67,7 @@ struct Ahead<'a> {
 impl<'a> Crew<'a> {
     fn new(root: Pgid, workers: usize) -> Self {
         Self {
-            ahead: Mutex::new(Ahead { subtrees: vec![Subtree::root(root, None)], workers }),
+            ahead: Mutex::new(Ahead { subtrees: vec![Subtree::root(root, None, b"")], workers }),
             more: Condvar::new(),
             waiting: AtomicUsize::new(0),
             ended_early: AtomicBool::new(false),

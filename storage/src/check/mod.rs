@@ -138,7 +138,7 @@ impl<'a> CheckOptions<'a> {
 pub(crate) fn reachable(snapshot: &Snapshot) -> Result<PageSet> {
     let (used, problems) = walk_trees(snapshot, snapshot.meta.root, &CheckOptions::new().most_problems(1));
     match problems.into_iter().next() {
-        Some(Problem { page, what }) => Err(Error::Corrupt { page, what }),
+        Some(Problem { page, what }) => Err(Error::corrupt(page, what)),
         None => Ok(used),
     }
 }

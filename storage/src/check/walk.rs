@@ -18,6 +18,8 @@ pub(super) struct Walk<'a, 'w> {
     inline: Allowance,
     options: CheckOptions<'w>,
     pub(super) problems: Vec<Problem>,
+    /// The name of the bucket that is being looked at; empty for the root bucket and the freelist.
+    bucket: &'a [u8],
     /// Subtrees that are still to be visited.
     pub(super) ahead: Vec<Subtree<'a>>,
 }
@@ -45,14 +47,16 @@ pub(super) struct Subtree<'a> {
     page: Pgid,
     /// The page of an inline bucket, which lies within `page`.
     inline: Option<LeafPage<'a>>,
+    /// The name of the bucket it belongs to; empty for the root bucket.
+    bucket: &'a [u8],
     depth: usize,
     low: Option<&'a [u8]>,
     high: Option<&'a [u8]>,
 }
 
 impl<'a> Subtree<'a> {
-    pub(super) fn root(page: Pgid, inline: Option<LeafPage<'a>>) -> Self {
-        Self { page, inline, depth: 0, low: None, high: None }
+    pub(super) fn root(page: Pgid, inline: Option<LeafPage<'a>>, bucket: &'a [u8]) -> Self {
+        Self { page, inline, bucket, depth: 0, low: None, high: None }
     }
 }
 
@@ -66,7 +70,7 @@ impl<'a, 'w> Walk<'a, 'w> {
         walks: u64,
     ) -> Self {
         let inline = Allowance::new(&Source { pages, work: None }).part(walks);
-        Self { pages, used, seen, inline, options, problems: Vec::new(), ahead: Vec::new() }
+        Self { pages, used, seen, inline, options, problems: Vec::new(), bucket: b"", ahead: Vec::new() }
     }
 
     pub(super) fn has_enough(&self) -> bool {
@@ -75,13 +79,14 @@ impl<'a, 'w> Walk<'a, 'w> {
 
     /// Visits a bucket's tree, and those of the buckets in it.
     pub(super) fn bucket(&mut self, root: Pgid) {
-        self.ahead.push(Subtree::root(root, None));
+        self.ahead.push(Subtree::root(root, None, b""));
         while !self.has_enough() && self.step() {}
     }
 
     /// Visits the next page; `false` if there is none.
     pub(super) fn step(&mut self) -> bool {
         let Some(subtree) = self.ahead.pop() else { return false };
+        self.bucket = subtree.bucket;
         if let Err(error) = self.subtree(&subtree) {
             self.error(error, subtree.page);
         }
@@ -124,7 +129,7 @@ impl<'a, 'w> Walk<'a, 'w> {
             let high = if index + 1 < branch.len() { Some(branch.key(index + 1)?) } else { subtree.high };
             let child = branch.child(index)?;
             let low = Some(branch.key(index)?);
-            self.ahead.push(Subtree { page: child, inline: None, depth: subtree.depth + 1, low, high });
+            self.ahead.push(Subtree { page: child, inline: None, depth: subtree.depth + 1, low, high, ..*subtree });
         }
         Ok(())
     }
@@ -138,9 +143,13 @@ impl<'a, 'w> Walk<'a, 'w> {
             }
             // A damaged bucket does not keep us from looking at those beside it.
             match bucket_value(subtree.page, entry.value) {
-                Ok((_, Some(inline))) => self.ahead.push(Subtree::root(subtree.page, Some(inline))),
-                Ok((header, None)) => self.ahead.push(Subtree::root(header.root.get(), None)),
-                Err(error) => self.error(error, subtree.page),
+                Ok((_, Some(inline))) => self.ahead.push(Subtree::root(subtree.page, Some(inline), entry.key)),
+                Ok((header, None)) => self.ahead.push(Subtree::root(header.root.get(), None, entry.key)),
+                Err(error) => {
+                    self.bucket = entry.key;
+                    self.error(error, subtree.page);
+                    self.bucket = subtree.bucket;
+                }
             }
         }
         Ok(())
@@ -178,6 +187,7 @@ impl<'a, 'w> Walk<'a, 'w> {
     /// Every page that is not in use must be free, once. (From a page on, nobody knows all that is in
     /// use.)
     pub(super) fn freelist(&mut self, page: Pgid) {
+        self.bucket = b"";
         let mark = self.pages.mark();
         let free = PageSet::new(mark);
         if let Err(error) = self.read_freelist(page, &free) {
@@ -212,13 +222,16 @@ impl<'a, 'w> Walk<'a, 'w> {
 
     fn error(&mut self, error: Error, page: Pgid) {
         match error {
-            Error::Corrupt { page, what } => self.problem(page, what),
+            Error::Corrupt { page, what, .. } => self.problem(page, what),
             other => self.problem(page, other.to_string()),
         }
     }
 
-    fn problem(&mut self, page: Pgid, what: String) {
+    fn problem(&mut self, page: Pgid, mut what: String) {
         if !self.has_enough() {
+            if !self.bucket.is_empty() {
+                what = format!("{what}, in bucket {}", (self.options.print_key)(self.bucket));
+            }
             self.problems.push(Problem { page, what });
         }
     }

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::BucketId;
 use super::spill::{Allocator, Part};
 use super::work::Work;
+use crate::bucket::Bucket;
 use crate::check::CheckOptions;
 use crate::db::{Shared, Snapshot, Writer};
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
@@ -93,7 +94,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
         && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {
         writer.freelist.give_back(&prepared.taken);
-        return Err(Error::Corrupt { page: problem.page, what: format!("the commit would leave: {}", problem.what) });
+        return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
     }
     if sync != Sync::Later {
         make_durable(&snapshot.meta, shared, writer)?;
@@ -109,7 +110,8 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
 /// Everything that needs no disk: merge, split, give each node its pages.
 fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Result<Prepared> {
     for number in 0..work.buckets.len() {
-        work.rebalance_bucket(BucketId(u32::try_from(number).expect("buckets are numbered with a u32")))?;
+        let id = BucketId(u32::try_from(number).expect("buckets are numbered with a u32"));
+        work.rebalance_bucket(id).map_err(|error| Bucket::of_work(work, id).located(error))?;
     }
     if sync != Sync::Later {
         work.freed.extend(writer.stored_freelist);

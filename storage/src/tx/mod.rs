@@ -106,7 +106,7 @@ impl Tx {
     /// The root bucket: it holds the top-level buckets.
     pub(crate) fn root(&self) -> Bucket<'_> {
         let meta = &self.snapshot.meta;
-        Bucket::new(self.source(), Root::Tree(Child::Page(meta.root)), meta.sequence, None)
+        Bucket::root(self.source(), meta.root, meta.sequence)
     }
 
     /// The number of the transaction that wrote the snapshot.

@@ -67,6 +67,11 @@ impl<'a> Pages<'a> {
         (offset + slice.len() <= self.map.len()).then_some(offset as u64)
     }
 
+    /// The page that `slice` lies on; 0 where it is no part of the map.
+    pub(crate) fn page_of(&self, slice: &[u8]) -> Pgid {
+        self.offset_of(slice).map_or(0, |offset| offset / self.page_size as u64)
+    }
+
     /// Bytes at an offset that [`Self::offset_of`] gave.
     pub(crate) fn at(&self, offset: u64, len: usize) -> &'a [u8] {
         self.map.bytes(offset, len).expect("the offset was taken of a slice of this map")

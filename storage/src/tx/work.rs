@@ -11,6 +11,7 @@ use super::undo::UndoList;
 use super::view::{Child, Root, Source, View, too_deep};
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::db::Snapshot;
+use crate::error::BucketPath;
 use crate::format::{LeafPage, Page, bucket_value};
 use crate::freelist::Run;
 use crate::{Error, Result};
@@ -197,6 +198,20 @@ impl Work {
     /// The bucket that holds this bucket's header, and its name there.
     pub(crate) fn parent_of(&self, bucket: BucketId) -> Option<(BucketId, Vec<u8>)> {
         self.state(bucket).parent.as_ref().map(|(parent, name)| (*parent, name.to_vec()))
+    }
+
+    /// The bucket's name; empty for the root bucket.
+    pub(crate) fn name_of(&self, bucket: BucketId) -> &[u8] {
+        self.state(bucket).parent.as_ref().map_or(b"", |(_, name)| name)
+    }
+
+    /// Puts the names that lead to the bucket around those of `place`.
+    pub(crate) fn wrap_in_names(&self, bucket: BucketId, place: &mut BucketPath) {
+        let mut next = &self.state(bucket).parent;
+        while let Some((parent, name)) = next {
+            place.wrap(name);
+            next = &self.state(*parent).parent;
+        }
     }
 
     /// Has the leaf of `key`, and all that leads to it, written to other pages by the commit.
