@@ -8,7 +8,7 @@ use super::writer::{Writer, map_size};
 use super::{Db, Shared, Snapshot};
 use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
-    META_BYTES, Meta, MetaFault, NO_FREELIST, TxId, freelist_ids, freelist_page, is_page_size, leaf_page,
+    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, TxId, freelist_ids, freelist_page, is_page_size,
 };
 use crate::freelist::{Freelist, Run};
 use crate::options::Options;
@@ -123,7 +123,7 @@ pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
     file.extend(meta(NEWEST_OF_NEW).encode());
     file.resize(4 * size, 0);
     freelist_page(&mut file[2 * size..], 2, 0, &[]);
-    leaf_page(&mut file[3 * size..], 3, 0, 0, std::iter::empty());
+    PageWriter::leaf(&mut file[3 * size..], 3, 0, 0);
     Ok(file)
 }
 

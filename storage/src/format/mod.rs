@@ -10,13 +10,17 @@
 mod bucket;
 mod encode;
 mod meta;
+mod packed;
 mod page;
+mod search;
 
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
-pub(crate) use encode::{branch_page, freelist_page, leaf_page};
+pub(crate) use encode::{PageWriter, freelist_page};
 pub use meta::MetaFields;
 pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST};
+pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
+pub(crate) use search::{lower_bound, prefix};
 
 /// A page's number: it starts at byte `id * page_size` of the file.
 pub type Pgid = u64;

@@ -1,11 +1,11 @@
 //! Pages as they lie in the file, read with every bound checked.
 
-use std::cmp::Ordering;
+use std::ops::Range;
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BUCKET_FLAG, ELEMENT, PAGE_HEADER, PageKind, Pgid};
+use super::{BUCKET_FLAG, ELEMENT, PAGE_HEADER, PageKind, Pgid, lower_bound, prefix};
 use crate::{Error, Result};
 
 /// The first 16 bytes of every page.
@@ -99,6 +99,30 @@ impl<'a> Page<'a> {
     }
 }
 
+impl<'a> Page<'a> {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        match self {
+            Self::Leaf(leaf) => leaf.bytes,
+            Self::Branch(branch) => branch.bytes,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.elements.len(),
+            Self::Branch(branch) => branch.elements.len(),
+        }
+    }
+
+    /// Where `part`, a key or value of this page, begins in its bytes.
+    pub(crate) fn offset_of(&self, part: &[u8]) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.offset_of(part),
+            Self::Branch(branch) => branch.offset_of(part),
+        }
+    }
+}
+
 impl<'a> LeafPage<'a> {
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -143,7 +167,16 @@ impl<'a> LeafPage<'a> {
 
     /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
     pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(self.len(), key, |index| self.key(index))
+        self.search_in(0..self.len(), key)
+    }
+
+    /// The same among some of the elements.
+    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+        search(within, key, |index| self.key(index))
+    }
+
+    pub(super) fn elements(&self) -> &'a [LeafElement] {
+        self.elements
     }
 
     fn element(&self, index: usize) -> Result<&'a LeafElement> {
@@ -181,10 +214,19 @@ impl<'a> BranchPage<'a> {
 
     /// The child in whose subtree `key` lies: the last whose key is not above it, or the first.
     pub(crate) fn search(&self, key: &[u8]) -> Result<usize> {
-        Ok(match search(self.len(), key, |index| self.key(index))? {
+        Ok(match self.search_in(0..self.len(), key)? {
             Ok(index) => index,
             Err(index) => index.saturating_sub(1),
         })
+    }
+
+    /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
+    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+        search(within, key, |index| self.key(index))
+    }
+
+    pub(super) fn elements(&self) -> &'a [BranchElement] {
+        self.elements
     }
 
     fn element(&self, index: usize) -> Result<&'a BranchElement> {
@@ -247,18 +289,26 @@ fn cut(id: Pgid) -> Error {
 }
 
 fn search<'a>(
-    len: usize,
+    within: Range<usize>,
     key: &[u8],
     key_at: impl Fn(usize) -> Result<&'a [u8]>,
 ) -> Result<std::result::Result<usize, usize>> {
-    let (mut low, mut high) = (0, len);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match key_at(middle)?.cmp(key) {
-            Ordering::Less => low = middle + 1,
-            Ordering::Greater => high = middle,
-            Ordering::Equal => return Ok(Ok(middle)),
+    let wanted = prefix(key);
+    let end = within.end;
+    let mut failed = None;
+    let index = lower_bound(within, |index| match key_at(index) {
+        Ok(found) => {
+            let first = prefix(found);
+            first < wanted || first == wanted && found < key
         }
+        Err(error) => {
+            failed = Some(error);
+            false
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error);
     }
-    Ok(Err(low))
+    let found = index < end && key_at(index)? == key;
+    Ok(if found { Ok(index) } else { Err(index) })
 }

@@ -2,6 +2,8 @@
 
 use super::pages::Pages;
 
+/// Bytes of the first chunk: most transactions are small. Each further one has twice as many, up to [`CHUNK`].
+const FIRST_CHUNK: usize = 1 << 12;
 /// Bytes of a chunk; a longer piece gets a chunk of its own.
 const CHUNK: usize = 1 << 18;
 /// Set in a [`Loc`] that lies in the arena.
@@ -36,17 +38,20 @@ impl Arena {
         self.chunks.iter().map(Vec::len).sum()
     }
 
-    /// Copies `bytes` in. They may be up to 2^32 - 1 bytes long, twice what a value may have.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Loc {
-        let fits = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= bytes.len());
+    /// Copies a key in, and its value right behind it. Together they may be up to 2^32 - 1 bytes long, twice what a
+    /// value may have.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Loc {
+        let len = key.len() + value.len();
+        let fits = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= len);
         if !fits {
-            let chunk = Vec::with_capacity(bytes.len().max(CHUNK));
-            self.chunks.push(chunk);
+            let size = (FIRST_CHUNK << self.chunks.len().min(16)).min(CHUNK);
+            self.chunks.push(Vec::with_capacity(len.max(size)));
         }
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
         let offset = chunk.len() as u64;
-        chunk.extend_from_slice(bytes);
+        chunk.extend_from_slice(key);
+        chunk.extend_from_slice(value);
         Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset)
     }
 }

@@ -91,14 +91,16 @@ impl Work {
         let mut above = Vec::new();
         let mut id = self.root_node(bucket)?;
         while let Some(at) = self.node(id).child_for(key, self.bytes()).filter(|_| !self.node(id).is_leaf) {
+            let (child, at) = self.child_node(id, at)?;
             above.push((id, at));
-            id = self.child_node(id, at)?;
+            id = child;
         }
         while self.node(id).slots.len() == 0 {
             let Some((parent, at)) = above.pop() else { break };
             let page = self.node_mut(id).page.take();
             self.freed.extend(page);
-            self.node_mut(parent).remove(at);
+            let (node, bytes) = self.node_and_bytes(parent);
+            node.remove(at, bytes);
             id = parent;
         }
         let node = self.node_mut(id);

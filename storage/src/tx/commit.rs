@@ -125,7 +125,11 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         taken.push(last);
     }
     let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken, all: Vec::new() };
-    match place(work, txid, &mut allocator, sync) {
+    let placed = place(work, txid, &mut allocator, sync).and_then(|placed| {
+        refuse_reuse(&allocator.taken, &work.freed)?;
+        Ok(placed)
+    });
+    match placed {
         Ok((meta, parts, freelist)) => {
             let Allocator { taken, all, .. } = allocator;
             Ok(Prepared { meta, parts, freelist, taken, allocated: all })
@@ -135,6 +139,22 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
             Err(error)
         }
     }
+}
+
+/// An error where a page that the freelist gave is one that this transaction replaces: only a damaged file has it in
+/// both places. What is still to be copied from it would be overwritten.
+fn refuse_reuse(taken: &[Run], replaced: &[Run]) -> Result<()> {
+    let mut runs: Vec<(Run, bool)> = taken.iter().map(|&run| (run, true)).collect();
+    runs.extend(replaced.iter().map(|&run| (run, false)));
+    runs.sort_unstable_by_key(|(run, _)| run.start);
+    let mut ends = [0; 2];
+    for (Run { start, len }, is_taken) in runs {
+        if start < ends[usize::from(!is_taken)] {
+            return Err(Error::corrupt(start, "the page is in use, and in the freelist"));
+        }
+        ends[usize::from(is_taken)] = start + len;
+    }
+    Ok(())
 }
 
 type Placed = (Meta, Vec<Part>, Option<(Run, Vec<Pgid>)>);

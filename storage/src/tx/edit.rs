@@ -13,7 +13,7 @@ use super::view::{Child, Root, View};
 use super::work::Work;
 use super::{BucketId, Fill};
 use crate::format::{
-    BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, Pgid, bucket_value, leaf_page,
+    BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, PageWriter, Pgid, bucket_value,
 };
 use crate::freelist::Run;
 use crate::walk::Allowance;
@@ -34,25 +34,18 @@ impl Work {
         let leaf = self.leaf_node(bucket, key)?;
         let found = self.node(leaf).slots.search(key, self.bytes());
         let len = u32::try_from(value.len()).expect("values are bounded before they get here");
+        let old = found.ok().and_then(|at| self.node(leaf).slots.get(at, self.bytes()));
+        if let Some(Content::Value { is_bucket: was_bucket, .. }) = old.map(|old| old.content())
+            && was_bucket != is_bucket
+        {
+            return Err(Error::incompatible(key, was_bucket));
+        }
+        let slot = Slot::new(key, self.arena.push(key, value), Content::Value { len, is_bucket });
+        self.note(old.map_or(Undo::Inserted(bucket, slot), |old| Undo::Replaced(bucket, old)));
+        let (leaf, bytes) = self.node_and_bytes(leaf);
         match found {
-            Ok(at) => {
-                let old = View::Node(self.node(leaf), self.bytes()).entry(at)?;
-                if old.is_bucket != is_bucket {
-                    return Err(Error::incompatible(key, old.is_bucket));
-                }
-                if let Some(&slot) = self.node(leaf).slots.get(at) {
-                    self.note(Undo::Replaced(bucket, slot));
-                }
-                let loc = self.arena.push(value);
-                self.node_mut(leaf).replace(at, Content::Value { loc, len, is_bucket });
-            }
-            Err(at) => {
-                let key_loc = self.arena.push(key);
-                let loc = self.arena.push(value);
-                let slot = Slot::new(key, key_loc, Content::Value { loc, len, is_bucket });
-                self.note(Undo::Inserted(bucket, slot));
-                self.node_mut(leaf).insert(at, slot);
-            }
+            Ok(at) => drop(leaf.replace(at, slot, bytes)),
+            Err(at) => leaf.insert(at, slot, bytes),
         }
         Ok(())
     }
@@ -68,8 +61,8 @@ impl Work {
 
     pub(super) fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         let leaf = self.leaf_node(bucket, key)?;
-        if let Ok(at) = self.node(leaf).slots.search(key, self.bytes()) {
-            let slot = self.node_mut(leaf).remove(at);
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        if let Some(slot) = leaf.slots.search(key, bytes).ok().and_then(|at| leaf.remove(at, bytes)) {
             self.note(Undo::Removed(bucket, slot));
         }
         Ok(())
@@ -88,7 +81,7 @@ impl Work {
             None => {}
         }
         let mut empty = [0; BUCKET_HEADER + PAGE_HEADER];
-        leaf_page(&mut empty[BUCKET_HEADER..], 0, 0, 0, std::iter::empty());
+        PageWriter::leaf(&mut empty[BUCKET_HEADER..], 0, 0, 0);
         self.put_entry(parent, LeafEntry { key: name, value: &empty, is_bucket: true })?;
         self.open_bucket(parent, name)
     }

@@ -6,11 +6,13 @@
 //!
 //! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart
 //! - `view`: one way to read pages and nodes; `work`: all that a write transaction has changed
-//! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` and `commit` write it to the file, in that order
+//! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` (by way of `cut`) and `commit` write it to the
+//!   file, in that order
 
 mod arena;
 mod bulk;
 mod commit;
+mod cut;
 mod edit;
 mod move_bucket;
 mod node;
@@ -54,8 +56,9 @@ pub(crate) const ROOT_BUCKET: BucketId = BucketId(0);
 /// How full a page is left when a node is split at commit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Fill {
-    /// A node that only grew at its end is split full, any other in half. A bucket loaded in key
-    /// order then takes half the space, and one written at random behaves as in bbolt.
+    /// A node that only grew at its end is split full, any other into as few pages as leave each about a fifth of its
+    /// room, equally full. A bucket takes half to two thirds of the space that bbolt gives it. A value of four pages or
+    /// more has pages of its own, so that it is not copied when a neighbour changes.
     #[default]
     Auto,
     /// bbolt's rule: pages are filled up to this part of their size (0.1 to 1.0; what lies outside

@@ -1,9 +1,9 @@
 //! A page that a write transaction has taken apart.
 
 use super::arena::Bytes;
-use super::slots::{At, Content, Slot, Slots};
+use super::slots::{At, Content, Slot, Slots, Stretch};
 use crate::Result;
-use crate::format::{BranchPage, ELEMENT, LeafPage, PAGE_HEADER};
+use crate::format::{PAGE_HEADER, Page};
 use crate::freelist::Run;
 
 /// How the entries of a node came to be more, for `Fill::Auto`.
@@ -37,27 +37,15 @@ impl Node {
         Self { is_leaf, ..Self::default() }
     }
 
-    /// Takes a leaf apart. `run` is `None` for an inline page, which has no pages to free.
-    pub(crate) fn of_leaf(run: Option<Run>, leaf: &LeafPage<'_>, bytes: Bytes<'_>) -> Result<Self> {
-        let mut node = Self { page: run, ..Self::new(true) };
-        let page = bytes.loc_of(leaf.bytes());
-        for index in 0..leaf.len() {
-            let entry = leaf.entry(index)?;
-            let key = page.plus(leaf.offset_of(entry.key));
-            let len = u32::try_from(entry.value.len()).expect("vsize is a u32");
-            let content = Content::Value { loc: key.plus(entry.key.len()), len, is_bucket: entry.is_bucket };
-            node.push(Slot::new(entry.key, key, content));
-        }
-        Ok(node)
-    }
-
-    /// Takes a branch apart.
-    pub(crate) fn of_branch(run: Run, branch: &BranchPage<'_>, bytes: Bytes<'_>) -> Result<Self> {
-        let mut node = Self { page: Some(run), ..Self::new(false) };
-        let page = bytes.loc_of(branch.bytes());
-        for index in 0..branch.len() {
-            let key = branch.key(index)?;
-            node.push(Slot::new(key, page.plus(branch.offset_of(key)), Content::Page(branch.child(index)?)));
+    /// Takes a page apart. `run` is `None` for an inline page, which has no pages to free.
+    pub(crate) fn of_page(run: Option<Run>, page: &Page<'_>, bytes: Bytes<'_>) -> Result<Self> {
+        let mut node = Self { page: run, ..Self::new(matches!(page, Page::Leaf(_))) };
+        if let Some((stretch, size)) = Stretch::of_page(page, bytes) {
+            node.push_stretch(stretch, size, bytes);
+        } else {
+            let slots = Slots::of_loose_page(page, bytes)?;
+            node.content = slots.sizes(bytes).sum();
+            node.slots = slots;
         }
         Ok(node)
     }
@@ -68,37 +56,42 @@ impl Node {
     }
 
     pub(crate) fn push(&mut self, slot: Slot) {
-        self.content += slot_size(&slot);
+        self.content += slot.size();
         self.slots.push(slot);
     }
 
-    pub(crate) fn insert(&mut self, at: At, slot: Slot) {
-        self.content += slot_size(&slot);
-        let appended = self.slots.insert(at, slot);
+    /// Appends entries that are as they were, and take `size` bytes.
+    pub(crate) fn push_stretch(&mut self, stretch: Stretch, size: usize, bytes: Bytes<'_>) {
+        self.content += size;
+        self.slots.push_stretch(stretch, bytes);
+    }
+
+    pub(crate) fn insert(&mut self, at: At, slot: Slot, bytes: Bytes<'_>) {
+        self.content += slot.size();
+        let appended = self.slots.insert(at, slot, bytes);
         self.growth = match self.growth {
             Growth::None | Growth::Appended if appended => Growth::Appended,
             _ => Growth::Mixed,
         };
     }
 
-    pub(crate) fn replace(&mut self, at: At, content: Content) {
-        if let Some(slot) = self.slots.get_mut(at) {
-            self.content -= slot_size(slot);
-            *slot = slot.with(content);
-            self.content += slot_size(slot);
-        }
+    /// Puts `slot` in the place of the one at `at`, which has the same key; returns where it now is.
+    pub(crate) fn replace(&mut self, at: At, slot: Slot, bytes: Bytes<'_>) -> At {
+        self.content -= self.slots.get(at, bytes).map_or(0, |old| old.size());
+        self.content += slot.size();
+        self.slots.replace(at, slot, bytes)
     }
 
-    pub(crate) fn remove(&mut self, at: At) -> Slot {
+    pub(crate) fn remove(&mut self, at: At, bytes: Bytes<'_>) -> Option<Slot> {
         self.unbalanced = true;
-        self.take(at)
+        self.take(at, bytes)
     }
 
     /// Removes what was inserted and is undone: that unbalances nothing.
-    pub(crate) fn take(&mut self, at: At) -> Slot {
-        let slot = self.slots.remove(at);
-        self.content -= slot_size(&slot);
-        slot
+    pub(crate) fn take(&mut self, at: At, bytes: Bytes<'_>) -> Option<Slot> {
+        let slot = self.slots.remove(at, bytes)?;
+        self.content -= slot.size();
+        Some(slot)
     }
 
     /// Gives away all entries, with the bytes that they take.
@@ -115,7 +108,7 @@ impl Node {
 
     /// The child at `at`, if this transaction has taken it apart.
     pub(crate) fn child_at(&self, at: At) -> Option<super::NodeId> {
-        match self.slots.get(at)?.content {
+        match self.slots.changed(at)? {
             Content::Node(child) => Some(child),
             Content::Page(_) | Content::Value { .. } => None,
         }
@@ -128,9 +121,4 @@ impl Node {
             Err(at) => self.slots.prev(at).or(self.slots.first()),
         }
     }
-}
-
-/// Bytes of a slot on a page: the element, the key and the value.
-pub(crate) fn slot_size(slot: &Slot) -> usize {
-    ELEMENT + slot.key_len() + slot.value_len()
 }

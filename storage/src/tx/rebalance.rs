@@ -29,7 +29,7 @@ impl Work {
         }
         match (node.slots.first(), node.slots.len()) {
             (Some(only), 1) => {
-                let child = self.child_node(root, only)?;
+                let (child, _) = self.child_node(root, only)?;
                 let child = std::mem::take(self.node_mut(child));
                 self.freed.extend(child.page);
                 let page = self.node(root).page;
@@ -73,13 +73,15 @@ impl Work {
             return Ok(self.node(parent).slots.settle(at));
         }
         if let Some(left) = self.node(parent).slots.prev(at) {
-            let left = self.child_node(parent, left)?;
+            let (left, left_at) = self.child_node(parent, left)?;
+            // Where the child stands may have changed with its neighbour.
+            let at = self.node(parent).slots.next(left_at).unwrap_or(at);
             self.merge(left, child)?;
             self.drop_child(parent, at, child);
             return Ok(self.node(parent).slots.settle(at));
         }
         if let Some(right_at) = self.node(parent).slots.next(at) {
-            let right = self.child_node(parent, right_at)?;
+            let (right, right_at) = self.child_node(parent, right_at)?;
             self.rebalance_children(right, fill)?;
             self.merge(child, right)?;
             self.drop_child(parent, right_at, right);
@@ -101,13 +103,19 @@ impl Work {
 
     /// Takes `child` out of its parent and gives its pages back.
     fn drop_child(&mut self, parent: NodeId, at: At, child: NodeId) {
-        self.node_mut(parent).remove(at);
+        let (node, bytes) = self.node_and_bytes(parent);
+        node.remove(at, bytes);
         self.freed.extend(self.node(child).page);
     }
 
     fn is_too_small(&self, id: NodeId, fill: Fill) -> bool {
         let node = self.node(id);
-        let fewest = if node.is_leaf { 1 } else { 2 };
+        let fewest = match (node.is_leaf, fill) {
+            // A large value stands alone: that is no reason to move it.
+            (true, Fill::Auto) => 0,
+            (true, Fill::Percent(_)) => 1,
+            (false, _) => 2,
+        };
         node.size() <= fill.threshold(self.pages().page_size()) / 2 || node.slots.len() <= fewest
     }
 }

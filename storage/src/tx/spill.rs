@@ -1,18 +1,18 @@
 //! Giving every changed node its pages, at commit: split, allocate, and tell the parent.
 
 use super::arena::Loc;
-use super::node::{Growth, Node, slot_size};
-use super::slots::{At, Content, Slot, Slots};
+use super::cut::{Cut, cuts};
+use super::node::{Growth, Node};
+use super::slots::{At, Chunk, Content, Slot};
 use super::work::Work;
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
-use crate::format::{BUCKET_HEADER, BucketHeader, LeafEntry, MAX_ELEMENTS, PAGE_HEADER, Pgid, branch_page, leaf_page};
+use crate::format::{BUCKET_HEADER, BucketHeader, LeafEntry, MAX_ELEMENTS, PageWriter, Pgid};
 use crate::freelist::{Freelist, Run};
 use crate::{Error, Result};
 use zerocopy::IntoBytes as _;
 
-/// Fewest entries of a part but the last, which has at least one more. A node is split only if it
-/// has more than twice as many.
-const MIN_KEYS: usize = 2;
+/// Where a node begins.
+const START: At = At { chunk: 0, index: 0 };
 
 /// Hands out pages to one commit.
 pub(super) struct Allocator<'a> {
@@ -91,8 +91,8 @@ impl Work {
         let root = if self.fits_inline(root) {
             let node = self.node(root);
             value.resize(BUCKET_HEADER + node.size(), 0);
-            let entries = leaf_entries(node, self, node.slots.first(), node.slots.len());
-            leaf_page(&mut value[BUCKET_HEADER..], 0, 0, node.slots.len(), entries);
+            let mut page = PageWriter::leaf(&mut value[BUCKET_HEADER..], 0, 0, node.slots.len());
+            node.slots.write(START, node.slots.len(), &mut page, self.bytes());
             self.freed.extend(node.page);
             0
         } else {
@@ -110,7 +110,7 @@ impl Work {
         node.is_leaf
             && node.size() <= self.pages().page_size() / 4
             && node.slots.len() <= MAX_ELEMENTS
-            && !node.slots.iter().any(|slot| matches!(slot.content, Content::Value { is_bucket: true, .. }))
+            && !node.slots.has_bucket(self.bytes())
     }
 
     /// Spills a tree; while its root comes out in several parts, a new root goes on top.
@@ -125,7 +125,7 @@ impl Work {
         let growth = self.node(root).growth;
         loop {
             if let [only] = children.as_slice() {
-                return match only.content {
+                return match only.content() {
                     Content::Page(id) => Ok(id),
                     _ => Err(Error::corrupt(0, "a spilled node has no page")),
                 };
@@ -161,22 +161,32 @@ impl Work {
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<()> {
-        let old: Slots = std::mem::take(&mut self.node_mut(id).slots);
+        let old = std::mem::take(&mut self.node_mut(id).slots);
         let mut spilled = Node { page: self.node(id).page, ..Node::new(false) };
         let mut left = old.len();
-        for slot in old.iter() {
-            left -= 1;
-            let Content::Node(child) = slot.content else {
-                spilled.push(*slot);
-                continue;
+        for chunk in old.into_chunks() {
+            let slots = match chunk {
+                Chunk::Untouched(stretch) => {
+                    left -= stretch.len();
+                    spilled.push_stretch(stretch, stretch.size(self.bytes()), self.bytes());
+                    continue;
+                }
+                Chunk::Changed(slots) => slots,
             };
-            let children = self.spill_node(child, fill, allocator, parts)?;
-            if children.len() > 1 {
-                let appended = left == 0 && spilled.growth == Growth::None;
-                spilled.growth = if appended { Growth::Appended } else { Growth::Mixed };
-            }
-            for child in children {
-                spilled.push(child);
+            for slot in slots {
+                left -= 1;
+                let Content::Node(child) = slot.content() else {
+                    spilled.push(slot);
+                    continue;
+                };
+                let children = self.spill_node(child, fill, allocator, parts)?;
+                if children.len() > 1 {
+                    let appended = left == 0 && spilled.growth == Growth::None;
+                    spilled.growth = if appended { Growth::Appended } else { Growth::Mixed };
+                }
+                for child in children {
+                    spilled.push(child);
+                }
             }
         }
         *self.node_mut(id) = spilled;
@@ -197,15 +207,15 @@ impl Work {
         let node = &self.nodes[id.0 as usize];
         let mut slots = Vec::new();
         let mut from = node.slots.first();
-        for Cut { count, size } in cuts(node, page_size, fill.of_split(node.growth, page_size)) {
+        for Cut { count, size } in cuts(node, self.bytes(), fill, page_size) {
             let run = allocator.allocate(size.div_ceil(page_size) as u64)?;
             let Some(at) = from else {
                 // Only the root of an empty bucket has no first key, and it has no parent either.
-                parts.push(Part { run, node: id, from: At { chunk: 0, index: 0 }, count: 0 });
+                parts.push(Part { run, node: id, from: START, count: 0 });
                 return Ok(vec![Slot::new(&[], Loc::EMPTY, Content::Page(run.start))]);
             };
             parts.push(Part { run, node: id, from: at, count });
-            if let Some(first) = node.slots.get(at) {
+            if let Some(first) = node.slots.get(at, self.bytes()) {
                 slots.push(first.with(Content::Page(run.start)));
             }
             from = node.slots.skip(at, count);
@@ -218,77 +228,8 @@ impl Work {
     pub(super) fn encode(&self, part: &Part, page: &mut [u8]) {
         let node = self.node(part.node);
         let overflow = u32::try_from(part.run.len - 1).expect("a part is at most 2^32 bytes and its elements");
-        if node.is_leaf {
-            let entries = leaf_entries(node, self, Some(part.from), part.count);
-            leaf_page(page, part.run.start, overflow, part.count, entries);
-        } else {
-            let bytes = self.bytes();
-            let children = node.slots.iter_from(part.from).take(part.count).filter_map(|slot| match slot.content {
-                Content::Page(child) => Some((slot.key(bytes), child)),
-                _ => None,
-            });
-            branch_page(page, part.run.start, overflow, part.count, children);
-        }
-    }
-}
-
-fn leaf_entries<'a>(
-    node: &'a Node,
-    work: &'a Work,
-    from: Option<At>,
-    count: usize,
-) -> impl Iterator<Item = LeafEntry<'a>> {
-    let bytes = work.bytes();
-    let slots = from.into_iter().flat_map(|at| node.slots.iter_from(at));
-    slots.take(count).filter_map(move |slot| slot.entry(bytes))
-}
-
-/// One part of a node: so many entries, which take so many bytes with the page's header.
-struct Cut {
-    count: usize,
-    size: usize,
-}
-
-/// Where bbolt would split a node, and further where its rule leaves a part that no page can hold.
-fn cuts(node: &Node, page_size: usize, threshold: usize) -> Vec<Cut> {
-    let mut cuts = Vec::new();
-    let mut sizes = node.slots.iter().map(slot_size).peekable();
-    let (mut left, mut left_size) = (node.slots.len(), node.size());
-    loop {
-        let whole = left <= 2 * MIN_KEYS || left_size < page_size;
-        let most = if whole { left } else { left - MIN_KEYS - 1 };
-        let mut cut = Cut { count: 0, size: PAGE_HEADER };
-        while cut.count < most {
-            let Some(&size) = sizes.peek() else { break };
-            let full = !whole && cut.count >= MIN_KEYS && cut.size + size > threshold;
-            if full || !can_hold(&cut, size) {
-                break;
-            }
-            sizes.next();
-            cut.count += 1;
-            cut.size += size;
-        }
-        left -= cut.count;
-        left_size -= cut.size - PAGE_HEADER;
-        cuts.push(cut);
-        if left == 0 {
-            return cuts;
-        }
-    }
-}
-
-/// Whether a page can hold one more entry: its count and the offsets in it have 16 and 32 bits.
-fn can_hold(cut: &Cut, size: usize) -> bool {
-    let offsets_fit = u32::try_from(cut.size + size).is_ok();
-    cut.count == 0 || (cut.count < MAX_ELEMENTS && offsets_fit)
-}
-
-impl Fill {
-    /// The size in bytes up to which a part is filled.
-    fn of_split(self, growth: Growth, page_size: usize) -> usize {
-        match self {
-            Self::Auto if growth == Growth::Appended => page_size,
-            other => other.threshold(page_size),
-        }
+        let begin = if node.is_leaf { PageWriter::leaf } else { PageWriter::branch };
+        let mut page = begin(page, part.run.start, overflow, part.count);
+        node.slots.write(part.from, part.count, &mut page, self.bytes());
     }
 }

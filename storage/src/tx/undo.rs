@@ -8,7 +8,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::BucketId;
-use super::slots::{Content, Slot};
+use super::arena::Bytes;
+use super::node::Node;
+use super::slots::{At, Content, Slot};
 use super::work::Work;
 use crate::{Error, Result};
 
@@ -73,20 +75,20 @@ impl Work {
         match change {
             Undo::Inserted(bucket, slot) => {
                 self.forget_opened(bucket, slot);
-                self.with_leaf(bucket, slot, |leaf, found| {
+                self.with_leaf(bucket, slot, |leaf, found, bytes| {
                     if let Ok(at) = found {
-                        leaf.take(at);
+                        leaf.take(at, bytes);
                     }
                 })
             }
-            Undo::Replaced(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found| {
+            Undo::Replaced(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
                 if let Ok(at) = found {
-                    leaf.replace(at, slot.content);
+                    leaf.replace(at, slot, bytes);
                 }
             }),
-            Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found| {
+            Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
                 if let Err(at) = found {
-                    leaf.insert(at, slot);
+                    leaf.insert(at, slot, bytes);
                 }
             }),
             Undo::Sequence(bucket, sequence) => {
@@ -117,18 +119,18 @@ impl Work {
         &mut self,
         bucket: BucketId,
         slot: Slot,
-        change: impl FnOnce(&mut super::node::Node, std::result::Result<super::At, super::At>),
+        change: impl FnOnce(&mut Node, std::result::Result<At, At>, Bytes<'_>),
     ) -> Result<()> {
         let key = slot.key(self.bytes()).to_vec();
         let leaf = self.leaf_node(bucket, &key)?;
-        let found = self.node(leaf).slots.search(&key, self.bytes());
-        change(self.node_mut(leaf), found);
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        change(leaf, leaf.slots.search(&key, bytes), bytes);
         Ok(())
     }
 
     /// A bucket whose entry goes is no longer open.
     fn forget_opened(&mut self, parent: BucketId, slot: Slot) {
-        if !matches!(slot.content, Content::Value { is_bucket: true, .. }) {
+        if !matches!(slot.content(), Content::Value { is_bucket: true, .. }) {
             return;
         }
         let name = slot.key(self.bytes()).to_vec();

@@ -169,7 +169,7 @@ impl<'tx> View<'tx> {
             Self::Leaf(leaf) => leaf.entry(at.index as usize),
             Self::Branch(branch) => Err(Error::corrupt(branch.id(), "a leaf page is expected, it is a branch")),
             Self::Node(node, bytes) => {
-                let entry = node.slots.get(at).and_then(|slot| slot.entry(*bytes));
+                let entry = node.slots.entry(at, *bytes);
                 entry.ok_or_else(|| Error::corrupt(self.page(), "a leaf entry is expected"))
             }
         }
@@ -180,7 +180,7 @@ impl<'tx> View<'tx> {
         match self {
             Self::Leaf(leaf) => Err(Error::corrupt(leaf.id(), "a branch page is expected, it is a leaf")),
             Self::Branch(branch) => branch.child(at.index as usize).map(Child::Page),
-            Self::Node(node, _) => match node.slots.get(at).map(|slot| slot.content) {
+            Self::Node(node, bytes) => match node.slots.get(at, *bytes).map(|slot| slot.content()) {
                 Some(Content::Page(id)) => Ok(Child::Page(id)),
                 Some(Content::Node(id)) => Ok(Child::Node(id)),
                 _ => Err(Error::corrupt(self.page(), "a branch entry is expected")),

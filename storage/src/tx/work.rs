@@ -165,7 +165,7 @@ impl Work {
             return Ok(id);
         }
         let node = match self.root(bucket) {
-            Root::Inline(leaf) => Node::of_leaf(None, &leaf, self.bytes())?,
+            Root::Inline(leaf) => Node::of_page(None, &Page::Leaf(leaf), self.bytes())?,
             Root::Tree(child) => self.taken_apart(child)?,
         };
         let id = self.add_node(node);
@@ -176,23 +176,27 @@ impl Work {
     fn taken_apart(&self, child: Child) -> Result<Node> {
         let Child::Page(id) = child else { return Err(Error::corrupt(0, "a node cannot be taken apart")) };
         let (run, bytes) = self.pages().bytes(id)?;
-        match Page::parse(id, bytes)? {
-            Page::Leaf(leaf) => Node::of_leaf(Some(run), &leaf, self.bytes()),
-            Page::Branch(branch) => Node::of_branch(run, &branch, self.bytes()),
-        }
+        Node::of_page(Some(run), &Page::parse(id, bytes)?, self.bytes())
     }
 
-    /// The child at `at` of a branch, as a node.
-    pub(super) fn child_node(&mut self, parent: NodeId, at: At) -> Result<NodeId> {
-        match View::Node(self.node(parent), self.bytes()).child(at)? {
-            Child::Node(id) => Ok(id),
-            page @ Child::Page(_) => {
-                let node = self.taken_apart(page)?;
-                let id = self.add_node(node);
-                self.node_mut(parent).replace(at, Content::Node(id));
-                Ok(id)
-            }
+    /// The child at `at` of a branch, as a node, and where it then stands.
+    pub(super) fn child_node(&mut self, parent: NodeId, at: At) -> Result<(NodeId, At)> {
+        if let Some(child) = self.node(parent).child_at(at) {
+            return Ok((child, at));
         }
+        let view = View::Node(self.node(parent), self.bytes());
+        let (page, slot) = (view.child(at)?, self.node(parent).slots.get(at, self.bytes()));
+        let node = self.taken_apart(page)?;
+        let id = self.add_node(node);
+        let Some(slot) = slot else { return Ok((id, at)) };
+        let (parent, bytes) = self.node_and_bytes(parent);
+        Ok((id, parent.replace(at, slot.with(Content::Node(id)), bytes)))
+    }
+
+    /// A node to be changed, and what its entries are resolved with.
+    pub(super) fn node_and_bytes(&mut self, id: NodeId) -> (&mut Node, Bytes<'_>) {
+        let bytes = Bytes { pages: self.base.pages(), arena: &self.arena };
+        (&mut self.nodes[id.0 as usize], bytes)
     }
 
     /// The bucket that holds this bucket's header, and its name there.
@@ -234,7 +238,7 @@ impl Work {
             }
             let at = node.child_for(key, self.bytes());
             let at = at.ok_or_else(|| Error::corrupt(0, "a branch without children"))?;
-            id = self.child_node(id, at)?;
+            (id, _) = self.child_node(id, at)?;
         }
         Err(too_deep(&View::Node(self.node(id), self.bytes())))
     }

@@ -1,0 +1,102 @@
+//! Entries of a page that a node still has as the file has them. They are neither read nor copied one by one: a
+//! commit packs a whole stretch with one copy.
+
+use super::slot::{Content, Slot};
+use crate::Result;
+use crate::format::{LeafEntry, PAGE_HEADER, Packed, Page, PageWriter, prefix};
+use crate::tx::arena::{Bytes, Loc};
+
+/// The entries `from..to` of a leaf or branch page whose data is packed. Never empty.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch {
+    /// Where the page lies, in the map or (an inline page) in the arena, and its bytes.
+    page: Loc,
+    len: usize,
+    from: u16,
+    to: u16,
+}
+
+impl Stretch {
+    /// All entries of `page`, if there are any, and its data is packed; with the bytes that they take.
+    pub(crate) fn of_page(page: &Page<'_>, bytes: Bytes<'_>) -> Option<(Self, usize)> {
+        let all = page.bytes();
+        let end = page.packed_end()?;
+        let to = u16::try_from(page.len()).ok()?;
+        Some((Self { page: bytes.loc_of(all), len: all.len(), from: 0, to }, end - PAGE_HEADER))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.to - self.from)
+    }
+
+    /// A part of it.
+    pub(super) fn part(&self, from: usize, to: usize) -> Option<Self> {
+        let at = |index: usize| self.from + u16::try_from(index).expect("an index within a page");
+        (from < to).then(|| Self { from: at(from), to: at(to), ..*self })
+    }
+
+    fn page<'a>(&self, bytes: Bytes<'a>) -> Page<'a> {
+        Page::parse(0, bytes.at(self.page, self.len)).expect("the page was parsed when the stretch was made")
+    }
+
+    /// Entry `index` as a slot.
+    pub(super) fn slot(&self, index: usize, bytes: Bytes<'_>) -> Option<Slot> {
+        let index = usize::from(self.from) + index;
+        let page = self.page(bytes);
+        let (key, content) = match &page {
+            Page::Leaf(leaf) => {
+                let LeafEntry { key, value, is_bucket } = leaf.entry(index).ok()?;
+                (key, Content::Value { len: u32::try_from(value.len()).ok()?, is_bucket })
+            }
+            Page::Branch(branch) => (branch.key(index).ok()?, Content::Page(branch.child(index).ok()?)),
+        };
+        Some(Slot::new(key, self.page.plus(page.offset_of(key)), content))
+    }
+
+    pub(super) fn first_prefix(&self, bytes: Bytes<'_>) -> u64 {
+        prefix(self.key(0, bytes))
+    }
+
+    pub(super) fn key<'a>(&self, index: usize, bytes: Bytes<'a>) -> &'a [u8] {
+        let index = usize::from(self.from) + index;
+        match self.page(bytes) {
+            Page::Leaf(leaf) => leaf.key(index),
+            Page::Branch(branch) => branch.key(index),
+        }
+        .expect("all elements were looked at when the stretch was made")
+    }
+
+    /// Where `key` stands in the stretch, or would stand.
+    pub(super) fn search(&self, key: &[u8], bytes: Bytes<'_>) -> std::result::Result<usize, usize> {
+        let within = usize::from(self.from)..usize::from(self.to);
+        let found: Result<_> = match self.page(bytes) {
+            Page::Leaf(leaf) => leaf.search_in(within, key),
+            Page::Branch(branch) => branch.search_in(within, key),
+        };
+        let found = found.expect("all elements were looked at when the stretch was made");
+        found.map(|index| index - usize::from(self.from)).map_err(|index| index - usize::from(self.from))
+    }
+
+    fn packed<'a>(&self, bytes: Bytes<'a>) -> Packed<'a> {
+        self.page(bytes).packed_part(self.from.into()..self.to.into())
+    }
+
+    /// Bytes that its entries take on a page.
+    pub(crate) fn size(&self, bytes: Bytes<'_>) -> usize {
+        self.packed(bytes).size()
+    }
+
+    /// Bytes that each of its entries takes on a page.
+    pub(super) fn sizes<'a>(&self, bytes: Bytes<'a>) -> impl Iterator<Item = usize> + use<'a> {
+        self.packed(bytes).sizes()
+    }
+
+    /// Whether one of its entries is a bucket.
+    pub(super) fn has_bucket(&self, bytes: Bytes<'_>) -> bool {
+        self.packed(bytes).has_bucket()
+    }
+
+    pub(super) fn write(&self, page: &mut PageWriter<'_>, bytes: Bytes<'_>) {
+        page.packed(&self.packed(bytes));
+    }
+}
