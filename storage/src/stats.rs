@@ -22,7 +22,8 @@ pub struct Stats {
     pub pending_pages: Option<u64>,
     /// Read transactions that are open.
     pub open_readers: usize,
-    /// How long ago the oldest snapshot that is still read got its first reader.
+    /// For how long the oldest snapshot that is still read has not been the newest: from then on it keeps pages from
+    /// being used again. `None` where all readers see the newest state.
     pub oldest_reader_age: Option<Duration>,
     /// Commits that are not durable yet.
     pub unsynced_commits: u64,

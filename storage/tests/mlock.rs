@@ -129,7 +129,7 @@ fn a_locked_file_grows_past_the_step_from_which_it_grows_by_16_mib() {
     let db = locked().open(&file).unwrap();
     let mut len = 0;
     for key in ["a", "b", "c"] {
-        put(&db, key, &vec![7; 12 << 20]).unwrap();
+        put(&db, key, &vec![7; 20 << 20]).unwrap();
         let grown = fs::metadata(&file).unwrap().len();
         assert!(grown > len, "{grown} after {len}");
         len = grown;

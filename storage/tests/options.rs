@@ -29,13 +29,17 @@ fn stats_say_what_commits_did_and_who_reads() {
     assert!(filled.commits.sync_time > Duration::ZERO && filled.commits.time >= filled.commits.sync_time);
     let readers = [db.begin().unwrap(), db.begin().unwrap()];
     assert_eq!(db.stats().open_readers, 2);
+    assert_eq!(db.stats().oldest_reader_age, None, "they see the newest state");
+    db.update(|tx| tx.bucket_mut("b")?.delete(6u32.to_be_bytes())).unwrap();
     assert!(db.stats().oldest_reader_age.is_some());
+    let newer = db.begin().unwrap();
+    assert_eq!(db.stats().open_readers, 3);
     let open = db.begin_mut().unwrap();
     assert!(db.stats().free_pages.is_some(), "also while a write transaction is open");
-    drop((open, readers));
+    drop((open, readers, newer));
     assert_eq!((db.stats().open_readers, db.stats().oldest_reader_age), (0, None));
     db.update(|tx| tx.bucket_mut("b")?.delete(5u32.to_be_bytes())).unwrap();
-    assert_eq!(db.stats().commits.rebalances, 1);
+    assert_eq!(db.stats().commits.rebalances, 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use boltkv_storage::{Db, Error, Options, PageType, Pgid, RawFile};
+use boltkv_storage::{Db, Error, Fill, Options, PageType, Pgid, RawFile};
 use common::small_file::{CHECKSUM, MAGIC, PAGE, PAGE_SIZE, SmallFile, VERSION, odd_numbers};
 
 const PAGE_U32: u32 = 1024;
@@ -88,6 +88,8 @@ fn a_value_beyond_what_is_read_at_once_is_read_where_it_lies() {
         .and_then(|db| {
             db.update(|tx| {
                 let mut bucket = tx.create_bucket("b")?;
+                // By bbolt's rule both stand in one leaf.
+                bucket.set_fill(Fill::Percent(0.5));
                 bucket.put("a", &value)?;
                 bucket.put("z", "behind it")
             })

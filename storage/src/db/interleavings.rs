@@ -46,7 +46,7 @@ impl Model {
     /// What `TxMut` and `commit` do to the registry and the freelist, in their order.
     fn commit(&self, freelist: &mut Freelist) {
         let base = self.readers.current();
-        freelist.release(&self.readers.open()).unwrap();
+        freelist.release(&self.readers.older_txids()).unwrap();
         let mut meta = Meta { txid: base.meta.txid + 1, ..base.meta };
         let id = freelist.take(1).unwrap_or_else(|| {
             meta.mark += 1;
@@ -57,7 +57,7 @@ impl Model {
         self.page(id).store(meta.txid, Relaxed);
         self.readers.publish(Arc::new(Snapshot { meta, map: Arc::clone(&base.map) }));
         let run = |start| [Run { start, len: 1 }];
-        freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_open());
+        freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older());
     }
 
     /// Registers, looks at both pages twice, and leaves.
@@ -68,7 +68,6 @@ impl Model {
             assert_eq!(self.page(meta.root).load(Relaxed), newest(meta.txid, 0), "the first page of {}", meta.txid);
             assert_eq!(self.page(meta.sequence).load(Relaxed), newest(meta.txid, 1), "the second of {}", meta.txid);
         }
-        self.readers.leave(meta.txid);
     }
 }
 
@@ -134,7 +133,7 @@ fn pages_are_handed_out_again_once_the_readers_are_gone() {
             model.commit(&mut freelist);
         }
         assert!(model.readers.current().meta.mark <= 8, "nothing is left behind by a reader that is gone");
-        assert!(!model.readers.any_open());
+        assert!(!model.readers.any_older());
     });
 }
 
@@ -170,7 +169,6 @@ fn a_reader_has_the_map_of_its_meta_whatever_larger_ones_are_swapped_in() {
                     assert!(readers.current().meta.txid >= snapshot.meta.txid);
                 }
                 let weak = Arc::downgrade(&snapshot.map);
-                readers.leave(snapshot.meta.txid);
                 (snapshot, weak)
             })
         };
@@ -181,7 +179,8 @@ fn a_reader_has_the_map_of_its_meta_whatever_larger_ones_are_swapped_in() {
         assert_eq!(readers.current().meta.txid, 3);
         let newest = snapshot.meta.txid == 3;
         drop(snapshot);
-        assert_eq!(map.upgrade().is_some(), newest, "an old map goes with its last reader, and the newest stays");
+        assert!(!readers.any_older());
+        assert_eq!(map.upgrade().is_some(), newest, "an old map goes when its last reader is seen to be gone");
     });
 }
 

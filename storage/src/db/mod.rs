@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub(crate) use open::new_database;
 pub(crate) use open::open_locked;
-pub(crate) use readers::{Readers, Snapshot};
+pub(crate) use readers::{Readers, Reading, Snapshot};
 pub(crate) use writer::{Writer, WriterSlot};
 
 use crate::check::Problem;

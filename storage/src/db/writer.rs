@@ -101,9 +101,10 @@ impl Writer {
         }
     }
 
-    /// Whose pages must stay as they are, ascending: those of the readers and the durable state.
+    /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
+    /// is left out: no page of it is free before the next one is published.
     pub(crate) fn pinned(&self, shared: &Shared) -> Vec<TxId> {
-        let mut pinned = shared.readers.open();
+        let mut pinned = shared.readers.older_txids();
         if self.unsynced.is_some()
             && let Err(at) = pinned.binary_search(&self.durable.txid)
         {

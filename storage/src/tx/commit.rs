@@ -266,6 +266,6 @@ fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared
         }
     }
     // Who allocated a page matters while something older than it is pinned.
-    let pinned = shared.readers.any_open() || writer.unsynced.is_some();
+    let pinned = shared.readers.any_older() || writer.unsynced.is_some();
     writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned);
 }

@@ -37,7 +37,7 @@ pub(crate) use work::Work;
 use crate::bucket::{Bucket, BucketMut, Buckets};
 use crate::check::{CheckOptions, Problem};
 use crate::cursor::Cursor;
-use crate::db::{Shared, Snapshot, Writer};
+use crate::db::{Reading, Shared, Snapshot, Writer};
 use crate::format::TxId;
 use crate::freelist::Spans;
 use crate::options::Durability;
@@ -89,7 +89,7 @@ impl Fill {
 /// It never waits for the writer, nor the writer for it; but pages that it can see are not used
 /// again before it ends, so that a file under writes grows while an old one is kept open.
 pub struct Tx {
-    snapshot: Arc<Snapshot>,
+    snapshot: Reading,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -167,12 +167,6 @@ impl Tx {
     /// As [`Self::check`].
     pub fn check_with(&self, options: &CheckOptions<'_>) -> Result<Vec<Problem>> {
         Ok(crate::check::check(&self.snapshot, options))
-    }
-}
-
-impl Drop for Tx {
-    fn drop(&mut self) {
-        self.shared.readers.leave(self.snapshot.meta.txid);
     }
 }
 
