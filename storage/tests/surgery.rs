@@ -4,7 +4,7 @@
 
 mod common;
 
-use boltkv_storage::{Db, Error, FreelistStored, MetaChange, Options, PageType, RawFile, Result, Surgery};
+use boltkv_storage::{Db, Error, Fill, FreelistStored, MetaChange, Options, PageType, RawFile, Result, Surgery};
 use common::assert_check_clean;
 use common::random::Random;
 use common::small_file::{CHECKSUM, PAGE, SmallFile, TXID, odd_numbers};
@@ -260,6 +260,8 @@ fn a_page_that_is_cut_keeps_all_that_its_elements_reach() {
     let table = Table::new(|db| {
         db.update(|tx| {
             let mut bucket = tx.create_bucket("b")?;
+            // By bbolt's rule all stand in one leaf.
+            bucket.set_fill(Fill::Percent(0.5));
             for (key, len) in [("a", 1), ("b", LARGE), ("c", 1), ("d", 1)] {
                 bucket.put(key, vec![7; len])?;
             }
