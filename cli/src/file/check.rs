@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::memory::Memory;
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
@@ -75,17 +76,22 @@ impl Check {
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
             Err(error) => return Err(self.target.not_opened(&error, None)),
         };
+        let failed = |error| Failure::storage(path, &error);
         let stats = db.stats();
         let problems = {
             let progress = Progress::of_pages(stats.pages);
-            let reached = |pages| progress.reach(pages);
+            let tx = db.begin().map_err(failed)?;
+            let memory = Memory::new(&tx);
+            let reached = |pages| {
+                progress.reach(pages);
+                memory.has_read(pages * u64::from(stats.page_size));
+            };
             let mut options = CheckOptions::new().progress(&reached);
             // 0 is what bbolt's command takes for the whole file.
             if let Some(page) = self.from_page.filter(|&page| page != 0) {
                 options = options.from_page(page);
             }
-            let looked = db.begin().and_then(|tx| tx.check_with(&options));
-            looked.map_err(|error| Failure::storage(path, &error))?
+            tx.check_with(&options).map_err(failed)?
         };
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
         let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });

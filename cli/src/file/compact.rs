@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -53,7 +54,11 @@ impl Compact {
         let mode = metadata.permissions().mode() & 0o777;
         let bytes_after = {
             let progress = Progress::of_bytes(tx.size());
-            let mut reached = |bytes| progress.reach(bytes);
+            let memory = Memory::new(&tx);
+            let mut reached = |bytes| {
+                progress.reach(bytes);
+                memory.has_read(bytes);
+            };
             tx.compact_to_file(&self.output, mode, self.tx_max_size, &mut reached).map_err(failed)?
         };
         let done = Done { bytes_before: metadata.len(), bytes_after };

@@ -2,7 +2,7 @@
 //!
 //! A command reads its arguments and prints; what it knows about files, `storage` tells it.
 //! - `target`: how the file is opened; `holder`: who else has it; `question`: how a server is asked the same
-//! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
+//! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait; `memory`: not to hold a whole file
 
 mod bench;
 mod bench_work;
@@ -19,6 +19,7 @@ mod info;
 mod inspect;
 mod keys;
 mod line;
+mod memory;
 mod output;
 mod page;
 mod page_item;

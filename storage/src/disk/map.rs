@@ -34,16 +34,16 @@ use crate::options::{Advice, MapOptions};
 pub(crate) struct Map {
     base: *const u8,
     len: usize,
-    /// Keeps `base..base + len` valid; never read.
-    _memory: Memory,
+    /// Keeps `base..base + len` valid.
+    memory: Memory,
 }
 
 enum Memory {
-    File(#[expect(dead_code, reason = "held for its drop")] MmapRaw),
+    File(MmapRaw),
     Heap(#[expect(dead_code, reason = "held for its drop")] Arc<Region>),
 }
 
-// SAFETY: `base` points into memory that `_memory` owns and that any thread may read; the module's
+// SAFETY: `base` points into memory that `memory` owns and that any thread may read; the module's
 // rule excludes writes to bytes that are being read.
 unsafe impl Send for Map {}
 // SAFETY: as for `Send`; a shared `Map` only reads.
@@ -62,13 +62,13 @@ impl Map {
             // A hint: where the system does not know it, reads are as right as without.
             let _ = map.advise(memmap2::Advice::Random);
         }
-        Ok(Self { base: map.as_ptr(), len, _memory: Memory::File(map) })
+        Ok(Self { base: map.as_ptr(), len, memory: Memory::File(map) })
     }
 
     /// The first `len` bytes of a region, which has at least as many.
     pub(crate) fn of_region(region: Arc<Region>, len: usize) -> Self {
         assert!(len <= region.len(), "a region is grown before it is mapped");
-        Self { base: region.base.as_ptr(), len, _memory: Memory::Heap(region) }
+        Self { base: region.base.as_ptr(), len, memory: Memory::Heap(region) }
     }
 
     /// Keeps the first `len` bytes, which the disk must have, in memory until the map goes.
@@ -76,6 +76,16 @@ impl Map {
         let len = len.min(self.len);
         // SAFETY: the range is inside the map; locking pages changes nothing that Rust can see.
         unsafe { rustix::mm::mlock(self.base.cast_mut().cast(), len) }.map_err(Into::into)
+    }
+
+    /// Gives back the memory that the process holds of a mapped file.
+    pub(crate) fn release(&self) {
+        if let Memory::File(map) = &self.memory {
+            // A hint: where it cannot be followed (the map is locked in memory), nothing changes.
+            // SAFETY: the map is shared with the file and never written through: what is given back
+            // is read from the file again, the same bytes in the same place.
+            let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
     }
 
     /// Bytes that the map covers. The disk may have fewer.

@@ -124,6 +124,16 @@ impl Tx {
         self.snapshot.meta.mark * u64::from(self.snapshot.meta.page_size)
     }
 
+    /// Gives back the memory that the process holds of the mapped file: all that was read of it so
+    /// far. For those who go through a large file once; what is read after it comes from the
+    /// system's cache, or from the disk again. Does nothing for a database in memory, or one that
+    /// [`Options::mlock`](crate::Options::mlock) keeps there.
+    ///
+    /// The other readers of this process share the map: what they read next costs a page fault each.
+    pub fn release_memory(&self) {
+        self.snapshot.map.release();
+    }
+
     /// A top-level bucket.
     ///
     /// # Errors
