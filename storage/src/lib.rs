@@ -162,7 +162,7 @@ pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub use range::Range;
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
-pub use repair::{Orphans, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
+pub use repair::{Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
 pub use shrink::Shrunk;
 pub use stats::{CommitStats, Stats};
 pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

@@ -318,7 +318,7 @@ fn what_the_other_meta_would_lose_is_told_where_something_is_lost() {
         let mut bytes = small.sound.clone();
         bytes[usize::try_from(page).unwrap() * PAGE..][..PAGE].fill(0);
         let outcome = repair(&small.write("broken.db", &bytes));
-        outcome.repaired.lost > 0 && outcome.repaired.other.is_some_and(|(_, lost)| lost == 0)
+        outcome.repaired.lost > 0 && outcome.repaired.alternative.is_some_and(|other| other.lost == 0)
     });
     assert!(newest_only.is_some(), "the last transaction has written pages of its own");
 }

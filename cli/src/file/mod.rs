@@ -27,6 +27,7 @@ mod pages;
 mod path;
 mod progress;
 mod question;
+mod repair;
 mod stats;
 mod surgery;
 mod target;
@@ -55,6 +56,7 @@ pub(crate) enum File {
     PageItem(page_item::PageItem),
     Pages(pages::Pages),
     Path(path::Path),
+    Repair(repair::Repair),
     Stats(stats::Stats),
     #[command(subcommand)]
     Surgery(surgery::Surgery),
@@ -79,6 +81,7 @@ impl File {
             Self::PageItem(item) => item.run(),
             Self::Pages(pages) => pages.run(),
             Self::Path(path) => path.run(),
+            Self::Repair(repair) => repair.run(),
             Self::Stats(stats) => stats.run(),
             Self::Surgery(surgery) => surgery.run(),
             Self::Tree(tree) => tree.run(),

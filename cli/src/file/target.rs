@@ -59,6 +59,10 @@ impl Target {
         &self.path
     }
 
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     fn options(&self) -> Options {
         Options::new().timeout(self.timeout)
     }

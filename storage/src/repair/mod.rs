@@ -98,11 +98,11 @@ pub enum RepairEvent<'a> {
     Lost(RepairPlace<'a>),
     /// It is in the result, and may not belong there, or not be all that was there.
     Doubtful(RepairPlace<'a>),
-    /// So many pages more were read.
+    /// So much more was read.
     Read {
-        /// Pages.
-        pages: u64,
-        /// Pages that the file has, the free ones among them.
+        /// Bytes.
+        bytes: u64,
+        /// Bytes that the file has, those of free pages among them.
         of: u64,
     },
 }
@@ -142,6 +142,20 @@ pub struct Orphans {
     pub values: u64,
 }
 
+/// What a repair would come to that begins with the other meta; [`RepairOptions::meta`] has it do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepairAlternative {
+    /// The meta's page: 0 or 1.
+    pub meta: u8,
+    /// Its transaction.
+    pub txid: TxId,
+    /// Places where something would be lost.
+    pub lost: u64,
+    /// Places where something would be in doubt.
+    pub doubtful: u64,
+}
+
 /// What came of a repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -162,9 +176,8 @@ pub struct Repaired {
     pub doubtful: u64,
     /// Pages that nothing leads to.
     pub orphans: Orphans,
-    /// Where something was lost: the transaction of the other meta, if its tree can be read too,
-    /// and the places where something would be lost with it. [`RepairOptions::meta`] takes it.
-    pub other: Option<(TxId, u64)>,
+    /// Where something was lost: what the other meta leads to, if its root can be read.
+    pub alternative: Option<RepairAlternative>,
 }
 
 impl RepairOptions {
@@ -252,7 +265,8 @@ impl RepairOptions {
     fn salvage(&self, image: &Image, target: &Db, on_event: &mut dyn FnMut(RepairEvent<'_>)) -> Result<Repaired> {
         let start = Start::choose(image, self)?;
         let mut walk = Walk::new(image, start.limit);
-        let mut writer = Writer { rewrite: Rewrite::new(target, TX_SIZE), pages: image.pages, on_event };
+        let mut writer =
+            Writer { rewrite: Rewrite::new(target, TX_SIZE), pages: image.pages, page_size: image.page_size, on_event };
         let mut lost = self.lost_before(image, &start, &mut writer);
         if let Some(root) = start.root {
             walk.bucket(root, true, &mut writer)?;
@@ -261,7 +275,7 @@ impl RepairOptions {
         lost += found.lost;
         let orphans = self.orphans_of(image, &start, &mut walk, &mut writer)?;
         writer.rewrite.finish()?;
-        let other = if lost > 0 { start.alternative(image)? } else { None };
+        let alternative = if lost > 0 { start.alternative(image)? } else { None };
         Ok(Repaired {
             page_size: image.page_size,
             root: match start.how {
@@ -275,13 +289,13 @@ impl RepairOptions {
             lost,
             doubtful: found.doubtful,
             orphans,
-            other: other.map(|(meta, tally)| (meta.txid, tally.lost)),
+            alternative,
         })
     }
 
     /// What is lost with the choice of the root: how many places.
     fn lost_before(&self, image: &Image, start: &Start, writer: &mut Writer<'_>) -> u64 {
-        let newest = roots::by_age(image, self.meta).into_iter().next();
+        let newest = roots::by_age(image, self.meta).into_iter().map(|(_, meta)| meta).next();
         let (page, what) = match (&start.how, newest) {
             (How::Meta(taken), Some(newest)) if *taken != newest => {
                 let (lost, kept) = (newest.txid, taken.txid);
@@ -325,6 +339,7 @@ impl RepairOptions {
 struct Writer<'a> {
     rewrite: Rewrite<'a>,
     pages: u64,
+    page_size: u32,
     on_event: &'a mut dyn FnMut(RepairEvent<'_>),
 }
 
@@ -364,7 +379,8 @@ impl Sink for Writer<'_> {
     }
 
     fn walked(&mut self, pages: u64) {
-        (self.on_event)(RepairEvent::Read { pages, of: self.pages });
+        let page_size = u64::from(self.page_size);
+        (self.on_event)(RepairEvent::Read { bytes: pages * page_size, of: self.pages * page_size });
     }
 }
 

@@ -3,10 +3,10 @@
 
 use std::cmp::Reverse;
 
-use super::RepairOptions;
 use super::image::Image;
 use super::vet::{Bounds, Vetted};
 use super::walk::{Sink, Tally, Walk};
+use super::{RepairAlternative, RepairOptions};
 use crate::Result;
 use crate::check::PageSet;
 use crate::format::{BucketHeader, Meta, Page, Pgid};
@@ -38,11 +38,11 @@ impl Start {
     /// Chooses: what the caller said; the newest meta whose root can be read; the best candidate.
     pub(super) fn choose(image: &Image, options: &RepairOptions) -> Result<Self> {
         let metas = by_age(image, options.meta);
-        let limit = metas.first().map_or(image.pages, |meta| meta.mark);
+        let limit = metas.first().map_or(image.pages, |(_, meta)| meta.mark);
         if let Some(root) = options.root_page {
             return Ok(Self { root: Some(root), how: How::Given, limit });
         }
-        for meta in metas {
+        for (_, meta) in metas {
             if image.page(meta.root, meta.mark).is_ok() {
                 return Ok(Self { root: Some(meta.root), how: How::Meta(meta), limit: meta.mark });
             }
@@ -50,20 +50,22 @@ impl Start {
         search(image, limit)
     }
 
-    /// Another meta's tree, and what would be lost with it.
-    pub(super) fn alternative(&self, image: &Image) -> Result<Option<(Meta, Tally)>> {
+    /// The other meta, if its root can be read, and what would be lost with it.
+    pub(super) fn alternative(&self, image: &Image) -> Result<Option<RepairAlternative>> {
         let How::Meta(taken) = &self.how else { return Ok(None) };
-        let other = by_age(image, None).into_iter().find(|meta| meta != taken);
-        let other = other.filter(|meta| image.page(meta.root, meta.mark).is_ok());
-        other.map(|meta| Ok((meta, tally(image, meta.root, meta.mark)?))).transpose()
+        let mut others = by_age(image, None).into_iter().filter(|(_, meta)| meta != taken);
+        let other = others.find(|(_, meta)| image.page(meta.root, meta.mark).is_ok());
+        let Some((slot, meta)) = other else { return Ok(None) };
+        let Tally { lost, doubtful, .. } = tally(image, meta.root, meta.mark)?;
+        Ok(Some(RepairAlternative { meta: slot, txid: meta.txid, lost, doubtful }))
     }
 }
 
-/// The metas that are whole, or the one in `slot`, the newest first.
-pub(super) fn by_age(image: &Image, slot: Option<u8>) -> Vec<Meta> {
-    let metas = image.metas.iter().enumerate().filter(|(at, _)| slot.is_none_or(|slot| usize::from(slot) == *at));
-    let mut metas: Vec<Meta> = metas.filter_map(|(_, meta)| *meta).collect();
-    metas.sort_by_key(|meta| Reverse(meta.txid));
+/// The metas that are whole, or the one in `slot`, with their slots; the newest first.
+pub(super) fn by_age(image: &Image, slot: Option<u8>) -> Vec<(u8, Meta)> {
+    let metas = [0, 1].into_iter().zip(image.metas).filter(|(at, _)| slot.is_none_or(|slot| slot == *at));
+    let mut metas: Vec<(u8, Meta)> = metas.filter_map(|(at, meta)| Some((at, meta?))).collect();
+    metas.sort_by_key(|(_, meta)| Reverse(meta.txid));
     metas
 }
 
