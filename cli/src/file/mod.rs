@@ -9,6 +9,7 @@ mod bench_work;
 mod buckets;
 mod check;
 mod compact;
+mod diff;
 mod dump;
 mod export;
 mod format;
@@ -45,6 +46,7 @@ pub(crate) enum File {
     Buckets(buckets::Buckets),
     Check(check::Check),
     Compact(compact::Compact),
+    Diff(diff::Diff),
     Dump(dump::Dump),
     Export(export::Export),
     Get(get::Get),
@@ -70,6 +72,7 @@ impl File {
             Self::Buckets(buckets) => buckets.run(),
             Self::Check(check) => check.run(),
             Self::Compact(compact) => compact.run(),
+            Self::Diff(diff) => diff.run(),
             Self::Dump(dump) => dump.run(),
             Self::Export(export) => export.run(),
             Self::Get(get) => get.run(),

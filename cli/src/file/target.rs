@@ -22,6 +22,11 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// A file of a command that is about two.
+    pub(super) fn new(path: &Path, timeout: Duration) -> Self {
+        Self { path: path.into(), timeout }
+    }
+
     /// Opens the file to be read: it must be there, and others may read it meanwhile.
     pub(super) fn open(&self) -> Result<Db, Error> {
         self.options().read_only(true).open(&self.path)
