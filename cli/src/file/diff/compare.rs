@@ -71,7 +71,7 @@ pub(super) fn compare<'tx, E>(
             let different = Difference::Bucket { path: &path, old: sequences.0, new: sequences.1 };
             tell(different).map_err(Error::Told)?;
         }
-        let side = |bucket: Bucket<'tx>| Entries::Inner(bucket, bucket.cursor()).into();
+        let side = |bucket: Bucket<'tx>| Entries::Inner(bucket, Box::new(bucket.cursor())).into();
         levels.push(Level { old: old.map(side), new: new.map(side) });
     }
     Ok(())
@@ -156,7 +156,7 @@ impl<'tx> From<Entries<'tx>> for Walk<'tx> {
 enum Entries<'tx> {
     /// At the top there are only buckets.
     Top(Box<Buckets<'tx>>),
-    Inner(Bucket<'tx>, Cursor<'tx>),
+    Inner(Bucket<'tx>, Box<Cursor<'tx>>),
 }
 
 impl<'tx> Entries<'tx> {
