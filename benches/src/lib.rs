@@ -16,6 +16,7 @@ pub mod goprogram;
 pub mod machine;
 pub mod measure;
 pub mod print;
+pub mod report;
 pub mod results;
 pub mod runner;
 pub mod stats;

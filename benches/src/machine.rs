@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +20,8 @@ pub struct Machine {
     pub rust: String,
     /// The commit that was measured.
     pub commit: String,
-    /// When, in seconds since 1970.
-    pub time: u64,
+    /// The day, as 2026-01-31.
+    pub day: String,
 }
 
 impl Machine {
@@ -37,7 +36,7 @@ impl Machine {
             kernel: said("uname", &["-sr"]),
             rust: said("rustc", &["--version"]),
             commit: said("git", &["describe", "--always", "--dirty"]),
-            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            day: said("date", &["-u", "+%F"]),
         }
     }
 }

@@ -5,9 +5,10 @@ use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use boltkv_benches::contestant::Contestant;
 use boltkv_benches::measure::{self, Plan};
+use boltkv_benches::results::Results;
 use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
 use clap::{Args, Parser, Subcommand};
@@ -32,6 +33,15 @@ enum Command {
     },
     /// Measure what grows with the number of entries, and how.
     Growth(Measure),
+    /// Write docs/benchmarks.md and its plots from what was measured.
+    Report {
+        /// Results that `--json` kept. [default: every .json in docs/benchmarks]
+        #[arg(long, value_name = "FILE")]
+        from: Vec<PathBuf>,
+        /// Where the page goes.
+        #[arg(long, default_value = "docs", value_name = "FOLDER")]
+        docs: PathBuf,
+    },
     /// Do one work on one engine; the work is on standard input.
     #[command(hide = true)]
     Worker { contestant: Contestant, folder: PathBuf },
@@ -70,6 +80,7 @@ fn main() -> Result<()> {
         Command::Peers(measure) => measure.run(Suite::Peers),
         Command::Experiments { suite, measure } => measure.run(suite),
         Command::Growth(measure) => measure.run(Suite::Growth),
+        Command::Report { from, docs } => report(from, &docs),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
 }
@@ -99,6 +110,18 @@ impl Measure {
 fn asked() -> String {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     format!("cargo run --release -p boltkv-benches -- {}", arguments.join(" "))
+}
+
+fn report(mut from: Vec<PathBuf>, docs: &Path) -> Result<()> {
+    if from.is_empty() {
+        let folder = docs.join("benchmarks");
+        let files = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        from = files.map(|file| file.map(|file| file.path())).collect::<std::io::Result<_>>()?;
+        from.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        from.sort();
+    }
+    let results = from.iter().map(|file| Results::read(file)).collect::<Result<Vec<_>>>()?;
+    boltkv_benches::report::write(&results, docs)
 }
 
 fn worker(contestant: &Contestant, folder: &Path) -> Result<()> {

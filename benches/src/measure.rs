@@ -62,8 +62,9 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         for row in &entry.rows {
             writeln!(out, "{}", print::row(row, &results, &entry.work.name))?;
         }
-        for line in results.disagreements(&entry.work.name) {
-            writeln!(out, "  NOT COMPARABLE: {line}\n")?;
+        for other in results.disagreements(&entry.work.name) {
+            writeln!(out, "  NOT COMPARABLE: {} {}\n", other.contestant, other.why)?;
+            results.left_out.push(other);
         }
     }
     Ok(results)

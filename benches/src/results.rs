@@ -117,20 +117,20 @@ impl Results {
         self.of(work, contestant).filter_map(move |run| run.costs.get(figure).map(Total::rate))
     }
 
-    /// The figures of a work whose witness differs between contestants: one of them did another work.
+    /// Who has read something else in a work than the first one: they did not do the same.
     #[must_use]
-    pub fn disagreements(&self, work: &str) -> Vec<String> {
+    pub fn disagreements(&self, work: &str) -> Vec<LeftOut> {
         let mut seen: BTreeMap<&str, &Total> = BTreeMap::new();
         let mut found = Vec::new();
         for run in self.runs.iter().filter(|run| run.work == work) {
             for (figure, total) in &run.costs {
                 let first = *seen.entry(figure).or_insert(total);
                 if (first.witness, first.operations) != (total.witness, total.operations) {
-                    found.push(format!("{} did another work than the first in {figure:?}", run.contestant));
+                    let why = format!("has read something else than the others in {figure}");
+                    found.push(LeftOut { work: work.to_owned(), contestant: run.contestant.clone(), why });
                 }
             }
         }
-        found.dedup();
         found
     }
 

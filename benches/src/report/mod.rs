@@ -1,0 +1,176 @@
+//! Writes the page of benchmarks from what was measured. Every number in it comes out of results, so that the page is
+//! replaced by running this again; what people found out goes to a page of notes, which this one only takes in.
+
+mod batches;
+mod growth;
+mod microbench;
+mod millions;
+mod page;
+mod peers;
+mod plot;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::results::{LeftOut, Results};
+use crate::stats::Summary;
+use crate::works::Suite;
+use page::Page;
+
+const HOW: &str = "\
+- Each engine does each work in a process of its own, from an empty folder on; the engines take turns, round by round,
+  and each round begins with another one. A cell is the median of the rounds; in brackets the smallest and the largest.
+- All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
+  What they read is summed up, and who has read something else than the others is named below.
+- Loading is not timed. Works without syncs end with one, within what is timed. Those that always sync (Sanakirja,
+  jammdb) pay for it in these works; nut never syncs, and sits the others out.
+- Memory is what a process has for itself (`RssAnon`), looked at every 10 ms. Pages in use are those that hold something
+  at the end.
+- Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough. Integer keys are
+  kept as such by Sanakirja, as bytes by all others.
+- A work that an engine cannot do, does not end within the time limit, or fails in is left out of its row, and named
+  below.";
+
+/// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts.
+///
+/// # Errors
+/// Nothing was measured; a file that cannot be written.
+pub fn write(results: &[Results], docs: &Path) -> Result<()> {
+    let Some(any) = results.first() else { bail!("there are no results to report") };
+    let folder = docs.join("benchmarks");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let notes = fs::read_to_string(folder.join("notes.md")).unwrap_or_default();
+    let mut page = Page { text: String::new(), plots: folder };
+    page.heading("# Benchmarks");
+    page.paragraph(
+        "boltkv's engine beside its peers, on works that others chose. This page is written by\n\
+         `cargo run --release -p boltkv-benches -- report`: to change a number, measure again.",
+    );
+    page.heading("## How it is measured");
+    page.paragraph(HOW);
+    machine(any, &mut page);
+    for suite in [Suite::Peers, Suite::A, Suite::B, Suite::D, Suite::Growth] {
+        let Some(results) = results.iter().rfind(|results| results.suite == suite) else { continue };
+        match suite {
+            Suite::Peers => peers::section(results, &notes, &mut page)?,
+            Suite::A => batches::section(results, &mut page)?,
+            Suite::B => millions::section(results, &mut page)?,
+            Suite::D => microbench::section(results, &mut page)?,
+            Suite::Growth => growth::section(results, &mut page)?,
+        }
+        left_out(results, &mut page);
+    }
+    let text = page.text.trim_end().to_owned() + "\n";
+    let file = docs.join("benchmarks.md");
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn machine(results: &Results, page: &mut Page) {
+    let machine = &results.machine;
+    let memory = format!("{} GiB", machine.memory >> 30);
+    let threads = machine.threads.to_string();
+    let mut rows = vec![
+        vec!["processor", &machine.processor],
+        vec!["threads", &threads],
+        vec!["memory", &memory],
+        vec!["kernel", &machine.kernel],
+        vec!["boltkv", &machine.commit],
+        vec!["Rust", &machine.rust],
+        vec!["day", &machine.day],
+    ];
+    rows.extend(results.versions.iter().map(|(name, version)| vec![name.as_str(), version.as_str()]));
+    page.heading("## Machine and versions");
+    page.table(&["", ""], &rows);
+}
+
+/// A section's first lines: what it is about, and the command that measures it again.
+fn open(results: &Results, heading: &str, about: &str, page: &mut Page) {
+    page.heading(heading);
+    page.paragraph(about);
+    page.paragraph(&format!("```sh\n{}\n```", results.command));
+    if results.quick {
+        page.paragraph("**A trial run of a hundredth of the work: these numbers say nothing about speed.**");
+    }
+}
+
+fn left_out(results: &Results, page: &mut Page) {
+    let row = |out: &LeftOut| vec![out.work.clone(), out.contestant.clone(), out.why.replace('|', "\\|")];
+    let rows: Vec<_> = results.left_out.iter().map(row).collect();
+    if !rows.is_empty() {
+        page.paragraph("Left out:");
+        page.table(&["work", "engine", "why"], &rows);
+    }
+}
+
+/// The median rate of a figure.
+fn rate(results: &Results, work: &str, contestant: &str, figure: &str) -> Option<f64> {
+    Summary::of(results.rates(work, contestant, figure)).map(|rates| rates.median)
+}
+
+/// A rate with its spread, for a cell.
+fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String {
+    Summary::of(results.rates(work, contestant, figure)).map_or_else(
+        || "–".to_owned(),
+        |rates| {
+            let [median, min, max] = [rates.median, rates.min, rates.max].map(plot::short);
+            format!("{median} ({min}–{max})")
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::machine::Machine;
+    use crate::results::Run;
+    use crate::work::Cost;
+    use crate::works::Scale;
+
+    /// Results in which every contestant does everything, each ten times faster than the one before it.
+    fn made_up(suite: Suite) -> Results {
+        let mut runs = Vec::new();
+        for entry in suite.entries(Scale::Full) {
+            for (speed, name) in entry.field.iter().enumerate() {
+                let mut run = Run { work: entry.work.name.clone(), contestant: (*name).to_owned(), ..Run::default() };
+                (run.peak_private, run.used) = (1 << 20, Some(1 << 20));
+                for figure in entry.work.stages.iter().filter_map(|stage| stage.figure.clone()) {
+                    let seconds = 0.1_f64.powi(i32::try_from(speed).unwrap());
+                    run.add(Cost { figure, operations: 1000, seconds, witness: 0 });
+                }
+                runs.push(run);
+            }
+        }
+        let left_out =
+            vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: "it | cracked".to_owned() }];
+        let (machine, command) = (Machine::default(), "cargo run".to_owned());
+        Results { suite, machine, command, quick: false, versions: BTreeMap::new(), runs, left_out }
+    }
+
+    #[test]
+    fn the_page_has_every_suite_with_its_plots_and_what_was_left_out() {
+        let docs = tempfile::tempdir().unwrap();
+        let results: Vec<_> =
+            [Suite::Peers, Suite::A, Suite::B, Suite::D, Suite::Growth].map(made_up).into_iter().collect();
+        write(&results, docs.path()).unwrap();
+        let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
+        assert_eq!(text.matches("```sh\n").count(), results.len());
+        assert!(text.contains("it \\| cracked"));
+        for plot in text.split("](benchmarks/").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(docs.path().join("benchmarks").join(plot).exists(), "{plot}");
+        }
+    }
+
+    #[test]
+    fn notes_are_taken_in_and_nothing_measured_is_an_error() {
+        let docs = tempfile::tempdir().unwrap();
+        fs::create_dir(docs.path().join("benchmarks")).unwrap();
+        fs::write(docs.path().join("benchmarks/notes.md"), "The disk is slow.").unwrap();
+        assert!(write(&[], docs.path()).is_err());
+        write(&[made_up(Suite::Peers)], docs.path()).unwrap();
+        assert!(fs::read_to_string(docs.path().join("benchmarks.md")).unwrap().contains("The disk is slow."));
+    }
+}

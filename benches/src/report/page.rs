@@ -1,0 +1,69 @@
+//! A page of Markdown in the making, with the folder that its plots go to.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::plot::{self, Panel};
+
+/// A page.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// What is written so far.
+    pub(super) text: String,
+    /// Where plots go.
+    pub(super) plots: PathBuf,
+}
+
+impl Page {
+    /// A heading: `##` and the like belong to the text.
+    pub(super) fn heading(&mut self, text: &str) {
+        let _ = write!(self.text, "{text}\n\n");
+    }
+
+    /// A paragraph.
+    pub(super) fn paragraph(&mut self, text: &str) {
+        let _ = write!(self.text, "{text}\n\n");
+    }
+
+    /// A table; nothing where it has no rows.
+    pub(super) fn table<C: AsRef<str>>(&mut self, head: &[&str], rows: &[Vec<C>]) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut line = |cells: &[&str]| {
+            let _ = writeln!(self.text, "| {} |", cells.join(" | "));
+        };
+        line(head);
+        line(&vec!["---"; head.len()]);
+        for row in rows {
+            line(&row.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+        }
+        self.text.push('\n');
+    }
+
+    /// A plot of panels, two in a row.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub(super) fn plot(&mut self, name: &str, what: &str, panels: &[Panel]) -> Result<()> {
+        plot::draw(&self.plots.join(format!("{name}.svg")), 2, panels)?;
+        let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_head_and_its_rows_and_none_without_rows() {
+        let mut page = Page { text: String::new(), plots: PathBuf::new() };
+        page.table::<&str>(&["a"], &[]);
+        assert_eq!(page.text, "");
+        page.table(&["a", "b"], &[vec!["1", "2"]]);
+        assert_eq!(page.text, "| a | b |\n| --- | --- |\n| 1 | 2 |\n\n");
+    }
+}

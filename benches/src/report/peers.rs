@@ -1,0 +1,94 @@
+//! The table, and where its goals stand.
+
+use anyhow::Result;
+
+use super::open;
+use super::page::Page;
+use super::plot::{Panel, Series};
+use crate::contestant::ENGINES;
+use crate::goal::{Figure, Row, digits};
+use crate::print;
+use crate::results::Results;
+use crate::works::{Entry, Scale, Suite};
+
+pub(super) fn section(results: &Results, notes: &str, page: &mut Page) -> Result<()> {
+    let about = "Keys of 8 bytes and values of 32, a million entries, commits synced, where a row says nothing else. \
+                 *Bar*: what\nmust hold; *aim*: where we are going.";
+    open(results, "## The table", about, page);
+    let entries = Suite::Peers.entries(if results.quick { Scale::Quick } else { Scale::Full });
+    let rows: Vec<_> = entries.iter().flat_map(|entry| entry.rows.iter().map(move |row| (entry, row))).collect();
+    let cells: Vec<_> = rows.iter().map(|(entry, row)| cells(results, entry, row)).collect();
+    page.table(&["work", "boltkv", "Go bbolt", "LMDB", "others", "bar", "aim"], &cells);
+    page.paragraph("The same rates over Go bbolt's, row by row:");
+    page.plot("peers", "rates over those of Go's bbolt", &[ratios(results, &rows)])?;
+    page.heading("### Where the aims stand");
+    page.paragraph(&aims(results, &rows));
+    if !notes.is_empty() {
+        page.paragraph(notes.trim_end());
+    }
+    Ok(())
+}
+
+fn cells(results: &Results, entry: &Entry, row: &Row) -> Vec<String> {
+    let work = &entry.work.name;
+    let shown = |contestant: &str| {
+        row.figure.over(results, work, contestant).map(|figure| {
+            let [median, min, max] = [figure.median, figure.min, figure.max].map(|value| row.figure.show(value));
+            format!("{median} ({min} – {max})")
+        })
+    };
+    let others = entry.field.iter().filter(|name| ![row.ours, "bbolt", "lmdb"].contains(name));
+    let others = others.filter_map(|name| {
+        let median = row.figure.over(results, work, name)?.median;
+        Some(format!("{name} {}", row.figure.show(median)))
+    });
+    let missing = || "–".to_owned();
+    let goal = |goal: Option<_>| {
+        goal.map_or_else(missing, |goal| {
+            format!("{}: {}", print::show(goal, row), print::standing(row, goal, results, work))
+        })
+    };
+    vec![
+        row.title.to_owned(),
+        shown(row.ours).unwrap_or_else(missing),
+        shown("bbolt").unwrap_or_else(missing),
+        shown("lmdb").unwrap_or_else(missing),
+        others.collect::<Vec<_>>().join(", "),
+        goal(row.bar),
+        goal(row.aim),
+    ]
+}
+
+/// A line for each engine: its rate over Go's bbolt's in each row, by the row's number.
+fn ratios(results: &Results, rows: &[(&Entry, &Row)]) -> Panel {
+    let rates: Vec<_> = rows.iter().filter(|(_, row)| matches!(row.figure, Figure::Rate(_))).collect();
+    let line = |engine: &str| {
+        let points = (1_u32..).zip(&rates).filter_map(|(at, (entry, row))| {
+            let of = |name: &str| Some(row.figure.over(results, &entry.work.name, name)?.median);
+            let ours = if engine == "boltkv" { row.ours } else { engine };
+            Some((f64::from(at), of(ours)? / of("bbolt")?))
+        });
+        Series { contestant: engine.to_owned(), points: points.collect() }
+    };
+    let series = ENGINES.iter().map(|engine| line(engine)).filter(|line| !line.points.is_empty()).collect();
+    Panel { title: "rates over Go bbolt's".to_owned(), x: "row", y: "times", series }
+}
+
+/// Which aims are reached, and how far the others are.
+fn aims(results: &Results, rows: &[(&Entry, &Row)]) -> String {
+    let (mut reached, mut open, mut unknown) = (0, Vec::new(), 0);
+    for (entry, row) in rows {
+        let Some(aim) = row.aim else { continue };
+        match row.standing(aim, results, &entry.work.name) {
+            None => unknown += 1,
+            Some(standing) if standing.holds => reached += 1,
+            Some(standing) => {
+                open.push(format!("- {}: {}, it is {}", row.title, print::show(aim, row), digits(standing.reached)));
+            }
+        }
+    }
+    let count = reached + open.len();
+    let unknown = if unknown > 0 { format!("; {unknown} more could not be measured") } else { String::new() };
+    let others = if open.is_empty() { String::new() } else { format!(". The others:\n\n{}", open.join("\n")) };
+    format!("{reached} of {count} aims are reached{unknown}{others}")
+}

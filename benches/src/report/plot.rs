@@ -1,0 +1,149 @@
+//! Plots: lines over logarithmic axes, in panels beside each other, as SVG. What is plotted is its caller's affair.
+
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::contestant::ENGINES;
+use crate::goal::digits;
+
+/// Pixels of a panel.
+const PANEL: (u32, u32) = (480, 320);
+
+/// A colour for each engine, the same in every plot, that also those tell apart who see colours otherwise.
+const COLOURS: [RGBColor; ENGINES.len()] = [
+    RGBColor(0xD5, 0x5E, 0x00),
+    RGBColor(0x00, 0x72, 0xB2),
+    RGBColor(0x00, 0x9E, 0x73),
+    RGBColor(0xCC, 0x79, 0xA7),
+    RGBColor(0xE6, 0x9F, 0x00),
+    RGBColor(0x56, 0xB4, 0xE9),
+    RGBColor(0x77, 0x77, 0x77),
+    RGBColor(0x99, 0x66, 0x33),
+    RGBColor(0x33, 0x33, 0x99),
+];
+
+/// A line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Series {
+    /// Whose.
+    pub(super) contestant: String,
+    /// Its points, both numbers above 0.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+/// Lines over common axes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Panel {
+    /// What is seen.
+    pub(super) title: String,
+    /// The horizontal axis.
+    pub(super) x: &'static str,
+    /// The vertical axis.
+    pub(super) y: &'static str,
+    /// The lines.
+    pub(super) series: Vec<Series>,
+}
+
+/// Draws panels, so many in a row.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn draw(file: &Path, columns: u32, panels: &[Panel]) -> Result<()> {
+    let panels: Vec<_> =
+        panels.iter().filter(|panel| panel.series.iter().any(|line| !line.points.is_empty())).collect();
+    let columns = columns.min(u32::try_from(panels.len())?).max(1);
+    let rows = u32::try_from(panels.len())?.div_ceil(columns).max(1);
+    let root = SVGBackend::new(file, (PANEL.0 * columns, PANEL.1 * rows)).into_drawing_area();
+    root.fill(&WHITE).map_err(said)?;
+    for (area, panel) in root.split_evenly((rows as usize, columns as usize)).iter().zip(panels) {
+        one(area, panel)?;
+    }
+    root.present().map_err(said)
+}
+
+fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<()> {
+    let points = || panel.series.iter().flat_map(|line| &line.points);
+    let (xs, ys) = (around(points().map(|point| point.0)), around(points().map(|point| point.1)));
+    let mut chart = ChartBuilder::on(area)
+        .caption(&panel.title, ("sans-serif", 16))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(64)
+        .build_cartesian_2d(xs.log_scale(), ys.log_scale())
+        .map_err(said)?;
+    chart
+        .configure_mesh()
+        .x_desc(panel.x)
+        .y_desc(panel.y)
+        .x_labels(6)
+        .y_labels(6)
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(BLACK.mix(0.12))
+        .x_label_formatter(&|value| short(*value))
+        .y_label_formatter(&|value| short(*value))
+        .draw()
+        .map_err(said)?;
+    for line in &panel.series {
+        let colour = colour(&line.contestant);
+        let dots = line.points.iter().map(|&point| Circle::new(point, 3, colour.filled()));
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(2)))
+            .map_err(said)?
+            .label(&line.contestant)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2)));
+        chart.draw_series(dots).map_err(said)?;
+    }
+    chart.configure_series_labels().background_style(WHITE.mix(0.85)).draw().map_err(said)
+}
+
+/// The contestants' colour: that of their engine.
+fn colour(contestant: &str) -> RGBColor {
+    let engine = contestant.split('+').next().unwrap_or(contestant);
+    ENGINES.iter().position(|known| *known == engine).map_or(BLACK, |at| COLOURS[at])
+}
+
+/// A range with some room around all values.
+fn around(values: impl Iterator<Item = f64>) -> Range<f64> {
+    let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
+    low / 1.5..high * 1.5
+}
+
+/// A number as an axis has room for.
+#[must_use]
+pub(super) fn short(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (0.0, "n")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1.0, ""));
+    let unit = if unit == 0.0 { 1e-9 } else { unit };
+    let number = digits(value / unit);
+    let plain = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{plain}{name}")
+}
+
+fn said(error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot draw: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        let shown = [0.000_002, 0.01, 1.0, 250.0, 5_000.0, 1_250_000.0].map(short);
+        assert_eq!(shown, ["2µ", "10m", "1", "250", "5k", "1.25M"]);
+    }
+
+    #[test]
+    fn a_plot_names_its_lines_and_panels() {
+        let file = tempfile::tempdir().unwrap().keep().join("plot.svg");
+        let line = Series { contestant: "lmdb".to_owned(), points: vec![(1.0, 2.0), (10.0, 3.0)] };
+        let panel = Panel { title: "gets".to_owned(), x: "entries", y: "per second", series: vec![line] };
+        draw(&file, 2, &[panel.clone(), panel]).unwrap();
+        let drawn = std::fs::read_to_string(file).unwrap();
+        assert!(["lmdb", "gets", "entries", "per second"].iter().all(|word| drawn.contains(word)));
+    }
+}
