@@ -31,7 +31,7 @@ impl Figure {
                 let rates: Vec<_> = names.iter().map(|name| rate(name)).collect::<Option<_>>()?;
                 Summary::of(rates).map(|rates| rates.max / rates.min)
             }
-            Self::PeakPrivate => Some(run.peak_private as f64),
+            Self::PeakPrivate => run.peak_private.map(|bytes| bytes as f64),
             Self::Used => run.used.map(|bytes| bytes as f64),
         }
     }

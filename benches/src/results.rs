@@ -40,8 +40,9 @@ pub struct Run {
     pub contestant: String,
     /// What each figure cost.
     pub costs: BTreeMap<String, Total>,
-    /// The most private memory that its process had, in bytes; sampled every few milliseconds.
-    pub peak_private: u64,
+    /// The most private memory that its process had, in bytes; sampled every few milliseconds. `None`: it did not do
+    /// the whole work.
+    pub peak_private: Option<u64>,
     /// Bytes of its file in use at the end.
     pub used: Option<u64>,
 }

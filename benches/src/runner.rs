@@ -69,6 +69,9 @@ impl Runner {
         if outcome.failed.is_none() && !status.success() {
             outcome.failed = Some(format!("its worker ended with {status}"));
         }
+        if outcome.failed.is_some() {
+            outcome.run.peak_private = None;
+        }
         Ok(outcome)
     }
 
@@ -84,8 +87,7 @@ impl Runner {
         std::thread::spawn(move || BufReader::new(output).lines().try_for_each(|line| sender.send(line).ok()));
         let start = Instant::now();
         loop {
-            let peak = &mut outcome.run.peak_private;
-            *peak = (*peak).max(private_memory(worker.id()).unwrap_or(0));
+            outcome.run.peak_private = outcome.run.peak_private.max(private_memory(worker.id()));
             match lines.recv_timeout(LOOK) {
                 Ok(line) => match serde_json::from_str(&line?).context("a worker speaks in riddles")? {
                     Told::Cost(cost) => outcome.run.add(cost),

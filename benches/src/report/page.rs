@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::plot::{self, Panel};
+use super::plot::{self, Panel, Rows};
 
 /// A page.
 #[derive(Debug)]
@@ -41,6 +41,16 @@ impl Page {
             line(&row.iter().map(AsRef::as_ref).collect::<Vec<_>>());
         }
         self.text.push('\n');
+    }
+
+    /// A plot of rows of dots.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub(super) fn dots(&mut self, name: &str, what: &str, rows: &Rows<'_>) -> Result<()> {
+        plot::dots(&self.plots.join(format!("{name}.svg")), rows)?;
+        let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
+        Ok(())
     }
 
     /// A plot of panels, two in a row.

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::open;
 use super::page::Page;
-use super::plot::{Panel, Series};
+use super::plot::Rows;
 use crate::contestant::ENGINES;
 use crate::goal::{Figure, Row, digits};
 use crate::print;
@@ -19,8 +19,11 @@ pub(super) fn section(results: &Results, notes: &str, page: &mut Page) -> Result
     let rows: Vec<_> = entries.iter().flat_map(|entry| entry.rows.iter().map(move |row| (entry, row))).collect();
     let cells: Vec<_> = rows.iter().map(|(entry, row)| cells(results, entry, row)).collect();
     page.table(&["work", "boltkv", "Go bbolt", "LMDB", "others", "bar", "aim"], &cells);
-    page.paragraph("The same rates over Go bbolt's, row by row:");
-    page.plot("peers", "rates over those of Go's bbolt", &[ratios(results, &rows)])?;
+    let ratios = ratios(results, &rows);
+    if !ratios.is_empty() {
+        page.paragraph("The rates over those of Go's bbolt:");
+        page.dots("peers", "rates over those of Go's bbolt", &ratios)?;
+    }
     page.heading("### Where the aims stand");
     page.paragraph(&aims(results, &rows));
     if !notes.is_empty() {
@@ -59,19 +62,20 @@ fn cells(results: &Results, entry: &Entry, row: &Row) -> Vec<String> {
     ]
 }
 
-/// A line for each engine: its rate over Go's bbolt's in each row, by the row's number.
-fn ratios(results: &Results, rows: &[(&Entry, &Row)]) -> Panel {
-    let rates: Vec<_> = rows.iter().filter(|(_, row)| matches!(row.figure, Figure::Rate(_))).collect();
-    let line = |engine: &str| {
-        let points = (1_u32..).zip(&rates).filter_map(|(at, (entry, row))| {
+/// In each row of rates, everybody's over Go's bbolt's.
+fn ratios<'r>(results: &Results, rows: &[(&Entry, &'r Row)]) -> Rows<'r> {
+    let rates = rows.iter().filter(|(_, row)| matches!(row.figure, Figure::Rate(_)));
+    rates
+        .map(|(entry, row)| {
             let of = |name: &str| Some(row.figure.over(results, &entry.work.name, name)?.median);
-            let ours = if engine == "boltkv" { row.ours } else { engine };
-            Some((f64::from(at), of(ours)? / of("bbolt")?))
-        });
-        Series { contestant: engine.to_owned(), points: points.collect() }
-    };
-    let series = ENGINES.iter().map(|engine| line(engine)).filter(|line| !line.points.is_empty()).collect();
-    Panel { title: "rates over Go bbolt's".to_owned(), x: "row", y: "times", series }
+            let ratio = |engine: &'static str| {
+                let ours = if engine == "boltkv" { row.ours } else { engine };
+                Some((engine, of(ours)? / of("bbolt")?))
+            };
+            (row.title, ENGINES.iter().filter_map(|engine| ratio(engine)).collect())
+        })
+        .filter(|(_, dots): &(_, Vec<_>)| !dots.is_empty())
+        .collect()
 }
 
 /// Which aims are reached, and how far the others are.

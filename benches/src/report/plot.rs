@@ -1,4 +1,5 @@
-//! Plots: lines over logarithmic axes, in panels beside each other, as SVG. What is plotted is its caller's affair.
+//! Plots as SVG, over logarithmic axes: lines in panels beside each other, and rows of dots. What is plotted is its
+//! caller's affair.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,6 +13,12 @@ use crate::goal::digits;
 
 /// Pixels of a panel.
 const PANEL: (u32, u32) = (480, 320);
+
+/// Pixels of a row of dots, from the next one.
+const ROW: u32 = 24;
+
+/// Pixels that the names of rows take.
+const NAMES: u32 = 440;
 
 /// A colour for each engine, the same in every plot, that also those tell apart who see colours otherwise.
 const COLOURS: [RGBColor; ENGINES.len()] = [
@@ -69,7 +76,7 @@ fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<()> {
     let points = || panel.series.iter().flat_map(|line| &line.points);
     let (xs, ys) = (around(points().map(|point| point.0)), around(points().map(|point| point.1)));
     let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, ("sans-serif", 16))
+        .caption(&panel.title, ("sans-serif", 20))
         .margin(12)
         .x_label_area_size(36)
         .y_label_area_size(64)
@@ -79,6 +86,7 @@ fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<()> {
         .configure_mesh()
         .x_desc(panel.x)
         .y_desc(panel.y)
+        .label_style(("sans-serif", 14))
         .x_labels(6)
         .y_labels(6)
         .light_line_style(TRANSPARENT)
@@ -97,7 +105,54 @@ fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<()> {
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2)));
         chart.draw_series(dots).map_err(said)?;
     }
-    chart.configure_series_labels().background_style(WHITE.mix(0.85)).draw().map_err(said)
+    chart
+        .configure_series_labels()
+        .label_font(("sans-serif", 14))
+        .background_style(WHITE.mix(0.85))
+        .draw()
+        .map_err(said)
+}
+
+/// Dots in rows: each row's name, and whose dot lies where.
+pub(super) type Rows<'r> = Vec<(&'r str, Vec<(&'r str, f64)>)>;
+
+/// Draws rows of dots, the first on top, with a line at 1 and a legend below.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn dots(file: &Path, rows: &Rows<'_>) -> Result<()> {
+    let height = u32::try_from(rows.len())? * ROW;
+    let root = SVGBackend::new(file, (NAMES + 2 * PANEL.0, height + 3 * ROW)).into_drawing_area();
+    root.fill(&WHITE).map_err(said)?;
+    let values = rows.iter().flat_map(|(_, dots)| dots.iter().map(|dot| dot.1));
+    let (left, right) = root.split_horizontally(NAMES);
+    let mut chart = ChartBuilder::on(&right)
+        .x_label_area_size(2 * ROW)
+        .margin_right(16)
+        .margin_top(ROW)
+        .build_cartesian_2d(around(values).log_scale(), 0.0..f64::from(height))
+        .map_err(said)?;
+    let light = BLACK.mix(0.12);
+    let mut mesh = chart.configure_mesh();
+    mesh.disable_y_mesh().disable_y_axis().light_line_style(TRANSPARENT).bold_line_style(light);
+    mesh.label_style(("sans-serif", 14)).x_label_formatter(&|value| short(*value)).draw().map_err(said)?;
+    let even = PathElement::new([(1.0, 0.0), (1.0, f64::from(height))], BLACK.mix(0.5));
+    chart.plotting_area().draw(&even).map_err(said)?;
+    for ((name, dots), at) in rows.iter().zip(0_u32..) {
+        let from_top = at * ROW + ROW / 2;
+        let below = i32::try_from(ROW + from_top)? - 7;
+        left.draw(&Text::new((*name).to_owned(), (8, below), ("sans-serif", 14))).map_err(said)?;
+        for (contestant, value) in dots {
+            let dot = Circle::new((*value, f64::from(height - from_top)), 5, colour(contestant).filled());
+            chart.plotting_area().draw(&dot).map_err(said)?;
+        }
+    }
+    for (engine, at) in ENGINES.iter().zip(0..) {
+        let place = (8 + at * 100, i32::try_from(height + 2 * ROW)?);
+        root.draw(&Circle::new((place.0 + 5, place.1 + 7), 5, colour(engine).filled())).map_err(said)?;
+        root.draw(&Text::new(*engine, (place.0 + 16, place.1), ("sans-serif", 14))).map_err(said)?;
+    }
+    root.present().map_err(said)
 }
 
 /// The contestants' colour: that of their engine.
@@ -138,8 +193,18 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_dots_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("dots.svg");
+        dots(&file, &vec![("random get", vec![("lmdb", 1.2), ("redb", 0.3)]), ("scan", vec![])]).unwrap();
+        let drawn = std::fs::read_to_string(file).unwrap();
+        assert!(["random get", "scan"].iter().all(|word| drawn.contains(word)));
+    }
+
+    #[test]
     fn a_plot_names_its_lines_and_panels() {
-        let file = tempfile::tempdir().unwrap().keep().join("plot.svg");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("plot.svg");
         let line = Series { contestant: "lmdb".to_owned(), points: vec![(1.0, 2.0), (10.0, 3.0)] };
         let panel = Panel { title: "gets".to_owned(), x: "entries", y: "per second", series: vec![line] };
         draw(&file, 2, &[panel.clone(), panel]).unwrap();
