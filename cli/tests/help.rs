@@ -41,6 +41,17 @@ fn every_command_has_help_with_an_example() {
 }
 
 #[test]
+fn a_command_on_a_file_needs_a_file() {
+    for command in
+        ["info", "buckets", "keys", "get", "stats", "check", "dump", "page", "page-item", "pages", "inspect", "tree"]
+    {
+        let ran = run(["file", command]);
+        assert_eq!(ran.code, Some(2), "{command}");
+        assert!(ran.stderr.contains("Usage: boltkv file"), "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn the_exit_codes_are_told() {
     let help = run(["--help"]).done_text();
     assert!(help.contains("Exit codes:\n  0  done\n  1  not found"), "{help}");

@@ -4,7 +4,7 @@ use crate::Result;
 use crate::bucket::Bucket;
 use crate::format::{BranchPage, LeafPage, PAGE_HEADER};
 use crate::tx::{Source, Tx, View};
-use crate::walk::{Allowance, buckets_in, pages};
+use crate::walk::{Allowance, pages};
 
 /// Pages, bytes and keys of a bucket and of all buckets in it, as bbolt counts them.
 ///
@@ -47,7 +47,9 @@ impl Bucket<'_> {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn stats(&self) -> Result<BucketStats> {
-        BucketStats::of(self.source, vec![*self])
+        let mut count = Count::new(self.source);
+        count.add(*self)?;
+        Ok(count.finish())
     }
 }
 
@@ -58,64 +60,122 @@ impl Tx {
     /// # Errors
     /// As [`Bucket::stats`].
     pub fn bucket_stats(&self, prefix: impl AsRef<[u8]>) -> Result<(u64, BucketStats)> {
-        let named: Result<Vec<_>> = self.buckets().collect();
-        let wanted = named?.into_iter().filter(|(name, _)| name.starts_with(prefix.as_ref()));
-        let wanted: Vec<_> = wanted.map(|(_, bucket)| bucket).collect();
-        Ok((wanted.len() as u64, BucketStats::of(self.source(), wanted)?))
+        let mut count = Count::new(self.source());
+        let mut buckets = 0;
+        for found in self.buckets() {
+            let (name, bucket) = found?;
+            if name.starts_with(prefix.as_ref()) {
+                buckets += 1;
+                count.add(bucket)?;
+            }
+        }
+        Ok((buckets, count.finish()))
     }
 }
 
-/// Buckets with their names.
-type Named<'tx> = Vec<(&'tx [u8], Bucket<'tx>)>;
+/// What was counted so far, and what there is still to be counted.
+struct Count<'tx> {
+    source: Source<'tx>,
+    allowance: Allowance,
+    stats: BucketStats,
+    /// Buckets with pages of their own, with the levels above them. (Inline ones are counted where
+    /// they are found: a leaf can hold a great many.)
+    ahead: Vec<(Bucket<'tx>, u64)>,
+}
 
-impl BucketStats {
-    /// The figures of some buckets, and of those in them.
-    fn of<'tx>(source: Source<'tx>, buckets: Vec<Bucket<'tx>>) -> Result<Self> {
-        let mut stats = Self::default();
-        let mut allowance = Allowance::new(&source);
-        // Buckets still to be counted, with the levels above them.
-        let mut ahead: Vec<_> = buckets.into_iter().map(|bucket| (bucket, 0)).collect();
-        while let Some((bucket, above)) = ahead.pop() {
-            let (depth, inner) = stats.add_bucket(&bucket, &mut allowance)?;
-            stats.depth = stats.depth.max(above + depth);
-            ahead.extend(inner.into_iter().map(|(_, bucket)| (bucket, above + depth)));
-        }
-        let page_size = source.pages.page_size() as u64;
-        stats.branch_alloc = (stats.branch_pages + stats.branch_overflow_pages) * page_size;
-        stats.leaf_alloc = (stats.leaf_pages + stats.leaf_overflow_pages) * page_size;
-        Ok(stats)
+impl<'tx> Count<'tx> {
+    fn new(source: Source<'tx>) -> Self {
+        let allowance = Allowance::new(&source);
+        Self { source, allowance, stats: BucketStats::default(), ahead: Vec::new() }
     }
 
-    /// Adds one bucket's own tree; returns its levels and the buckets in it.
-    fn add_bucket<'tx>(&mut self, bucket: &Bucket<'tx>, allowance: &mut Allowance) -> Result<(u64, Named<'tx>)> {
-        let page_size = bucket.source.pages.page_size();
-        let inline = bucket.is_inline();
-        let (mut depth, mut inner) = (0, Vec::new());
-        self.buckets += 1;
-        self.inline_buckets += u64::from(inline);
-        pages(bucket.source, bucket.root, allowance, |view, above| {
-            depth = depth.max(above as u64 + 1);
-            let (used, size) = extent(&view)?;
-            let overflow = size.div_ceil(page_size).saturating_sub(1) as u64;
-            if !view.is_leaf() {
-                self.branch_pages += 1;
-                self.branch_overflow_pages += overflow;
-                self.branch_inuse += used as u64;
-                return Ok(());
+    /// Counts a bucket and all in it.
+    fn add(&mut self, bucket: Bucket<'tx>) -> Result<()> {
+        if bucket.is_inline() {
+            self.stats.depth = self.stats.depth.max(1);
+            return self.stats.add_inline(&bucket);
+        }
+        self.ahead.push((bucket, 0));
+        while let Some((bucket, above)) = self.ahead.pop() {
+            self.add_tree(&bucket, above)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a bucket's own pages and the inline buckets in them, and notes the others.
+    fn add_tree(&mut self, bucket: &Bucket<'tx>, above: u64) -> Result<()> {
+        let Self { source, allowance, stats, ahead } = self;
+        let page_size = source.pages.page_size();
+        let noted = ahead.len();
+        let (mut depth, mut below) = (0, 0);
+        stats.buckets += 1;
+        pages(*source, bucket.root, allowance, |view, levels| {
+            depth = depth.max(levels as u64 + 1);
+            stats.add_page(&view, page_size)?;
+            let mut next = if view.is_leaf() { view.first() } else { None };
+            while let Some(at) = next {
+                let entry = view.entry(at)?;
+                next = view.next(at);
+                if !entry.is_bucket {
+                    continue;
+                }
+                let inner = bucket.bucket_of(entry)?;
+                if inner.is_inline() {
+                    stats.add_inline(&inner)?;
+                    below = 1;
+                } else {
+                    ahead.push((inner, 0));
+                }
             }
+            Ok(())
+        })
+        .map_err(|error| bucket.located(error))?;
+        for (_, levels) in &mut ahead[noted..] {
+            *levels = above + depth;
+        }
+        stats.depth = stats.depth.max(above + depth + below);
+        Ok(())
+    }
+
+    fn finish(self) -> BucketStats {
+        let page_size = self.source.pages.page_size() as u64;
+        let stats = self.stats;
+        BucketStats {
+            branch_alloc: (stats.branch_pages + stats.branch_overflow_pages) * page_size,
+            leaf_alloc: (stats.leaf_pages + stats.leaf_overflow_pages) * page_size,
+            ..stats
+        }
+    }
+}
+
+impl BucketStats {
+    /// Counts a page of a tree.
+    fn add_page(&mut self, view: &View<'_>, page_size: usize) -> Result<()> {
+        let (used, size) = extent(view)?;
+        let overflow = size.div_ceil(page_size).saturating_sub(1) as u64;
+        if view.is_leaf() {
             self.keys += view.len() as u64;
-            if inline {
-                // As in bbolt, which never puts a bucket into an inline one.
-                self.inline_bucket_inuse += used as u64;
-                return Ok(());
-            }
             self.leaf_pages += 1;
             self.leaf_overflow_pages += overflow;
             self.leaf_inuse += used as u64;
-            buckets_in(bucket, &view, &mut inner)
-        })
-        .map_err(|error| bucket.located(error))?;
-        Ok((depth, inner))
+        } else {
+            self.branch_pages += 1;
+            self.branch_overflow_pages += overflow;
+            self.branch_inuse += used as u64;
+        }
+        Ok(())
+    }
+
+    /// Counts an inline bucket. Its own entries are keys, even if they are buckets: as in bbolt, which
+    /// never puts a bucket into an inline one.
+    fn add_inline(&mut self, bucket: &Bucket<'_>) -> Result<()> {
+        let view = bucket.source.root(bucket.root)?;
+        let (used, _) = extent(&view).map_err(|error| bucket.located(error))?;
+        self.buckets += 1;
+        self.inline_buckets += 1;
+        self.keys += view.len() as u64;
+        self.inline_bucket_inuse += used as u64;
+        Ok(())
     }
 }
 

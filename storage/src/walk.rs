@@ -3,7 +3,6 @@
 //! A walk keeps its way on a stack of its own and spends an [`Allowance`], so that no file, however
 //! damaged, makes it recurse, run for ever or see one page without end.
 
-use crate::bucket::Bucket;
 use crate::format::{ELEMENT, PAGE_HEADER, Pgid};
 use crate::tx::{At, MAX_DEPTH, Root, Source, View, too_deep};
 use crate::{Error, Result};
@@ -70,21 +69,4 @@ pub(crate) fn pages<'tx>(
             view = source.view(parent.child(at)?)?;
         }
     }
-}
-
-/// The buckets whose entries stand in `leaf`, a leaf of `parent`, with their names.
-pub(crate) fn buckets_in<'tx>(
-    parent: &Bucket<'tx>,
-    leaf: &View<'tx>,
-    found: &mut Vec<(&'tx [u8], Bucket<'tx>)>,
-) -> Result<()> {
-    let mut next = leaf.first();
-    while let Some(at) = next {
-        let entry = leaf.entry(at)?;
-        if entry.is_bucket {
-            found.push((entry.key, parent.bucket_of(entry)?));
-        }
-        next = leaf.next(at);
-    }
-    Ok(())
 }

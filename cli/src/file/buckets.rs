@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Target;
 use super::format::Format;
 use super::output::{Base64, json_line};
+use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
 /// Print the names of the buckets at the top
@@ -40,6 +41,7 @@ impl Buckets {
         let db = self.target.open_to_read(Some("boltkv bucket list"))?;
         let tx = db.begin().map_err(|error| Failure::storage(self.target.path(), &error))?;
         let format = self.format.unwrap_or(if io::stdout().is_terminal() { Format::Auto } else { Format::Bytes });
+        let _progress = Progress::while_printing("reading names");
         self.target.print(|out| {
             for found in tx.buckets() {
                 let (name, _) = found?;

@@ -78,7 +78,14 @@ fn parse_hex(text: &[u8]) -> Result<Vec<u8>, String> {
 
 pub(super) fn write_hex(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().try_for_each(|byte| out.write_all(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]))
+    let mut text = [0; 512];
+    for chunk in bytes.chunks(text.len() / 2) {
+        for (digits, byte) in text.chunks_exact_mut(2).zip(chunk) {
+            digits.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        out.write_all(&text[..chunk.len() * 2])?;
+    }
+    Ok(())
 }
 
 /// Prints bytes as Go's `%q` does: in double quotes, with what cannot be printed, quotes and backslashes escaped.

@@ -30,7 +30,7 @@ impl Inspect {
     pub(crate) fn run(&self) -> Outcome {
         let db = self.target.open_to_read(None)?;
         let tx = db.begin().map_err(|error| Failure::storage(self.target.path(), &error))?;
-        let _progress = Progress::doing("reading buckets");
+        let _progress = Progress::while_printing("reading buckets");
         self.target.print(|out| {
             let mut tree = Tree { out, indented: !self.json, open: 0, first: true };
             for bucket in tx.structure() {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Target;
 use super::format::Format;
 use super::output::{Base64, json_line};
+use super::progress::Progress;
 use super::question::path_to_ask;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
@@ -50,6 +51,7 @@ impl Keys {
         let failed = |error| Failure::storage(self.target.path(), &error);
         let tx = db.begin().map_err(failed)?;
         let bucket = tx.bucket_path(&self.bucket).map_err(failed)?;
+        let _progress = Progress::while_printing("reading keys");
         self.target.print(|out| {
             let mut cursor = bucket.cursor();
             while let Some((key, value)) = cursor.next()? {

@@ -11,6 +11,7 @@ use super::dump::SEPARATOR;
 use super::format::{Format, is_printable, write_hex, write_quoted};
 use super::info::fault_of;
 use super::output::{Base64, Error, Out, Printed, json_line};
+use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
 /// Print pages: what they are, and every element in them
@@ -53,6 +54,7 @@ impl Page {
     pub(crate) fn run(&self) -> Outcome {
         let file = self.target.open()?;
         let mut damaged = 0_u64;
+        let _progress = Progress::while_printing("reading pages");
         self.target.print(|out| {
             let mut printer = Printer { format: self.format_value, json: self.json, first: true, out };
             if !self.all {

@@ -60,6 +60,7 @@ impl Pages {
             let _progress = Progress::doing("looking for free pages");
             tx.page_infos()?
         };
+        let _progress = Progress::while_printing("reading pages");
         Ok(self.target.print(|out| {
             self.print_head(out)?;
             for info in infos {

@@ -29,6 +29,11 @@ impl Progress {
         Self::start(ProgressBar::no_length(), &format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))
     }
 
+    /// As [`Self::doing`], while lines are printed: on a terminal these lines say enough, and would be mixed up with it.
+    pub(super) fn while_printing(what: &str) -> Option<Self> {
+        (!io::stdout().is_terminal()).then(|| Self::doing(what))
+    }
+
     /// A bar over so many bytes.
     pub(super) fn of_bytes(total: u64) -> Self {
         let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";

@@ -84,7 +84,7 @@ impl Tree {
             tx.bucket_path(&self.bucket).map_err(failed)?.structure()
         };
         let page_size = db.stats().page_size.into();
-        let _progress = Progress::doing("reading buckets");
+        let _progress = Progress::while_printing("reading buckets");
         self.target.print(|out| {
             let drawing = Drawing { out, json: self.json, page_size, lines_down: Vec::new() };
             drawing.draw(structure, self.depth.into(), &self.title())
