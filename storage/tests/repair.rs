@@ -162,8 +162,8 @@ fn a_zeroed_page_costs_what_is_below_it() {
         for &page in made.used().iter().step_by(step) {
             let what = format!("{kind}, page {page}");
             let outcome = made.damage(peer, &what, |bytes| bytes[made.place(page)].fill(0));
-            let newest_is_gone = page == made.sound.root();
-            assert!(newest_is_gone || outcome.repaired.lost > 0 || outcome.lost.is_empty(), "{what}");
+            let begins_here = made.sound.number(made.place(page).start, 8) == page;
+            assert!(outcome.repaired.lost > 0 || !begins_here, "{what}");
         }
     }
 }
@@ -337,7 +337,7 @@ fn every_bit_of_the_structure_may_be_wrong() {
             // Whether an entry is a bucket is one bit by itself: nothing else would tell that it is wrong.
             // And the last entry ends somewhere in the rest of the page: there is none behind it to tell where.
             let is_unchecked = kind == 2 && at >= 16 && (at % 16 < 4 || (at / 16 == count && at % 16 >= 8));
-            for bit in (0..8).step_by(if at < 16 { 1 } else { 3 }).filter(|_| !is_unchecked) {
+            for bit in (0..8).step_by(if at < 16 { 1 } else { 5 }).filter(|_| !is_unchecked) {
                 let mut bytes = small.sound.clone();
                 bytes[start + at] ^= 1 << bit;
                 let outcome = repair(&small.write("broken.db", &bytes));
@@ -353,7 +353,7 @@ fn whatever_happens_to_some_pages_the_others_are_salvaged() {
     let small = SmallFile::new();
     let sound = Sound::new(small.sound.clone(), PAGE);
     let numbers = common::small_file::odd_numbers(small.pages());
-    for seed in 0..1500 {
+    for seed in 0..700 {
         let mut random = Random::new(seed);
         let mut bytes = small.sound.clone();
         for _ in 0..=random.below(3) {

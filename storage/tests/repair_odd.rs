@@ -82,6 +82,14 @@ fn repair(options: &RepairOptions, broken: &Path) -> (Repaired, Model, Vec<Strin
     (repaired.unwrap(), content, said)
 }
 
+/// Writes zeros over whatever is or was a freelist.
+fn lose_freelist(file: &Path) {
+    let bytes = fs::read(file).unwrap();
+    for page in (2..bytes.len() / PAGE).filter(|page| bytes[page * PAGE + 8] == 0x10) {
+        patch(file, page * PAGE, &[0; PAGE]);
+    }
+}
+
 /// Keys with their values, of one bucket.
 fn entries(content: &Model, path: &[&str]) -> usize {
     let path: Vec<Vec<u8>> = path.iter().map(|name| name.as_bytes().to_vec()).collect();
@@ -229,15 +237,23 @@ fn free_pages_are_no_orphans() {
     let (repaired, content, _) = repair(&RepairOptions::new().orphans(true), &file);
     assert_eq!((repaired.orphans.pages, content), (0, sound.clone()));
     // Without a freelist nobody can tell.
-    let bytes = fs::read(&file).unwrap();
-    let freelist = (2..bytes.len() / PAGE).filter(|page| bytes[page * PAGE + 8] == 0x10);
-    for page in freelist.collect::<Vec<_>>() {
-        patch(&file, page * PAGE, &[0; PAGE]);
-    }
+    lose_freelist(&file);
     let (repaired, content, _) = repair(&RepairOptions::new().orphans(true), &file);
     assert!(!repaired.orphans.free_pages_known && repaired.orphans.values >= 400);
     let live: BTreeSet<_> = values(&content).into_iter().filter(|((path, _), _)| path[0] != b"lost+found").collect();
     assert_eq!(live, values(&sound).into_iter().collect());
+}
+
+#[test]
+fn old_branches_do_not_make_orphans_of_what_is_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = make(folder.path());
+    lose_freelist(&file);
+    let (repaired, _, said) = repair(&RepairOptions::new().orphans(true), &file);
+    // The last transaction has changed one leaf of 400 entries' and the branch above it.
+    assert!(!repaired.orphans.free_pages_known && repaired.orphans.pages >= 2, "{repaired:?}");
+    assert!((1..100).contains(&repaired.orphans.values), "{repaired:?}");
+    assert_eq!((repaired.values, said.len()), (1200, 0), "{said:?}");
 }
 
 #[test]

@@ -296,6 +296,7 @@ impl RepairOptions {
     /// What is lost with the choice of the root: how many places.
     fn lost_before(&self, image: &Image, start: &Start, writer: &mut Writer<'_>) -> u64 {
         let newest = roots::by_age(image, self.meta).into_iter().map(|(_, meta)| meta).next();
+        let metas = self.meta.map_or_else(|| "both metas are".to_owned(), |slot| format!("meta {slot} is"));
         let (page, what) = match (&start.how, newest) {
             (How::Meta(taken), Some(newest)) if *taken != newest => {
                 let (lost, kept) = (newest.txid, taken.txid);
@@ -304,10 +305,10 @@ impl RepairOptions {
                     format!("the root of transaction {lost} is damaged: what follows is transaction {kept}'s"),
                 )
             }
-            (How::Found(0), _) => (0, "both metas are of no use, and no page looks like a root".to_owned()),
+            (How::Found(0), _) => (0, format!("{metas} of no use, and no page looks like a root")),
             (How::Found(_), _) => {
-                let root = start.root.unwrap_or(0);
-                (root, "both metas are of no use: the newest changes may be missing".to_owned())
+                let what = format!("{metas} of no use: the newest changes may be missing");
+                (start.root.unwrap_or(0), what)
             }
             _ => return 0,
         };

@@ -50,6 +50,8 @@ impl<'a> Orphanage<'a> {
             });
         }
         let mut sink = Quiet(sink);
+        // A page that was freed may still lead to pages that were not.
+        walk.only_unused = true;
         // First what nothing leads to; what is left then leads to itself, or was led to by what could not be followed.
         for only_tops in [true, false] {
             for id in self.ids() {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::image::Image;
-use super::vet::{Bounds, Vetted};
+use super::vet::is_sound;
 use super::walk::{Sink, Tally, Walk};
 use super::{RepairAlternative, RepairOptions};
 use crate::Result;
@@ -130,8 +130,7 @@ fn best_of(image: &Image, candidates: &[Candidate], limit: Pgid) -> Result<Optio
 
 /// A page all of whose elements can be believed.
 pub(super) fn sound_page(image: &Image, id: Pgid, limit: Pgid) -> Option<Page<'_>> {
-    let vetted = Vetted::new(image.page(id, limit).ok()?, &Bounds::default());
-    (vetted.is_sound() && vetted.len() > 0).then_some(vetted.page)
+    image.page(id, limit).ok().filter(is_sound)
 }
 
 /// Calls `found` with every page that a page leads to.

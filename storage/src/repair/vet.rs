@@ -74,10 +74,6 @@ impl<'a> Vetted<'a> {
         self.verdicts.get(index).copied().unwrap_or(Verdict::Believed)
     }
 
-    pub(super) fn is_sound(&self) -> bool {
-        self.verdicts.is_empty()
-    }
-
     /// The key of an element, if it is believed.
     pub(super) fn key(&self, index: usize) -> Option<&'a [u8]> {
         if index < self.len() && self.verdict(index) == Verdict::Believed { key(&self.page, index) } else { None }
@@ -98,6 +94,13 @@ impl<'a> Vetted<'a> {
         let last = (0..self.len()).rev().find(|&index| self.verdict(index) == Verdict::Believed);
         last.and_then(|last| span(&self.page, last)).map_or_else(|| data_start(self.len()), |(_, end)| end)
     }
+}
+
+/// Whether a page has elements, and all of them can be believed. Ends with the first that cannot.
+pub(super) fn is_sound(page: &Page<'_>) -> bool {
+    let keys = || (0..len(page)).map(|index| key(page, index));
+    let ascends = || keys().zip(keys().skip(1)).all(|(one, next)| one < next);
+    in_place(page).all(|in_place| in_place) && key(page, 0).is_some_and(|first| !first.is_empty()) && ascends()
 }
 
 /// Whether any key of a page can be within bounds. Looks at two of them at most.

@@ -53,6 +53,8 @@ pub(super) struct Walk<'a> {
     visited_again: PageSet,
     /// Pages on the way to where the walk stands.
     open: PageSet,
+    /// From now on it looks only into pages that are not used.
+    pub(super) only_unused: bool,
     /// Bytes that may still be looked into.
     allowance: u64,
     pub(super) tally: Tally,
@@ -104,6 +106,7 @@ impl<'a> Walk<'a> {
             visited: set(),
             visited_again: set(),
             open: set(),
+            only_unused: false,
             allowance: 2 * image.pages * u64::from(image.page_size),
             tally: Tally::default(),
         }
@@ -189,6 +192,9 @@ impl<'a> Walk<'a> {
         })?;
         if self.open.contains(id) {
             return Err("it would contain itself".into());
+        }
+        if self.only_unused && self.used.contains(id) {
+            return Err("it is used".into());
         }
         if !can_fit(&page, bounds) {
             return Err("its keys are not among those that the pages above speak of".into());
