@@ -117,7 +117,7 @@ fn a_bad_line_is_named_and_all_before_it_is_there() {
         (r#"{"path":["Yg=="],"key":"","value":""}"#, "a key must have at least one byte"),
         (r#"{"path":["Yw=="],"key":"aw==","value":""}"#, "no bucket \"c\""),
         (r#"{"path":["Yw==","Yg=="],"sequence":1}"#, "no bucket \"c\""),
-        (r#"{"path":["Yg==","MDAwMDAwMDA="],"sequence":1}"#, "\"00000000\" is a value"),
+        (r#"{"path":["Yg==","MDAwMDAwMDA="],"sequence":1}"#, r#""00000000" in bucket "b" is a value"#),
     ];
     for (at, (bad, why)) in cases.into_iter().enumerate() {
         let file = folder.path().join(format!("{at}.db"));

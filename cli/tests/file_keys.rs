@@ -58,6 +58,8 @@ fn what_is_no_bucket_is_said_to_be_none() {
     drop(db);
     assert!(run(args!["file", "keys", &file, "b"]).failed(1).contains("no bucket \"b\""));
     assert!(run(args!["file", "keys", &file, "a", "b"]).failed(1).contains("no bucket \"b\""));
-    assert!(run(args!["file", "keys", &file, "a", "k"]).failed(1).contains("\"k\" is a value, not a bucket"));
+    assert!(
+        run(args!["file", "keys", &file, "a", "k"]).failed(1).contains(r#""k" in bucket "a" is a value, not a bucket"#)
+    );
     assert_eq!(run(args!["file", "keys", &file]).code, Some(2));
 }

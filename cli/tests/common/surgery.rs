@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{Db, Error, FreelistStored, Options, PageType, RawFile};
+use boltkv_storage::{Db, Error, Fill, FreelistStored, Options, PageType, RawFile};
 use tempfile::TempDir;
 
 use super::peer::{Bbolt, bbolt};
@@ -34,7 +34,13 @@ impl Table {
             })
             .unwrap_or_else(|error: Error| panic!("{error}"));
         }
-        db.update(|tx| tx.bucket_mut("data")?.put("large", vec![9; 10_000])).unwrap();
+        db.update(|tx| {
+            let mut bucket = tx.bucket_mut("data")?;
+            // As bbolt does it: the large value shares a page with those before it.
+            bucket.set_fill(Fill::Percent(0.5));
+            bucket.put("large", vec![9; 10_000])
+        })
+        .unwrap();
         Self { folder, source, output }
     }
 
