@@ -18,6 +18,9 @@ type stage struct {
 	Threads uint64  `json:"threads"`
 	Times   uint64  `json:"times"`
 	Chore   string  `json:"chore"`
+	Layout  string  `json:"layout"`
+	Task    string  `json:"task"`
+	Count   uint64  `json:"count"`
 }
 
 type picks struct {

@@ -15,6 +15,7 @@ type engine interface {
 	get(keys func(each func(key []byte) error) error, seen func(value []byte)) error
 	scan(seen func(key, value []byte)) error
 	chore(chore, target string) error
+	records(layout, task string, count uint64) (witness uint64, err error)
 	clear() error
 	sync() error
 	close() error
@@ -53,6 +54,10 @@ func (j *job) step(s stage) (done, error) {
 		return j.reopen()
 	case "chore":
 		return j.chore(s.Chore)
+	case "records":
+		return timed(touched(s.Task, s.Count), func() (uint64, error) {
+			return j.engine.records(s.Layout, s.Task, s.Count)
+		})
 	case "clear":
 		return timed(1, func() (uint64, error) { return 0, j.engine.clear() })
 	case "sync":

@@ -2,6 +2,7 @@
 //!
 //! # Rooms
 //! - `data`: keys and values, from their number alone; `work`: what is done with them, as data
+//! - `records`: a user's record, and six ways to store it
 //! - `engines`: every engine behind one trait, one a file; `contestant`: an engine and its options
 //! - `worker`: does one work on one engine; `runner`: starts a worker for each, and watches it
 //! - `works`: the table and the experiments; `goal`: what is read off the table, and what it should come to
@@ -16,6 +17,7 @@ pub mod goprogram;
 pub mod machine;
 pub mod measure;
 pub mod print;
+pub mod records;
 pub mod report;
 pub mod results;
 pub mod runner;

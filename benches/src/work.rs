@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Keys, splitmix};
+use crate::records::{Layout, Task};
 
 /// A work, done by one engine in one process of its own from an empty folder on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +72,15 @@ pub enum Step {
     Chore {
         /// What.
         chore: Chore,
+    },
+    /// Do something with so many records, by engines after bolt's.
+    Records {
+        /// How records are stored.
+        layout: Layout,
+        /// What is done.
+        task: Task,
+        /// Records that there are.
+        count: u64,
     },
     /// Delete everything.
     Clear,

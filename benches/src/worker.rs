@@ -66,6 +66,9 @@ impl<E: Engine> Job<'_, E> {
             Step::Scan { times } => self.scan(times),
             Step::Open => bail!("only the one who has the engine can open it again"),
             Step::Chore { chore } => self.chore(chore),
+            Step::Records { layout, task, count } => {
+                timed(task.records(count), || self.engine.records(layout, task, count))
+            }
             Step::Clear => timed(1, || self.engine.clear().map(|()| 0)),
             // It is no operation of its own: it ends those that it is counted with.
             Step::Sync => timed(0, || self.engine.sync().map(|()| 0)),

@@ -7,6 +7,7 @@ use boltkv_storage::{Db, Durability, FreelistStored, Options};
 
 use super::{BUCKET, Engine, Freelist, Setup};
 use crate::data::Key;
+use crate::records::{self, Layout, Task};
 use crate::work::Chore;
 
 /// What compaction writes in a transaction, as bbolt's command does.
@@ -82,6 +83,10 @@ impl Engine for Boltkv {
                 Ok(new.close()?)
             }
         }
+    }
+
+    fn records(&self, layout: Layout, task: Task, count: u64) -> Result<u64> {
+        records::run(&self.0, BUCKET, layout, task, count)
     }
 
     fn clear(&self) -> Result<()> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::data::Key;
+use crate::records::{Layout, Task};
 use crate::work::Chore;
 
 #[cfg(feature = "bbolt-rs")]
@@ -101,6 +102,14 @@ pub trait Engine: Sized + Sync {
     /// The engine's; where it has no such thing, or it is not asked for it here.
     fn chore(&self, chore: Chore, _target: &Path) -> Result<()> {
         bail!("not asked for {chore:?}")
+    }
+
+    /// Does something with so many records; returns a number that stands for what was read.
+    ///
+    /// # Errors
+    /// The engine's; where it is not asked for it here.
+    fn records(&self, _layout: Layout, _task: Task, _count: u64) -> Result<u64> {
+        bail!("not asked for records")
     }
 
     /// Deletes everything and commits.

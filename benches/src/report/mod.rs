@@ -8,6 +8,7 @@ mod millions;
 mod page;
 mod peers;
 mod plot;
+mod users;
 
 use std::fs;
 use std::path::Path;
@@ -33,6 +34,9 @@ const HOW: &str = "\
 - A work that an engine cannot do, does not end within the time limit, or fails in is left out of its row, and named
   below.";
 
+/// All suites, in the page's order.
+const SUITES: [Suite; 6] = [Suite::Peers, Suite::A, Suite::B, Suite::C, Suite::D, Suite::Growth];
+
 /// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts.
 ///
 /// # Errors
@@ -51,12 +55,13 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
     page.heading("## How it is measured");
     page.paragraph(HOW);
     machine(any, &mut page);
-    for suite in [Suite::Peers, Suite::A, Suite::B, Suite::D, Suite::Growth] {
+    for suite in SUITES {
         let Some(results) = results.iter().rfind(|results| results.suite == suite) else { continue };
         match suite {
             Suite::Peers => peers::section(results, &notes, &mut page)?,
             Suite::A => batches::section(results, &mut page)?,
             Suite::B => millions::section(results, &mut page)?,
+            Suite::C => users::section(results, &mut page)?,
             Suite::D => microbench::section(results, &mut page)?,
             Suite::Growth => growth::section(results, &mut page)?,
         }
@@ -153,8 +158,7 @@ mod tests {
     #[test]
     fn the_page_has_every_suite_with_its_plots_and_what_was_left_out() {
         let docs = tempfile::tempdir().unwrap();
-        let results: Vec<_> =
-            [Suite::Peers, Suite::A, Suite::B, Suite::D, Suite::Growth].map(made_up).into_iter().collect();
+        let results: Vec<_> = SUITES.into_iter().map(made_up).collect();
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len());

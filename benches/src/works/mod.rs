@@ -5,6 +5,7 @@ pub mod growth;
 pub mod microbench;
 pub mod millions;
 mod table;
+pub mod users;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,8 @@ pub enum Suite {
     A,
     /// Sanakirja rethought: (u64, u64) and (UUID, u64) by the million.
     B,
+    /// Ways to store a record in bolt: six of them.
+    C,
     /// bugfruit's LMDB micro-benchmark: set, get, delete.
     D,
     /// What grows with the number of entries, and how.
@@ -83,6 +86,7 @@ impl Suite {
             Self::Peers => table::entries(scale),
             Self::A => batches::entries(scale),
             Self::B => millions::entries(scale),
+            Self::C => users::entries(scale),
             Self::D => microbench::entries(scale),
             Self::Growth => growth::entries(scale),
         }
