@@ -348,6 +348,26 @@ fn every_bit_of_the_structure_may_be_wrong() {
 }
 
 #[test]
+fn every_bit_of_an_inline_bucket_may_be_wrong() {
+    let Some(peer) = peer() else { return };
+    let made = Made::new(peer, "inline", 1024);
+    let sound = &made.sound;
+    assert!(sound.inline_pages.len() > 10);
+    for &start in sound.inline_pages.iter().step_by(3) {
+        let count = usize::try_from(sound.number(start + 10, 2)).unwrap();
+        for at in 0..16 + 16 * count {
+            let is_unchecked = at >= 16 && (at % 16 < 4 || (at / 16 == count && at % 16 >= 8));
+            for bit in [0, 3, 7].into_iter().filter(|_| !is_unchecked) {
+                let mut bytes = sound.bytes.clone();
+                bytes[start + at] ^= 1 << bit;
+                let outcome = repair(&made.write(&bytes));
+                assert_salvaged(sound, &bytes, &outcome, &format!("inline page at {start}, byte {at}, bit {bit}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn whatever_happens_to_some_pages_the_others_are_salvaged() {
     let Some(peer) = peer() else { return };
     let small = SmallFile::new();

@@ -3,7 +3,8 @@
 //! Everything that a root leads to through undamaged pages is in the result, under its own path and
 //! in its own order; what is not is named, page by page. The broken file is only read. Nothing is
 //! taken from a page that its place, its branch and its own layout do not speak for, and nothing
-//! that no root leads to comes among what one does.
+//! that no root leads to comes among what one does. What is lost in the newest transaction is not
+//! filled in from the one before: the result would be a state that never was.
 //!
 //! - `image`: the file as bytes, its page size, its metas
 //! - `vet`: which elements of a page can be believed

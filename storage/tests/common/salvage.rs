@@ -33,13 +33,15 @@ pub struct Sound {
     pub page_size: usize,
     /// In the newest transaction.
     pub pieces: Vec<Piece>,
+    /// Where the pages of inline buckets begin, in bytes.
+    pub inline_pages: Vec<usize>,
     /// Every pair of key and value on any leaf, those on free pages among them.
     pub ever: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Sound {
     pub fn new(bytes: Vec<u8>, page_size: usize) -> Self {
-        let mut sound = Self { bytes, page_size, pieces: Vec::new(), ever: BTreeSet::new() };
+        let mut sound = Self { bytes, page_size, pieces: Vec::new(), inline_pages: Vec::new(), ever: BTreeSet::new() };
         let root = sound.meta_field(sound.newest_meta(), 16);
         sound.bucket(root, &Vec::new(), &BTreeSet::new());
         for page in 2..sound.pages() {
@@ -131,7 +133,10 @@ impl Sound {
             if is_bucket {
                 let path = path.iter().cloned().chain([key_bytes]).collect();
                 match self.number(value.start, 8) {
-                    0 => self.leaf(value.start + 16, &path, pages, data_pages),
+                    0 => {
+                        self.inline_pages.push(value.start + 16);
+                        self.leaf(value.start + 16, &path, pages, data_pages);
+                    }
                     root => self.bucket(root, &path, pages),
                 }
             }
