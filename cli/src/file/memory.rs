@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use boltkv_storage::Tx;
 
 /// So much of a file is held, about.
-const HELD: u64 = 64 << 20;
+const HELD: u64 = 16 << 20;
 
 /// Gives the memory back that reading a file takes, piece by piece.
 pub(super) struct Memory<'tx> {

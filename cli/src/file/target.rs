@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_storage::{Db, Error, Options, RawFile, Surgery};
+use boltkv_storage::{Advice, Db, Error, Options, RawFile, Surgery};
 use clap::Args;
 
 use super::holder;
@@ -69,7 +69,8 @@ impl Target {
     }
 
     fn options(&self) -> Options {
-        Options::new().timeout(self.timeout)
+        // Most commands go through the whole file, and the disk is slow where nothing is read ahead.
+        Options::new().timeout(self.timeout).advice(Advice::Normal)
     }
 }
 
