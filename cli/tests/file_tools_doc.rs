@@ -40,6 +40,21 @@ fn every_example_of_the_page_prints_what_it_says() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+#[test]
+fn the_page_has_an_example_of_every_command() {
+    let text = fs::read_to_string(PAGE).unwrap();
+    let help = Command::new(env!("CARGO_BIN_EXE_boltkv")).args(["file", "--help"]).output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands =
+        commands.lines().take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().next().unwrap());
+    let missing: Vec<_> = commands
+        .filter(|command| *command != "help")
+        .filter(|command| !text.contains(&format!("boltkv file {command} ")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// The insides of the section's `console` blocks.
 fn blocks(section: &str) -> Vec<&str> {
     let starts = section.split("\n```console\n").skip(1);

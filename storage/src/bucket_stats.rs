@@ -47,7 +47,7 @@ impl Bucket<'_> {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn stats(&self) -> Result<BucketStats> {
-        let mut count = Count::new(self.source);
+        let mut count = Count::new(self.source, &|_| ());
         count.add(*self)?;
         Ok(count.finish())
     }
@@ -55,12 +55,13 @@ impl Bucket<'_> {
 
 impl Tx {
     /// Counts the pages, bytes and keys of all top-level buckets whose names begin with `prefix`, and
-    /// says how many buckets these are. `depth` is that of the deepest.
+    /// says how many buckets these are. `depth` is that of the deepest. `reached` is told how many
+    /// bytes were read so far.
     ///
     /// # Errors
     /// As [`Bucket::stats`].
-    pub fn bucket_stats(&self, prefix: impl AsRef<[u8]>) -> Result<(u64, BucketStats)> {
-        let mut count = Count::new(self.source());
+    pub fn bucket_stats(&self, prefix: impl AsRef<[u8]>, reached: &dyn Fn(u64)) -> Result<(u64, BucketStats)> {
+        let mut count = Count::new(self.source(), reached);
         let mut buckets = 0;
         for found in self.buckets() {
             let (name, bucket) = found?;
@@ -74,19 +75,22 @@ impl Tx {
 }
 
 /// What was counted so far, and what there is still to be counted.
-struct Count<'tx> {
+struct Count<'tx, 'r> {
     source: Source<'tx>,
     allowance: Allowance,
     stats: BucketStats,
     /// Buckets with pages of their own, with the levels above them. (Inline ones are counted where
     /// they are found: a leaf can hold a great many.)
     ahead: Vec<(Bucket<'tx>, u64)>,
+    /// Bytes that were read so far, and who wants to know.
+    read: u64,
+    reached: &'r dyn Fn(u64),
 }
 
-impl<'tx> Count<'tx> {
-    fn new(source: Source<'tx>) -> Self {
+impl<'tx, 'r> Count<'tx, 'r> {
+    fn new(source: Source<'tx>, reached: &'r dyn Fn(u64)) -> Self {
         let allowance = Allowance::new(&source);
-        Self { source, allowance, stats: BucketStats::default(), ahead: Vec::new() }
+        Self { source, allowance, stats: BucketStats::default(), ahead: Vec::new(), read: 0, reached }
     }
 
     /// Counts a bucket and all in it.
@@ -104,14 +108,15 @@ impl<'tx> Count<'tx> {
 
     /// Counts a bucket's own pages and the inline buckets in them, and notes the others.
     fn add_tree(&mut self, bucket: &Bucket<'tx>, above: u64) -> Result<()> {
-        let Self { source, allowance, stats, ahead } = self;
+        let Self { source, allowance, stats, ahead, read, reached } = self;
         let page_size = source.pages.page_size();
         let noted = ahead.len();
         let (mut depth, mut below) = (0, 0);
         stats.buckets += 1;
         pages(*source, bucket.root, allowance, |view, levels| {
             depth = depth.max(levels as u64 + 1);
-            stats.add_page(&view, page_size)?;
+            *read += stats.add_page(&view, page_size)?;
+            reached(*read);
             let mut next = if view.is_leaf() { view.first() } else { None };
             while let Some(at) = next {
                 let entry = view.entry(at)?;
@@ -149,8 +154,8 @@ impl<'tx> Count<'tx> {
 }
 
 impl BucketStats {
-    /// Counts a page of a tree.
-    fn add_page(&mut self, view: &View<'_>, page_size: usize) -> Result<()> {
+    /// Counts a page of a tree; returns its bytes.
+    fn add_page(&mut self, view: &View<'_>, page_size: usize) -> Result<u64> {
         let (used, size) = extent(view)?;
         let overflow = size.div_ceil(page_size).saturating_sub(1) as u64;
         if view.is_leaf() {
@@ -163,7 +168,7 @@ impl BucketStats {
             self.branch_overflow_pages += overflow;
             self.branch_inuse += used as u64;
         }
-        Ok(())
+        Ok(size as u64)
     }
 
     /// Counts an inline bucket. Its own entries are keys, even if they are buckets: as in bbolt, which

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::bucket::Bucket;
 use crate::check::{PageSet, reachable};
 use crate::cursor::Cursor;
-use crate::format::{NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
+use crate::format::{ELEMENT, NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
 use crate::tx::{Tx, View};
 use crate::walk::{Allowance, pages};
 use crate::{Error, Result};
@@ -45,6 +45,9 @@ pub struct Structure<'tx> {
     first: Option<Bucket<'tx>>,
     /// The way down to where it stands.
     way: Vec<Level<'tx>>,
+    /// Bytes that were read so far, and who wants to know.
+    read: u64,
+    reached: &'tx dyn Fn(u64),
 }
 
 /// A bucket whose inner buckets are being visited.
@@ -62,7 +65,8 @@ impl<'tx> Bucket<'tx> {
     /// After an error, [`Error::Corrupt`] where the file is damaged, it ends.
     #[must_use]
     pub fn structure(&self) -> Structure<'tx> {
-        Structure { allowance: Allowance::new(&self.source), first: Some(*self), way: Vec::new() }
+        let allowance = Allowance::new(&self.source);
+        Structure { allowance, first: Some(*self), way: Vec::new(), read: 0, reached: &|_| () }
     }
 
     /// The whole list of [`Self::structure`].
@@ -75,6 +79,14 @@ impl<'tx> Bucket<'tx> {
 }
 
 impl<'tx> Structure<'tx> {
+    /// Whom to tell, while pages are read, how many bytes were read so far. (Buckets that hold other
+    /// buckets are read twice.) Default: nobody.
+    #[must_use]
+    pub fn progress(mut self, reached: &'tx dyn Fn(u64)) -> Self {
+        self.reached = reached;
+        self
+    }
+
     fn step(&mut self) -> Result<Option<BucketStructure>> {
         if let Some(first) = self.first.take() {
             return self.enter(b"root", first, true).map(Some);
@@ -84,6 +96,8 @@ impl<'tx> Structure<'tx> {
                 self.way.pop();
                 continue;
             };
+            self.read += (ELEMENT + entry.key.len() + entry.value.len()) as u64;
+            (self.reached)(self.read);
             if entry.is_bucket {
                 level.left = level.left.saturating_sub(1);
                 let (inner, is_last) = (level.bucket.bucket_of(entry)?, level.left == 0);
@@ -96,9 +110,15 @@ impl<'tx> Structure<'tx> {
     /// Looks at a bucket's own pages, and leaves those in it for the next steps.
     fn enter(&mut self, name: &[u8], bucket: Bucket<'tx>, is_last: bool) -> Result<BucketStructure> {
         let page_size = bucket.source.pages.page_size();
+        let inline = bucket.is_inline();
         let (mut values, mut buckets, mut own_pages) = (0, 0, 0);
+        let before = self.read;
         pages(bucket.source, bucket.root, &mut self.allowance, |view, _| {
-            own_pages += pages_under(&view, page_size);
+            if !inline {
+                own_pages += pages_under(&view, page_size);
+                self.read = before + own_pages * page_size as u64;
+                (self.reached)(self.read);
+            }
             let mut next = if view.is_leaf() { view.first() } else { None };
             while let Some(at) = next {
                 *(if view.entry(at)?.is_bucket { &mut buckets } else { &mut values }) += 1;
@@ -107,12 +127,19 @@ impl<'tx> Structure<'tx> {
             Ok(())
         })
         .map_err(|error| bucket.located(error))?;
-        let pages = if bucket.is_inline() { 0 } else { own_pages };
         let depth = self.way.len();
         if buckets > 0 {
             self.way.push(Level { bucket, cursor: bucket.cursor(), left: buckets });
         }
-        Ok(BucketStructure { depth, name: name.to_vec(), values, buckets, pages, sequence: bucket.sequence(), is_last })
+        Ok(BucketStructure {
+            depth,
+            name: name.to_vec(),
+            values,
+            buckets,
+            pages: own_pages,
+            sequence: bucket.sequence(),
+            is_last,
+        })
     }
 }
 

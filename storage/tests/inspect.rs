@@ -247,13 +247,28 @@ fn figures_of_some_top_level_buckets_are_the_sum_of_theirs() {
         put_all(&db, name, 0.5, (0..keys).map(|key| (format!("{key:05}"), "value".repeat(20))));
     }
     let tx = db.begin().unwrap();
-    let (count, both) = tx.bucket_stats("ab").unwrap();
+    let (count, both) = tx.bucket_stats("ab", &|_| ()).unwrap();
     let (one, other) = (stats(&db, "ab"), stats(&db, "abc"));
     assert_eq!((count, both.keys, both.depth), (2, 1010, one.depth.max(other.depth)));
     assert_eq!(both.leaf_alloc, one.leaf_alloc + other.leaf_alloc);
     assert_eq!(both.leaf_inuse, one.leaf_inuse + other.leaf_inuse);
-    assert_eq!(tx.bucket_stats("").unwrap().1.keys, 1210);
-    assert_eq!(tx.bucket_stats("x").unwrap(), (0, BucketStats::default()));
+    assert_eq!(tx.bucket_stats("", &|_| ()).unwrap().1.keys, 1210);
+    assert_eq!(tx.bucket_stats("x", &|_| ()).unwrap(), (0, BucketStats::default()));
+}
+
+#[test]
+fn who_waits_is_told_how_much_was_read() {
+    let db = in_memory(4096);
+    put_all(&db, "b", 0.5, (0..1000).map(|key| (format!("{key:05}"), "value".repeat(20))));
+    db.update(|tx| tx.create_bucket("z")?.create_bucket("inner").map(drop)).unwrap();
+    let tx = db.begin().unwrap();
+    let said = std::cell::RefCell::new(Vec::new());
+    let told = |bytes| said.borrow_mut().push(bytes);
+    let (_, stats) = tx.bucket_stats("", &told).unwrap();
+    assert!(said.take().is_sorted_by(|one, next| one < next));
+    tx.structure().progress(&told).for_each(|bucket| drop(bucket.unwrap()));
+    let told_last = said.take().last().copied().unwrap();
+    assert!(told_last > stats.leaf_alloc + stats.branch_alloc && told_last < tx.size(), "{told_last}");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::Target;
 use super::line::Lines;
+use super::memory::Memory;
 use super::output::{Error, Printed};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -61,7 +62,7 @@ impl Export {
     /// whole one.
     fn open_sound(&self) -> Outcome<Db> {
         let path = self.target.path();
-        let db = self.target.open_to_read(Some("boltkv scan --json"))?;
+        let db = self.target.open_to_read(None)?;
         let _progress = Progress::doing("checking");
         let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
         match problems.first() {
@@ -99,23 +100,38 @@ impl Export {
 }
 
 fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Printed {
-    let progress = Progress::counting("entries");
+    let mut read = Read { progress: Progress::counting("entries"), memory: Memory::new(tx), bytes: 0 };
     for found in tx.buckets() {
         let (name, bucket) = found?;
-        write_bucket(name, bucket, lines, &progress)?;
+        write_bucket(name, bucket, lines, &mut read)?;
     }
     Ok(())
 }
 
+/// What was read so far.
+struct Read<'tx> {
+    progress: Progress,
+    memory: Memory<'tx>,
+    bytes: u64,
+}
+
+impl Read<'_> {
+    fn entry(&mut self, key: &[u8], value: &[u8]) {
+        self.progress.advance(1);
+        self.bytes += (key.len() + value.len()) as u64;
+        self.memory.has_read(self.bytes);
+    }
+}
+
 /// Writes a bucket and all within. The way down is kept in a list: buckets may be nested deeper than the stack would bear.
-fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, progress: &Progress) -> Printed {
+fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, read: &mut Read<'_>) -> Printed {
     lines.enter(name, top.sequence())?;
     let mut way: Vec<(Bucket<'_>, Cursor<'_>)> = vec![(top, top.cursor())];
     while let Some((bucket, cursor)) = way.last_mut() {
         match cursor.next()? {
             Some((key, Some(value))) => {
                 lines.entry(key, value)?;
-                progress.advance(1);
+                read.entry(key, value);
             }
             Some((name, None)) => {
                 let inner = bucket.bucket(name)?;

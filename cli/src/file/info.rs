@@ -72,7 +72,7 @@ impl Info {
         let path = self.target.path();
         let opened = self.look_inside();
         if let Err(error @ (Error::LockTimeout { .. } | Error::Io { .. })) = &opened {
-            return Err(self.target.not_opened(error, Some("boltkv bucket list")));
+            return Err(self.target.not_opened(error, None));
         }
         let file = RawFile::open(path, None).map_err(|error| Failure::open(path, &error))?;
         let (opened, failure) = match opened {

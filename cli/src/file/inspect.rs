@@ -6,6 +6,7 @@ use boltkv_storage::BucketStructure;
 use clap::Args;
 
 use super::Target;
+use super::memory::Memory;
 use super::output::{Out, Printed};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -31,9 +32,11 @@ impl Inspect {
         let db = self.target.open_to_read(None)?;
         let tx = db.begin().map_err(|error| Failure::storage(self.target.path(), &error))?;
         let _progress = Progress::while_printing("reading buckets");
+        let memory = Memory::new(&tx);
+        let reached = |bytes| memory.has_read(bytes);
         self.target.print(|out| {
             let mut tree = Tree { out, indented: !self.json, open: 0, first: true };
-            for bucket in tx.structure() {
+            for bucket in tx.structure().progress(&reached) {
                 tree.bucket(&bucket?)?;
             }
             tree.end()

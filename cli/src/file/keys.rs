@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Target;
 use super::format::Format;
+use super::memory::Memory;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use super::question::path_to_ask;
@@ -52,9 +53,12 @@ impl Keys {
         let tx = db.begin().map_err(failed)?;
         let bucket = tx.bucket_path(&self.bucket).map_err(failed)?;
         let _progress = Progress::while_printing("reading keys");
+        let memory = Memory::new(&tx);
         self.target.print(|out| {
-            let mut cursor = bucket.cursor();
+            let (mut cursor, mut read) = (bucket.cursor(), 0);
             while let Some((key, value)) = cursor.next()? {
+                read += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+                memory.has_read(read);
                 match (self.json, value) {
                     (false, _) => self.format.write_line(key, out)?,
                     (true, Some(_)) => json_line(&Line::Key(Base64(key)), out)?,

@@ -39,7 +39,7 @@ use target::{RawTarget, Target};
 
 use crate::failure::Outcome;
 
-/// Look into a bolt file, check it, export and import it
+/// Look into any bolt file, check it, mend it, copy it
 #[derive(Debug, Subcommand)]
 pub(crate) enum File {
     Bench(bench::Bench),

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::memory::Memory;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -60,11 +61,17 @@ impl Stats {
         let db = self.target.open_to_read(None)?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let prefix = self.prefix.as_ref().or(self.prefix_flag.as_ref());
-        let progress = Progress::doing("counting");
         let tx = db.begin().map_err(failed)?;
-        let (count, stats) = tx.bucket_stats(prefix.map_or(&[][..], Bytes::as_ref)).map_err(failed)?;
-        drop(progress);
-        let report = Report::new(count, &stats);
+        let report = {
+            let progress = Progress::of_bytes(tx.size());
+            let memory = Memory::new(&tx);
+            let reached = |bytes| {
+                progress.reach(bytes);
+                memory.has_read(bytes);
+            };
+            let (count, stats) = tx.bucket_stats(prefix.map_or(&[][..], Bytes::as_ref), &reached).map_err(failed)?;
+            Report::new(count, &stats)
+        };
         self.target.print(|out| if self.json { Ok(json_line(&report, out)?) } else { report.print(out) })
     }
 }

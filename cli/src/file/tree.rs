@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::Target;
 use super::format::Format;
+use super::memory::Memory;
 use super::output::{Base64, Out, Printed, json_line};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -83,11 +84,13 @@ impl Tree {
         } else {
             tx.bucket_path(&self.bucket).map_err(failed)?.structure()
         };
+        let memory = Memory::new(&tx);
+        let reached = |bytes| memory.has_read(bytes);
         let page_size = db.stats().page_size.into();
         let _progress = Progress::while_printing("reading buckets");
         self.target.print(|out| {
             let drawing = Drawing { out, json: self.json, page_size, lines_down: Vec::new() };
-            drawing.draw(structure, self.depth.into(), &self.title())
+            drawing.draw(structure.progress(&reached), self.depth.into(), &self.title())
         })
     }
 
