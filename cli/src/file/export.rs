@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{Bucket, Cursor, Db, Tx};
+use boltkv_storage::{Bucket, CheckOptions, Cursor, Db, Tx};
 use clap::Args;
 use tempfile::NamedTempFile;
 
@@ -63,8 +63,17 @@ impl Export {
     fn open_sound(&self) -> Outcome<Db> {
         let path = self.target.path();
         let db = self.target.open_to_read(None)?;
-        let _progress = Progress::doing("checking");
-        let problems = db.check().map_err(|error| Failure::storage(path, &error))?;
+        let problems = {
+            let failed = |error| Failure::storage(path, &error);
+            let stats = db.stats();
+            let tx = db.begin().map_err(failed)?;
+            let (progress, memory) = (Progress::of_pages(stats.pages), Memory::new(&tx));
+            let reached = |pages| {
+                progress.reach(pages);
+                memory.has_read(pages * u64::from(stats.page_size));
+            };
+            tx.check_with(&CheckOptions::new().progress(&reached)).map_err(failed)?
+        };
         match problems.first() {
             None => Ok(db),
             Some(first) => Err(Failure::not_done(format!(
