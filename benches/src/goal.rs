@@ -10,7 +10,7 @@ pub enum Figure {
     Rate(&'static str),
     /// The first's operations per second over the second's.
     Ratio(&'static str, &'static str),
-    /// The longest time per operation over the shortest.
+    /// The longest time per operation (or the most instructions) over the shortest.
     Growth(&'static [&'static str]),
     /// The most private memory, in bytes.
     PeakPrivate,

@@ -52,18 +52,18 @@ pub struct Run {
 pub struct Total {
     /// Operations.
     pub operations: u64,
-    /// Seconds.
-    pub seconds: f64,
+    /// Seconds; in a work that is counted, instructions.
+    pub spent: f64,
     /// What was read; the same for every engine.
     pub witness: u64,
 }
 
 impl Total {
-    /// Operations per second.
+    /// Operations per second, or per instruction.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "a count of operations, far below 2^52")]
     pub fn rate(&self) -> f64 {
-        self.operations as f64 / self.seconds
+        self.operations as f64 / self.spent
     }
 }
 
@@ -83,7 +83,7 @@ impl Run {
     pub fn add(&mut self, cost: Cost) {
         let total = self.costs.entry(cost.figure).or_default();
         total.operations += cost.operations;
-        total.seconds += cost.seconds;
+        total.spent += cost.seconds;
         total.witness = total.witness.wrapping_add(cost.witness);
     }
 }
@@ -181,7 +181,7 @@ mod tests {
     fn stages_of_one_figure_are_summed() {
         let mut run = run("a", 1);
         run.add(Cost { figure: "get".to_owned(), operations: 20, seconds: 1.0, witness: 2 });
-        assert_eq!(run.costs["get"], Total { operations: 30, seconds: 3.0, witness: 3 });
+        assert_eq!(run.costs["get"], Total { operations: 30, spent: 3.0, witness: 3 });
         assert!((run.costs["get"].rate() - 10.0).abs() < 1e-9);
     }
 

@@ -17,6 +17,8 @@ pub struct Work {
     pub value_bytes: usize,
     /// Whether a commit is on the disk before the next one begins. Where it is not, a [`Step::Sync`] ends what is timed.
     pub synced: bool,
+    /// Whether instructions are counted in place of seconds; each timed stage is then done by itself.
+    pub counted: bool,
     /// What is done, in this order.
     pub stages: Vec<Stage>,
 }
@@ -140,13 +142,20 @@ impl Work {
     /// A work without steps; `then` and `timed` add them.
     #[must_use]
     pub fn new(name: impl Into<String>, keys: Keys, value_bytes: usize) -> Self {
-        Self { name: name.into(), keys, value_bytes, synced: true, stages: Vec::new() }
+        Self { name: name.into(), keys, value_bytes, synced: true, counted: false, stages: Vec::new() }
     }
 
     /// Without syncs, but for those that are steps.
     #[must_use]
     pub fn unsynced(mut self) -> Self {
         self.synced = false;
+        self
+    }
+
+    /// Counted in place of timed.
+    #[must_use]
+    pub fn counted(mut self) -> Self {
+        self.counted = true;
         self
     }
 

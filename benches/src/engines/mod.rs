@@ -133,3 +133,64 @@ pub trait Engine: Sized + Sync {
 
 /// The name of the bucket, table or tree that the entries go to.
 const BUCKET: &str = "bench";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Keys;
+
+    /// What every measurement takes for granted.
+    fn keeps_what_it_is_given<E: Engine>(setup: Setup) {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = E::open(folder.path(), setup).unwrap();
+        let keys = |from: u64| (from..100).map(|n| Keys::Random.key(n));
+        let value = 7_u64.to_le_bytes();
+        let count = |engine: &E| {
+            let (mut got, mut scanned) = (0, Vec::new());
+            engine.get(keys(0), |found| got += usize::from(found == value)).unwrap();
+            engine.scan(|key, _| scanned.push(key.to_vec())).unwrap();
+            assert!(scanned.is_sorted());
+            assert_eq!(got, scanned.len());
+            got
+        };
+        engine.put(None, keys(0).map(|key| (key, &value[..]))).unwrap();
+        assert_eq!(count(&engine), 100);
+        engine.delete(keys(60)).unwrap();
+        engine.sync().unwrap();
+        assert_eq!(count(&engine), 60);
+        engine.clear().unwrap();
+        assert_eq!(count(&engine), 0);
+    }
+
+    /// A test for each engine, with the ways to open it.
+    macro_rules! engines {
+        ($($(#[$feature:meta])? $name:ident: $engine:ty, $($setup:expr),+;)*) => {
+            $($(#[$feature])?
+            #[test]
+            fn $name() {
+                $(keeps_what_it_is_given::<$engine>($setup);)+
+            })*
+        };
+    }
+
+    const PLAIN: Setup = Setup { synced: false, numbers: false, freelist: Freelist::Default };
+    const SYNCED: Setup = Setup { synced: true, ..PLAIN };
+
+    engines! {
+        boltkv_keeps_what_it_is_given: Boltkv, PLAIN, SYNCED, Setup { freelist: Freelist::OnClose, ..PLAIN };
+        #[cfg(feature = "bbolt-rs")]
+        bbolt_rs_keeps_what_it_is_given: BboltRs, PLAIN, SYNCED;
+        #[cfg(feature = "fjall")]
+        fjall_keeps_what_it_is_given: Fjall, PLAIN, SYNCED;
+        #[cfg(feature = "jammdb")]
+        jammdb_keeps_what_it_is_given: Jammdb, PLAIN;
+        #[cfg(feature = "heed")]
+        lmdb_keeps_what_it_is_given: Lmdb, PLAIN, SYNCED;
+        #[cfg(feature = "nut")]
+        nut_keeps_what_it_is_given: Nut, PLAIN;
+        #[cfg(feature = "redb")]
+        redb_keeps_what_it_is_given: Redb, PLAIN, SYNCED;
+        #[cfg(feature = "sanakirja")]
+        sanakirja_keeps_what_it_is_given: Sanakirja, PLAIN, Setup { numbers: true, ..PLAIN };
+    }
+}

@@ -9,6 +9,9 @@ use crate::work::{Picks, Step, Work};
 /// Not Go's bbolt nor its ports: a million in one transaction would take them an hour.
 const FIELD: [&str; 5] = ["boltkv", "lmdb", "redb", "fjall", "sanakirja"];
 
+/// Entries a transaction, as the figures are called.
+const SIZES: [(&str, u64); 4] = [("1k", 1_000), ("10k", 10_000), ("100k", 100_000), ("1M", 1_000_000)];
+
 /// Inserts `size` entries in one transaction, again and again, for the figure of that name.
 fn insert(work: Work, figure: &str, size: u64, again: u64) -> Work {
     let picks = |time| Picks { from: time * size, ..Picks::first(size) };
@@ -50,5 +53,21 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
             )],
         )
         .by(&FIELD),
+        Entry::new(
+            SIZES.iter().fold(
+                Work::new("flat-counted", Keys::Random, 32).unsynced().counted(),
+                |work, (figure, size)| {
+                    let size = scale.of(*size);
+                    work.timed(*figure, Step::Put { picks: Picks::first(size), batch: size, nested: false })
+                },
+            ),
+            [Row::new(
+                "instructions of a random insert at 1k, 10k, 100k, 1M a transaction",
+                Figure::Growth(&["1k", "10k", "100k", "1M"]),
+                plainly(2.0),
+                plainly(1.5),
+            )],
+        )
+        .by(&["boltkv"]),
     ]
 }

@@ -1,0 +1,46 @@
+//! The program from outside: it measures, keeps what it found, and reports it.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use boltkv_benches::results::Results;
+
+fn peers(args: &[&str], folder: &Path) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+#[test]
+fn a_row_is_measured_printed_kept_and_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = ["--quick", "--rounds", "3", "--only", "random-one,values-100", "--engines", "boltkv"];
+    let output = peers(&[&["peers"], &works[..], &["--json", "peers.json"]].concat(), folder.path());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("100k entries in one commit"));
+
+    let results = Results::read(&folder.path().join("peers.json")).unwrap();
+    assert_eq!(results.runs.len(), 3 * 3);
+    assert!(results.left_out.is_empty(), "{:?}", results.left_out);
+    assert!(results.runs.iter().all(|run| run.used.is_some() && !run.costs.is_empty()));
+
+    peers(&["report", "--from", "peers.json"], folder.path());
+    assert!(folder.path().join("docs/benchmarks.md").exists());
+}
+
+#[test]
+fn an_engine_that_cannot_do_a_work_is_left_out_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    peers(&["peers", "--quick", "--only", "values-100k", "--engines", "sanakirja", "--json", "r.json"], folder.path());
+    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    assert_eq!(results.left_out.len(), 1);
+    assert!(results.left_out[0].why.contains("510 bytes") || results.left_out[0].why.contains("not built in"));
+}
+
+#[test]
+fn names_that_fit_nothing_are_refused() {
+    for args in [["peers", "--only", "writing"], ["peers", "--engines", "leveldb"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).output().unwrap();
+        assert!(!output.status.success());
+    }
+}
