@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -25,17 +26,19 @@ pub struct Plan {
     /// How long one run may take.
     pub limit: Duration,
     /// Where databases are made.
-    pub folder: std::path::PathBuf,
+    pub folder: PathBuf,
     /// How large the works are.
     pub scale: Scale,
     /// The command that asked for this.
     pub command: String,
+    /// The file that results are kept in, from work to work, so that hours are not lost to what ends them.
+    pub keep: Option<PathBuf>,
 }
 
 /// Measures, and prints each row once it is known.
 ///
 /// # Errors
-/// Those of folders, processes and of writing to standard output. An engine that fails is left out, and said to be.
+/// Those of folders, processes and of writing, to standard output too. An engine that fails is left out, and said to be.
 pub fn measure(plan: &Plan) -> Result<Results> {
     let built = tempfile::tempdir()?;
     let wants_go = plan.entries.iter().flat_map(|entry| &entry.field).any(|name| is_go(name));
@@ -55,19 +58,29 @@ pub fn measure(plan: &Plan) -> Result<Results> {
     let runner = Runner { folder: plan.folder.clone(), go: go.map_err(|why| format!("{why:#}")), limit: plan.limit };
     for entry in &plan.entries {
         work(entry, plan.rounds, &runner, &mut results)?;
-        let mut out = std::io::stdout().lock();
-        if entry.rows.is_empty() {
-            writeln!(out, "{}", print::work(&results, &entry.work.name))?;
-        }
-        for row in &entry.rows {
-            writeln!(out, "{}", print::row(row, &results, &entry.work.name))?;
-        }
-        for other in results.disagreements(&entry.work.name) {
-            writeln!(out, "  NOT COMPARABLE: {} {}\n", other.contestant, other.why)?;
-            results.left_out.push(other);
+        results.left_out.extend(results.disagreements(&entry.work.name));
+        show(entry, &results)?;
+        if let Some(file) = &plan.keep {
+            results.write(file)?;
         }
     }
     Ok(results)
+}
+
+/// Prints what a work came to, and who cannot be compared.
+fn show(entry: &Entry, results: &Results) -> Result<()> {
+    let work = &entry.work.name;
+    let mut out = std::io::stdout().lock();
+    if entry.rows.is_empty() {
+        writeln!(out, "{}", print::work(results, work))?;
+    }
+    for row in &entry.rows {
+        writeln!(out, "{}", print::row(row, results, work))?;
+    }
+    for other in results.disagreements(work) {
+        writeln!(out, "  NOT COMPARABLE: {} {}\n", other.contestant, other.why)?;
+    }
+    Ok(())
 }
 
 fn is_go(name: &str) -> bool {

@@ -12,14 +12,17 @@ const FIELD: [&str; 5] = ["boltkv", "lmdb", "redb", "fjall", "sanakirja"];
 /// Entries a transaction, as the figures are called.
 const SIZES: [(&str, u64); 4] = [("1k", 1_000), ("10k", 10_000), ("100k", 100_000), ("1M", 1_000_000)];
 
-/// Inserts `size` entries in one transaction, again and again, for the figure of that name.
-fn insert(work: Work, figure: &str, size: u64, again: u64) -> Work {
-    let picks = |time| Picks { from: time * size, ..Picks::first(size) };
-    let work = (0..again).fold(work, |work, time| {
-        let put = Step::Put { picks: picks(time), batch: size, nested: false };
-        work.timed(figure, put).then(Step::Clear)
-    });
-    work.timed(figure, Step::Sync)
+/// Inserts `size` entries in one transaction, again and again, for the figure of that name; the last ones are synced.
+fn insert(mut work: Work, figure: &str, size: u64, times: u64) -> Work {
+    for time in 0..times {
+        let picks = Picks { from: time * size, ..Picks::first(size) };
+        work = work.timed(figure, Step::Put { picks, batch: size, nested: false });
+        if time + 1 == times {
+            work = work.timed(figure, Step::Sync);
+        }
+        work = work.then(Step::Clear);
+    }
+    work
 }
 
 pub(super) fn entries(scale: Scale) -> Vec<Entry> {
