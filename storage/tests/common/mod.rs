@@ -22,6 +22,14 @@ use boltkv_storage::{Db, Tx, TxMut};
 use model::{Model, hash};
 use std::path::Path;
 
+/// A folder for small files of which many are made one after the other: in memory, where there is such a place, so that
+/// nobody waits for the disk.
+pub fn folder_in_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.unwrap()
+}
+
 /// All that a read transaction sees.
 pub fn content(tx: &Tx) -> Model {
     Model::load(tx.buckets()).expect("a sound file is read without an error")

@@ -21,10 +21,25 @@ pub enum Content {
 pub struct Piece {
     pub path: BucketPath,
     pub key: Vec<u8>,
+    /// Where the key is in the file, in bytes.
+    pub key_place: std::ops::Range<usize>,
     pub content: Content,
     pub pages: BTreeSet<u64>,
     /// Those that its leaf runs on over: they hold nothing but keys and values, which nothing in the format can check.
     pub data_pages: BTreeSet<u64>,
+}
+
+impl Piece {
+    /// Whether bytes were damaged that nothing in the format can check, and only such bytes.
+    fn is_data_damaged(&self, damaged: &BTreeSet<u64>) -> bool {
+        let hit: BTreeSet<u64> = self.pages.intersection(damaged).copied().collect();
+        !hit.is_empty() && hit.is_subset(&self.data_pages)
+    }
+
+    /// Whether its key was damaged in such a way that it is another one now.
+    pub fn has_another_key(&self, bytes: &[u8], damaged: &BTreeSet<u64>) -> bool {
+        self.is_data_damaged(damaged) && bytes.get(self.key_place.clone()).is_some_and(|key| key != self.key)
+    }
 }
 
 /// A sound file.
@@ -117,7 +132,7 @@ impl Sound {
     fn leaf(&mut self, at: usize, path: &BucketPath, pages: &BTreeSet<u64>, data_pages: &BTreeSet<u64>) {
         for index in 0..self.count(at) {
             let (is_bucket, key, value) = self.element(at, index);
-            let key_bytes = self.bytes[key].to_vec();
+            let key_bytes = self.bytes[key.clone()].to_vec();
             let content = if is_bucket {
                 Content::Bucket(self.number(value.start + 8, 8))
             } else {
@@ -126,6 +141,7 @@ impl Sound {
             self.pieces.push(Piece {
                 path: path.clone(),
                 key: key_bytes.clone(),
+                key_place: key,
                 content,
                 pages: pages.clone(),
                 data_pages: data_pages.clone(),
@@ -178,10 +194,10 @@ impl Sound {
         self.pieces.iter().filter(|piece| piece.pages.is_disjoint(damaged))
     }
 
-    /// Whether a value may be any, because only its bytes were damaged.
-    pub fn is_data_damaged(&self, damaged: &BTreeSet<u64>, path: &[Vec<u8>], key: &[u8]) -> bool {
-        let mut pieces = self.pieces.iter().filter(|piece| piece.path == path && piece.key == key);
-        pieces.any(|piece| !piece.data_pages.is_disjoint(damaged))
+    /// Whether a key and its value may be new, because they are what now stands in the place of damaged ones.
+    pub fn may_be_new(&self, bytes: &[u8], damaged: &BTreeSet<u64>, path: &[Vec<u8>], key: &[u8]) -> bool {
+        let mut pieces = self.pieces.iter().filter(|piece| piece.path == path && piece.is_data_damaged(damaged));
+        pieces.any(|piece| bytes.get(piece.key_place.clone()) == Some(key))
     }
 
     /// Pages in which some bytes differ from those of the sound file.

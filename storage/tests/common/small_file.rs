@@ -28,7 +28,7 @@ pub struct SmallFile {
 
 impl SmallFile {
     pub fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder_in_memory();
         let file = folder.path().join("small.db");
         let setup = Setup::with_page_size(1024);
         let trace = Self::trace();
