@@ -2,7 +2,7 @@
 
 use crate::bucket::{Bucket, BucketMut};
 use crate::format::LeafEntry;
-use crate::tx::{At, MAX_DEPTH, View, too_deep};
+use crate::tx::{At, Child, MAX_DEPTH, View, too_deep};
 use crate::{Error, Result};
 
 /// What a cursor stands on: the key, and its value, or `None` where it is a bucket.
@@ -91,6 +91,7 @@ impl<'tx> Cursor<'tx> {
         Ok(self.seek_entry(key.as_ref())?.map(shown))
     }
 
+    #[inline]
     pub(crate) fn forward(&mut self) -> Result<Option<LeafEntry<'tx>>> {
         if self.stack.is_empty() {
             return self.end(Forward);
@@ -148,7 +149,7 @@ impl<'tx> Cursor<'tx> {
     }
 
     /// The entry that the stack leads to.
-    fn entry(&self) -> Result<Option<LeafEntry<'tx>>> {
+    pub(crate) fn entry(&self) -> Result<Option<LeafEntry<'tx>>> {
         match self.stack.last() {
             Some(Frame { view, at }) if view.first().is_some() => view.entry(*at).map(Some),
             _ => Ok(None),
@@ -156,6 +157,7 @@ impl<'tx> Cursor<'tx> {
     }
 
     /// One entry further. Where there is none, the cursor stays.
+    #[inline]
     fn step(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
         let Some(leaf) = self.stack.last_mut() else { return Ok(None) };
         if let Some(at) = one_on(leaf.view, leaf.at, direction) {
@@ -182,6 +184,7 @@ impl<'tx> Cursor<'tx> {
             let Some(Frame { view, at }) = self.stack.pop() else { return Ok(None) };
             let Some(at) = one_on(view, at, direction) else { return Ok(None) };
             let child = self.push_and_follow(view, at)?;
+            self.prefetch(view, at, direction);
             if self.descend(child, direction)? {
                 self.check_order(from, direction)?;
                 return self.entry();
@@ -191,6 +194,15 @@ impl<'tx> Cursor<'tx> {
             if empty > self.bucket.source.pages.mark() {
                 return Err(Error::corrupt(child.page(), "empty leaves go in circles"));
             }
+        }
+    }
+
+    /// The page beside the one at `at` is likely to be next.
+    fn prefetch(&self, view: View<'tx>, at: At, direction: Direction) {
+        if let Some(beside) = one_on(view, at, direction)
+            && let Ok(Child::Page(id)) = view.child(beside)
+        {
+            self.bucket.source.pages.prefetch(id);
         }
     }
 

@@ -16,9 +16,9 @@ pub struct Range<'tx> {
     high: Bound<Vec<u8>>,
     front: Cursor<'tx>,
     back: Cursor<'tx>,
-    /// The last key that each end answered.
-    front_key: Option<&'tx [u8]>,
-    back_key: Option<&'tx [u8]>,
+    /// Which ends have answered an entry: their cursors stand on it.
+    front_stands: bool,
+    back_stands: bool,
     done: bool,
 }
 
@@ -29,79 +29,83 @@ impl<'tx> Range<'tx> {
             high: high.map(<[u8]>::to_vec),
             back: cursor.clone(),
             front: cursor,
-            front_key: None,
-            back_key: None,
+            front_stands: false,
+            back_stands: false,
             done: false,
         }
     }
 
+    #[inline]
     fn step_front(&mut self) -> Result<Option<LeafEntry<'tx>>> {
-        let found = match (self.front_key, &self.low) {
-            (Some(_), _) | (None, Bound::Unbounded) => self.front.forward()?,
-            (None, Bound::Included(low)) => self.front.seek_entry(low)?,
-            (None, Bound::Excluded(low)) => match self.front.seek_entry(low)? {
-                Some(entry) if entry.key == low => self.front.forward()?,
-                other => other,
-            },
-        };
+        let found = if self.front_stands { self.front.forward()? } else { self.begin_front()? };
         let Some(entry) = found else { return Ok(None) };
         let within = match &self.high {
             Bound::Unbounded => true,
             Bound::Included(high) => entry.key <= high.as_slice(),
             Bound::Excluded(high) => entry.key < high.as_slice(),
         };
-        if !within || self.back_key.is_some_and(|back| entry.key >= back) {
+        if !within || self.back_stands && self.back.entry()?.is_none_or(|back| entry.key >= back.key) {
             return Ok(None);
         }
-        self.front_key = Some(entry.key);
+        self.front_stands = true;
         Ok(Some(entry))
     }
 
-    fn step_back(&mut self) -> Result<Option<LeafEntry<'tx>>> {
-        let found = match (self.back_key, &self.high) {
-            (Some(_), _) | (None, Bound::Unbounded) => self.back.backward()?,
-            (None, Bound::Excluded(high)) => {
-                self.back.seek_entry(high)?;
-                self.back.backward()?
-            }
-            (None, Bound::Included(high)) => match self.back.seek_entry(high)? {
-                Some(entry) if entry.key == high => Some(entry),
-                _ => self.back.backward()?,
+    fn begin_front(&mut self) -> Result<Option<LeafEntry<'tx>>> {
+        match &self.low {
+            Bound::Unbounded => self.front.forward(),
+            Bound::Included(low) => self.front.seek_entry(low),
+            Bound::Excluded(low) => match self.front.seek_entry(low)? {
+                Some(entry) if entry.key == low => self.front.forward(),
+                other => Ok(other),
             },
-        };
+        }
+    }
+
+    fn step_back(&mut self) -> Result<Option<LeafEntry<'tx>>> {
+        let found = if self.back_stands { self.back.backward()? } else { self.begin_back()? };
         let Some(entry) = found else { return Ok(None) };
         let within = match &self.low {
             Bound::Unbounded => true,
             Bound::Included(low) => entry.key >= low.as_slice(),
             Bound::Excluded(low) => entry.key > low.as_slice(),
         };
-        if !within || self.front_key.is_some_and(|front| entry.key <= front) {
+        if !within || self.front_stands && self.front.entry()?.is_none_or(|front| entry.key <= front.key) {
             return Ok(None);
         }
-        self.back_key = Some(entry.key);
+        self.back_stands = true;
         Ok(Some(entry))
     }
 
-    pub(crate) fn next_entry(&mut self) -> Option<Result<LeafEntry<'tx>>> {
-        self.answer(Self::step_front)
+    fn begin_back(&mut self) -> Result<Option<LeafEntry<'tx>>> {
+        match &self.high {
+            Bound::Unbounded => self.back.backward(),
+            Bound::Excluded(high) => {
+                self.back.seek_entry(high)?;
+                self.back.backward()
+            }
+            Bound::Included(high) => match self.back.seek_entry(high)? {
+                Some(entry) if entry.key == high => Ok(Some(entry)),
+                _ => self.back.backward(),
+            },
+        }
     }
 
-    fn answer(
-        &mut self,
-        step: impl FnOnce(&mut Self) -> Result<Option<LeafEntry<'tx>>>,
-    ) -> Option<Result<LeafEntry<'tx>>> {
+    #[inline]
+    pub(crate) fn next_entry(&mut self) -> Option<Result<LeafEntry<'tx>>> {
         if self.done {
             return None;
         }
-        let answer = step(self).transpose();
-        self.done = !matches!(answer, Some(Ok(_)));
-        answer
+        let answer = self.step_front();
+        self.done = !matches!(answer, Ok(Some(_)));
+        answer.transpose()
     }
 }
 
 impl<'tx> Iterator for Range<'tx> {
     type Item = Result<Entry<'tx>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.next_entry()?.map(shown))
     }
@@ -109,7 +113,12 @@ impl<'tx> Iterator for Range<'tx> {
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        Some(self.answer(Self::step_back)?.map(shown))
+        if self.done {
+            return None;
+        }
+        let answer = self.step_back();
+        self.done = !matches!(answer, Ok(Some(_)));
+        Some(answer.transpose()?.map(shown))
     }
 }
 

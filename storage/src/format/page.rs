@@ -1,5 +1,6 @@
 //! Pages as they lie in the file, read with every bound checked.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 
 use zerocopy::little_endian::{U16, U32, U64};
@@ -297,10 +298,10 @@ fn search<'a>(
     let end = within.end;
     let mut failed = None;
     let index = lower_bound(within, |index| match key_at(index) {
-        Ok(found) => {
-            let first = prefix(found);
-            first < wanted || first == wanted && found < key
-        }
+        Ok(found) => match prefix(found).cmp(&wanted) {
+            Ordering::Equal => found < key,
+            order => order.is_lt(),
+        },
         Err(error) => {
             failed = Some(error);
             false

@@ -14,23 +14,27 @@ pub(crate) fn prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
+/// Places that are asked about at once.
+const AT_ONCE: usize = 7;
+
 /// The first place in `within` for which `is_below` is false; it is true up to there, and false from there on.
 ///
-/// A binary search waits for memory at each step. This one asks about three places at once, whose look-ups do not
-/// depend on one another, so that the processor fetches them together: half as many waits.
+/// A binary search waits for memory at each step. This one asks about several places at once, whose look-ups do not
+/// depend on one another, so that the processor fetches them together: a third as many waits.
 #[inline]
 pub(crate) fn lower_bound(within: Range<usize>, mut is_below: impl FnMut(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = within;
-    while high - low > 3 {
-        let quarter = (high - low) / 4;
-        let places = [low + quarter, low + 2 * quarter, low + 3 * quarter];
-        let below = [is_below(places[0]), is_below(places[1]), is_below(places[2])];
-        // The answers are true up to one place, so that their sum says which quarter it is.
-        match usize::from(below[0]) + usize::from(below[1]) + usize::from(below[2]) {
-            0 => high = places[0],
-            3 => low = places[2] + 1,
-            quarter => (low, high) = (places[quarter - 1] + 1, places[quarter]),
+    while high - low > AT_ONCE {
+        let step = (high - low) / (AT_ONCE + 1);
+        // The answers are true up to one place, so that their number says between which two it is.
+        let mut below = 0;
+        for place in 1..=AT_ONCE {
+            below += usize::from(is_below(low + place * step));
         }
+        if below < AT_ONCE {
+            high = low + (below + 1) * step;
+        }
+        low += below * step + usize::from(below > 0);
     }
     low + (low..high).map(|place| usize::from(is_below(place))).sum::<usize>()
 }

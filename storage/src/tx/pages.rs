@@ -9,6 +9,10 @@ use crate::{Error, Result};
 /// goes in circles.
 pub(crate) const MAX_DEPTH: usize = 128;
 
+/// Bytes of a page that a search is about to look at: the header, and the elements of a page of 4 KiB with entries of
+/// some 50 bytes. Fetched at once, they cost one wait for memory instead of three.
+const LOOKED_AT: usize = 1024;
+
 /// The pages below a snapshot's high-water mark.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages<'a> {
@@ -47,6 +51,7 @@ impl<'a> Pages<'a> {
             return Err(Error::corrupt(id, format!("a reference leads outside of the pages 2..{}", self.mark)));
         }
         let offset = id * self.page_size as u64;
+        self.map.prefetch(offset, LOOKED_AT);
         let header = self.map.bytes(offset, PAGE_HEADER).and_then(PageHeader::read).ok_or_else(|| unmapped(id))?;
         if header.id != id {
             return Err(Error::corrupt(id, format!("its header says that it is page {}", header.id)));
@@ -59,6 +64,11 @@ impl<'a> Pages<'a> {
         let size = usize::try_from(len * self.page_size as u64).map_err(|_| unmapped(id))?;
         let bytes = self.map.bytes(offset, size).ok_or_else(|| unmapped(id))?;
         Ok((Run { start: id, len }, bytes))
+    }
+
+    /// Page `id` will be read soon.
+    pub(crate) fn prefetch(&self, id: Pgid) {
+        self.map.prefetch(id.saturating_mul(self.page_size as u64), LOOKED_AT);
     }
 
     /// How far into the map `slice` lies, if it does.
