@@ -10,6 +10,7 @@ use crate::format::{Meta, Pgid, TxId};
 use crate::freelist::{Freelist, Run};
 use crate::options::Durability;
 use crate::stats::CommitStats;
+use crate::tx::Arena;
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -44,6 +45,10 @@ pub(crate) struct Writer {
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
     pub(crate) commits: CommitStats,
+    /// Memory of the last transaction, for the next: asking the system for it anew costs more than a small commit.
+    pub(crate) arena: Arena,
+    /// The same for what is about to be written.
+    pub(crate) buffer: Vec<u8>,
 }
 
 /// Commits that are not durable yet.
@@ -81,6 +86,8 @@ impl Writer {
             stored_freelist,
             unsynced: None,
             commits,
+            arena: Arena::default(),
+            buffer: Vec::new(),
         }
     }
 

@@ -6,6 +6,8 @@ use super::pages::Pages;
 const FIRST_CHUNK: usize = 1 << 12;
 /// Bytes of a chunk; a longer piece gets a chunk of its own.
 const CHUNK: usize = 1 << 18;
+/// Most bytes that are kept from one transaction to the next.
+const KEPT: usize = 1 << 20;
 /// Set in a [`Loc`] that lies in the arena.
 const IN_ARENA: u64 = 1 << 63;
 const OFFSET_BITS: u32 = 32;
@@ -27,7 +29,7 @@ impl Loc {
 
 /// Keys and values that were put in this transaction. It only grows: what is overwritten stays
 /// until the transaction ends, so that an undo can point to it.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
 }
@@ -36,6 +38,13 @@ impl Arena {
     /// Bytes that it holds.
     pub(crate) fn len(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum()
+    }
+
+    /// The arena of the next transaction: nothing is in it, and what memory it keeps need not be asked for again.
+    pub(crate) fn emptied(mut self) -> Self {
+        let mut kept = self.chunks.pop().filter(|chunk| chunk.capacity() <= KEPT);
+        kept.iter_mut().for_each(Vec::clear);
+        Self { chunks: kept.into_iter().collect() }
     }
 
     /// Copies a key in, and its value right behind it. Together they may be up to 2^32 - 1 bytes long, twice what a

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::BucketId;
+use super::arena::Arena;
 use super::spill::{Allocator, Part};
 use super::work::Work;
 use crate::bucket::Bucket;
@@ -60,7 +61,7 @@ fn ids_used_up() -> Error {
 /// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
 pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
-    let mut work = Work::new(shared.readers.current());
+    let mut work = Work::new(shared.readers.current(), Arena::default());
     let txid = work.base.meta.txid;
     if writer.is_durable(txid, store_freelist) {
         return Ok(txid);
@@ -191,7 +192,7 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
     let mut parts: Vec<(Run, Option<&Part>)> = prepared.parts.iter().map(|part| (part.run, Some(part))).collect();
     parts.extend(prepared.freelist.as_ref().map(|(run, _)| (*run, None)));
     parts.sort_unstable_by_key(|(run, _)| run.start);
-    let mut buffer = Vec::new();
+    let mut buffer = std::mem::take(&mut writer.buffer);
     let mut start = 0;
     let mut end = 0;
     for (run, part) in parts {
@@ -213,7 +214,11 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
             (None, None) => {}
         }
     }
-    write_out(&buffer, start * page_size as u64, shared, writer)
+    write_out(&buffer, start * page_size as u64, shared, writer)?;
+    buffer.clear();
+    buffer.shrink_to(WRITE_BUFFER);
+    writer.buffer = buffer;
+    Ok(())
 }
 
 fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> io::Result<()> {

@@ -27,6 +27,7 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use arena::Arena;
 pub(crate) use commit::{Sync, sync_point};
 pub(crate) use pages::{MAX_DEPTH, Pages};
 pub(crate) use slots::At;
@@ -201,8 +202,8 @@ pub struct TxMut {
 }
 
 impl TxMut {
-    pub(crate) fn new(shared: Arc<Shared>, writer: Box<Writer>) -> Self {
-        let work = Work::new(shared.readers.current());
+    pub(crate) fn new(shared: Arc<Shared>, mut writer: Box<Writer>) -> Self {
+        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.arena));
         Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 
@@ -398,7 +399,8 @@ impl Drop for TxMut {
             // A panic: nobody knows how far the commit came.
             self.shared.poison("commit to", std::io::Error::other("the commit panicked"));
         }
-        if let Some(writer) = self.writer.take() {
+        if let Some(mut writer) = self.writer.take() {
+            writer.arena = std::mem::take(&mut self.work.arena).emptied();
             self.shared.writer.put_back(writer);
         }
     }

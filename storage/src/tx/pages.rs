@@ -1,7 +1,7 @@
 //! What a snapshot's pages look like to everything above: checked runs of the map.
 
 use crate::disk::Map;
-use crate::format::{Meta, PAGE_HEADER, Page, PageHeader, Pgid};
+use crate::format::{ELEMENT, Meta, PAGE_HEADER, Page, PageHeader, Pgid};
 use crate::freelist::Run;
 use crate::{Error, Result};
 
@@ -12,6 +12,9 @@ pub(crate) const MAX_DEPTH: usize = 128;
 /// Bytes of a page that a search is about to look at: the header, and the elements of a page of 4 KiB with entries of
 /// some 50 bytes. Fetched at once, they cost one wait for memory instead of three.
 const LOOKED_AT: usize = 1024;
+
+/// Bytes that the processor fetches at a time.
+const LINE: u64 = 64;
 
 /// The pages below a snapshot's high-water mark.
 #[derive(Clone, Copy)]
@@ -51,7 +54,6 @@ impl<'a> Pages<'a> {
             return Err(Error::corrupt(id, format!("a reference leads outside of the pages 2..{}", self.mark)));
         }
         let offset = id * self.page_size as u64;
-        self.map.prefetch(offset, LOOKED_AT);
         let header = self.map.bytes(offset, PAGE_HEADER).and_then(PageHeader::read).ok_or_else(|| unmapped(id))?;
         if header.id != id {
             return Err(Error::corrupt(id, format!("its header says that it is page {}", header.id)));
@@ -61,6 +63,8 @@ impl<'a> Pages<'a> {
             let what = format!("it runs on over {} pages, past the high-water mark {}", len - 1, self.mark);
             return Err(Error::corrupt(id, what));
         }
+        let elements = ELEMENT * usize::from(header.count.get());
+        self.map.prefetch(offset + LINE, elements.min(LOOKED_AT));
         let size = usize::try_from(len * self.page_size as u64).map_err(|_| unmapped(id))?;
         let bytes = self.map.bytes(offset, size).ok_or_else(|| unmapped(id))?;
         Ok((Run { start: id, len }, bytes))

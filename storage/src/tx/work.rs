@@ -52,7 +52,7 @@ pub(super) struct BucketState {
 }
 
 impl Work {
-    pub(crate) fn new(base: Arc<Snapshot>) -> Self {
+    pub(crate) fn new(base: Arc<Snapshot>, arena: Arena) -> Self {
         let root = BucketState {
             parent: None,
             root: base.meta.root,
@@ -67,7 +67,7 @@ impl Work {
             base,
             nodes: Vec::new(),
             buckets: vec![root],
-            arena: Arena::default(),
+            arena,
             freed: Vec::new(),
             undo: None,
             lower_mark: false,
