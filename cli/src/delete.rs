@@ -25,8 +25,9 @@ pub(crate) struct Delete {
 
 impl Delete {
     pub(crate) fn run(&self) -> Outcome {
+        let path = self.bucket.of_entries()?;
         let existed = self.remote.run(async |client| {
-            let bucket = client.bucket_at(self.bucket.path.clone());
+            let bucket = client.bucket_at(path);
             self.bucket.or_empty(bucket.delete(&self.key).await, false)
         })?;
         if existed { Ok(()) } else { Err(self.bucket.no_key(&self.key)) }

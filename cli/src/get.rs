@@ -30,8 +30,9 @@ pub(crate) struct Get {
 
 impl Get {
     pub(crate) fn run(&self) -> Outcome {
+        let path = self.bucket.of_entries()?;
         let value = self.remote.run(async |client| {
-            let bucket = client.bucket_at(self.bucket.path.clone());
+            let bucket = client.bucket_at(path);
             self.bucket.or_empty(bucket.get(&self.key).await, None)
         })?;
         let value = value.ok_or_else(|| self.bucket.no_key(&self.key))?;

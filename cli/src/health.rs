@@ -1,13 +1,17 @@
 //! `boltkv health`: for whoever watches over a server, such as a container's `HEALTHCHECK`.
 
+use std::io::{self, Write as _};
+
+use boltkv_client::ErrorCode;
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, one_line};
 use crate::remote::Remote;
 
 /// Exit with 0 if the server answers, with 1 if not
 ///
-/// Prints nothing where all is well.
+/// Prints nothing where all is well. A server that says it has too many connections is alive: exit code 0, and a word on
+/// standard error.
 #[derive(Debug, Args)]
 #[command(mut_arg("timeout", |timeout| timeout.default_value("3")))]
 #[command(after_help = "Examples:
@@ -21,6 +25,15 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn run(&self) -> Outcome {
         // A health check knows two exit codes only: whatever is wrong is 1.
-        self.remote.run(async |client| Ok(client.ping().await?)).map_err(Failure::into_not_done)
+        let answer = self.remote.try_run(async |client| match client {
+            Ok(client) => Ok(client.ping().await?),
+            Err(error) if error.code() == Some(ErrorCode::Overloaded) => {
+                // To restart it would end what keeps it busy. If standard error is closed, the exit code has to do.
+                let _ = writeln!(io::stderr(), "boltkv: it answers: {}", one_line(&error.to_string()));
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        });
+        answer.map_err(Failure::into_not_done)
     }
 }

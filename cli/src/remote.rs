@@ -20,7 +20,7 @@ const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
     /// Where the server listens
-    #[arg(long, value_name = "HOST:PORT", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878")]
+    #[arg(long, value_name = "HOST:PORT", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878", value_parser = address)]
     addr: String,
     /// How long to wait for an answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
@@ -30,12 +30,16 @@ pub(crate) struct Remote {
 impl Remote {
     /// Connects, and lets `act` do what the command is for.
     pub(crate) fn run<T>(&self, act: impl AsyncFnOnce(Client) -> Outcome<T>) -> Outcome<T> {
+        self.try_run(async |client| act(client?).await)
+    }
+
+    /// Connects, and lets `act` see what came of it.
+    pub(crate) fn try_run<T>(&self, act: impl AsyncFnOnce(Result<Client, Error>) -> Outcome<T>) -> Outcome<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         runtime.block_on(async {
             let connecting = Client::builder(&self.addr).name("boltkv").timeout(self.timeout);
-            let client = connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await?;
-            act(client).await
+            act(connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await).await
         })
     }
 }
@@ -49,6 +53,15 @@ pub(crate) struct InBucket {
 }
 
 impl InBucket {
+    /// The path, for a command that is about an entry: at the top there are none.
+    pub(crate) fn of_entries(&self) -> Outcome<Path> {
+        if self.path.is_root() {
+            let what = "there are only buckets at the top, /: name one of them (`boltkv bucket list` lists them)";
+            return Err(Failure::usage(what));
+        }
+        Ok(self.path.clone())
+    }
+
     /// Whether the server has said that the bucket is missing, and it is the one that is there when it is needed: it is
     /// made by the first `set`, and empty before.
     pub(crate) fn is_yet_to_be_made(&self, error: &Error) -> bool {
@@ -67,6 +80,15 @@ impl InBucket {
     pub(crate) fn no_key(&self, key: &[u8]) -> Failure {
         Failure::not_done(format!("no key {} in bucket {}", shown(key), self.path))
     }
+}
+
+/// A host and a port. Whether there is such a host, only connecting tells.
+fn address(text: &str) -> Result<String, &'static str> {
+    let (host, port) = text.rsplit_once(':').ok_or("not HOST:PORT")?;
+    if host.is_empty() {
+        return Err("no host before the port");
+    }
+    port.parse::<u16>().map(|_| text.to_owned()).map_err(|_| "the port is not a number from 0 to 65535")
 }
 
 /// Reads a bucket path, which need not be UTF-8.

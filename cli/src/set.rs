@@ -44,8 +44,9 @@ pub(crate) struct Set {
 impl Set {
     pub(crate) fn run(&self) -> Outcome {
         let value = self.read_value()?;
+        let path = self.bucket.of_entries()?;
         self.remote.run(async |client| {
-            let bucket = client.bucket_at(self.bucket.path.clone());
+            let bucket = client.bucket_at(path);
             self.store(&bucket, value).await.map_err(Into::into)
         })
     }

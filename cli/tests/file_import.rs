@@ -157,6 +157,20 @@ fn input_is_a_file_and_a_missing_one_leaves_no_database() {
 }
 
 #[test]
+fn a_first_line_that_cannot_be_used_leaves_no_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new.db");
+    for first in ["garbage\n", r#"{"path":["Yg=="],"key":"aw==","value":""}"#] {
+        let said = import(&file, &format!("{first}\n{}", lines(1))).failed(1);
+        assert!(said.contains("standard input, line 1: ") && said.contains("nothing was put into "), "{said}");
+        assert!(!file.exists(), "{first}");
+    }
+    // Of an empty database there is not one line.
+    import(&file, "").done();
+    assert_eq!(export(&file), "");
+}
+
+#[test]
 fn a_file_that_another_process_has_open_is_waited_for_and_then_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("busy.db");

@@ -88,7 +88,8 @@ fn of_a_file_that_does_not_open_is_told_what_can_be_told() {
         ran.text()
     );
     assert!(!ran.text().contains("Free Pages"), "{}", ran.text());
-    ran.failed(1);
+    let said = ran.failed(1);
+    assert!(said.contains("meta 0: its magic number is 0x") && said.contains("meta 1: its checksum is "), "{said}");
     fs::write(&file, "no database\n".repeat(1000)).unwrap();
     assert!(run(args!["file", "info", &file]).failed(3).contains("not a bolt file"));
 }

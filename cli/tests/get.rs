@@ -35,6 +35,16 @@ fn a_bucket_that_is_not_there_exits_with_1_and_is_told() {
 }
 
 #[test]
+fn the_top_has_no_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    for command in [&["get", "key"][..], &["delete", "key"], &["set", "key", "value"]] {
+        let said = server.run(command.iter().chain(&["--bucket", "/"])).failed(2);
+        assert!(said.contains("there are only buckets at the top"), "{said}");
+    }
+}
+
+#[test]
 fn a_bucket_is_no_value() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("get.db"));

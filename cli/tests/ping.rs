@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::io::{Read as _, Write as _};
+
 use common::server::Server;
 use common::{boltkv, run};
 
@@ -23,6 +25,27 @@ fn the_environment_may_say_where_it_is() {
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"PONG\n".to_vec()));
     let output = boltkv(["ping", "--addr", server.addr()]).env("BOLTKV_ADDR", elsewhere).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "an argument says more than the environment");
+}
+
+#[test]
+fn a_server_with_all_its_connections_open_is_healthy() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("ping.db"), ["--max-connections", "1"]);
+    let mut only = std::net::TcpStream::connect(server.addr()).unwrap();
+    only.write_all(b"PING\n").unwrap();
+    only.read_exact(&mut [0; 5]).unwrap();
+    let ran = server.run(["health"]);
+    assert_eq!((ran.code, ran.stdout.as_slice()), (Some(0), &b""[..]), "{}", ran.stderr);
+    assert!(ran.stderr.contains("OVERLOADED"), "{}", ran.stderr);
+    server.run(["ping"]).failed(1);
+}
+
+#[test]
+fn what_is_no_address_cannot_be_used() {
+    for (addr, why) in [("nonsense", "not HOST:PORT"), (":7878", "no host"), ("host:99999", "the port")] {
+        let ran = run(["ping", "--addr", addr]);
+        assert!(ran.code == Some(2) && ran.stderr.contains(why), "{addr}: {}", ran.stderr);
+    }
 }
 
 #[test]

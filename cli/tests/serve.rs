@@ -4,10 +4,10 @@
 mod common;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use common::server::{PATIENCE, Server};
 use common::{boltkv, run};
@@ -29,6 +29,19 @@ fn it_makes_a_file_and_says_in_one_line_what_it_serves_where_and_how_safely() {
     assert!(db.exists());
     assert_eq!(server.text("PING\n"), "PONG\n");
     assert_eq!(server.stop().done_text(), "", "nothing else is said");
+}
+
+#[test]
+fn a_ready_line_that_is_lost_is_logged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = boltkv(args!["serve", "--listen", "127.0.0.1:0", "--db", folder.path().join("a.db")]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut child = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let mut logged = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut logged).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(logged.contains("boltkv: serving ") && logged.contains("No space left"), "{logged}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{Db, TxMut};
+use boltkv_storage::{Db, Options, TxMut};
 use clap::Args;
 
 use super::Target;
@@ -42,6 +42,9 @@ pub(crate) struct Import {
 impl Import {
     pub(crate) fn run(&self) -> Outcome {
         let mut lines = self.open_input()?;
+        if !self.target.path().exists() {
+            try_first(&mut lines).map_err(|why| self.refused(&lines, 0, &why))?;
+        }
         let db = self.target.open_to_write()?;
         let mut committed = 0;
         loop {
@@ -50,10 +53,7 @@ impl Import {
             match batch.end {
                 End::Full => {}
                 End::OfInput => return Ok(()),
-                End::Refused(why) => {
-                    let place = format!("{}, line {}", lines.name, committed + 1);
-                    return Err(Failure::not_done(format!("{place}: {why}; {}", self.state(committed))));
-                }
+                End::Refused(why) => return Err(self.refused(&lines, committed, &why)),
             }
         }
     }
@@ -82,6 +82,12 @@ impl Import {
             })?;
         }
         Ok(batch)
+    }
+
+    /// The line after those that are committed cannot be used.
+    fn refused(&self, lines: &Input, committed: u64, why: &str) -> Failure {
+        let place = format!("{}, line {}", lines.name, committed + 1);
+        Failure::not_done(format!("{place}: {why}; {}", self.state(committed)))
     }
 
     /// What is in the file after a failure.
@@ -128,6 +134,16 @@ fn fill(tx: &mut TxMut, input: &mut Input) -> Batch {
     Batch { lines, end: End::Full }
 }
 
+/// Whether the first line can be put into a new database: one in memory, so that none is made for what is no export.
+fn try_first(input: &mut Input) -> Result<(), String> {
+    let Some(line) = input.next_line()? else { return Ok(()) };
+    let line = Line::parse(line)?;
+    let tried = Options::new().open_in_memory().and_then(|db| apply(&mut db.begin_mut()?, &line));
+    tried.map_err(|error| error.to_string())?;
+    input.is_ahead = true;
+    Ok(())
+}
+
 /// Puts what a line says into the file; after an error nothing of it is there.
 fn apply(tx: &mut TxMut, line: &Line) -> boltkv_storage::Result<()> {
     match line {
@@ -150,17 +166,22 @@ struct Input {
     name: String,
     reader: BufReader<Box<dyn Read>>,
     line: Vec<u8>,
+    /// `line` was looked at and is still the next one.
+    is_ahead: bool,
     progress: Progress,
 }
 
 impl Input {
     fn new(name: String, from: impl Read + 'static, progress: Progress) -> Self {
         let reader = BufReader::with_capacity(BUFFER, Box::new(from) as Box<dyn Read>);
-        Self { name, reader, line: Vec::new(), progress }
+        Self { name, reader, line: Vec::new(), is_ahead: false, progress }
     }
 
     /// The next line, the last one perhaps without its end; `None` after it.
     fn next_line(&mut self) -> Result<Option<&[u8]>, String> {
+        if std::mem::take(&mut self.is_ahead) {
+            return Ok(Some(&self.line));
+        }
         self.line.clear();
         let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
         let len = read.map_err(|error| format!("could not be read: {error}"))? as u64;

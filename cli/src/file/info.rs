@@ -1,6 +1,7 @@
 //! `boltkv file info`: what sort of file it is.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use boltkv_storage::{Error, MetaFields, RawFile, Stats};
 use clap::Args;
@@ -77,11 +78,11 @@ impl Info {
         let file = RawFile::open(path, None).map_err(|error| Failure::open(path, &error))?;
         let (opened, failure) = match opened {
             Ok(opened) => (Some(opened), None),
-            Err(error) => (None, Some(Failure::storage(path, &error))),
+            Err(error) => (None, Some(error)),
         };
         let report = Report::new(&file, opened);
         self.target.print(|out| if self.json { Ok(json_line(&report, out)?) } else { report.print(out) })?;
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(()), |error| Err(report.failure(path, &error)))
     }
 
     /// What only a file that opens can tell.
@@ -99,6 +100,17 @@ impl Report {
         let newest = file.newest_meta();
         let metas = [0, 1].map(|page| Meta::new(file.meta(page), newest));
         Self { page_size: file.page_size(), file_size: file.len(), metas, opened }
+    }
+
+    /// Why it does not open: where neither meta is valid, what is wrong with each.
+    fn failure(&self, path: &Path, error: &Error) -> Failure {
+        match self.metas.each_ref().map(|meta| meta.fault.as_deref()) {
+            [Some(first), Some(second)] => {
+                let what = format!("neither meta is valid: meta 0: {first}; meta 1: {second}");
+                Failure::not_done(format!("{}: {what}", path.display()))
+            }
+            _ => Failure::storage(path, error),
+        }
     }
 
     fn print(&self, out: &mut Out) -> Printed {

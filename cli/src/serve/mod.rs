@@ -11,6 +11,7 @@ use std::time::Duration;
 use boltkv_server::{Config, Error, Server};
 use clap::Args;
 use clap::builder::BoolishValueParser;
+use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
 use crate::arguments::seconds;
@@ -95,9 +96,11 @@ impl Serve {
     fn announce(&self, server: &Server) {
         let promise =
             if server.is_read_only() { "read-only".into() } else { format!("durability {}", self.durability) };
-        let line = format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr());
+        let line = one_line(&format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr()));
         // A server whose standard output is closed serves all the same.
-        let _ = writeln!(io::stdout().lock(), "{}", one_line(&line));
+        if let Err(error) = writeln!(io::stdout().lock(), "{line}") {
+            warn!(%error, "could not write to standard output: {line}");
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use super::writer::{Writer, map_size};
 use super::{Db, Shared, Snapshot};
 use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
-    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, TxId, freelist_ids, freelist_page, is_page_size,
+    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, TxId, ends_in_first_meta, freelist_ids, freelist_page,
+    is_page_size,
 };
 use crate::freelist::{Freelist, Run};
 use crate::options::Options;
@@ -129,6 +130,11 @@ pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
 
 /// The valid meta with the highest transaction number.
 fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
+    if len < META_BYTES as u64 {
+        let mut start = [0; META_BYTES];
+        let read = disk.read_at(&mut start, 0).map_err(Error::io("read", path))?;
+        return Err(ends_in_first_meta(&start[..read]));
+    }
     let read = |offset: u64| -> Result<std::result::Result<Meta, MetaFault>> {
         let mut page = [0; META_BYTES];
         let read = disk.read_at(&mut page, offset).map_err(Error::io("read", path))?;
@@ -149,7 +155,8 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
     match (newest, first) {
         (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => Ok(meta),
         (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
-        (None, _) if len < META_BYTES as u64 => Err(Error::FileTooShort { len, needed: 2 * u64::from(page_size) }),
+        // What is wrong with one that is a meta says more than that the other is none.
+        (None, Err(MetaFault::Magic)) => Err(second.err().unwrap_or(MetaFault::Magic).into()),
         (None, Err(fault)) => Err(fault.into()),
         (None, Ok(_)) => Err(Error::ChecksumMismatch),
     }

@@ -6,7 +6,7 @@ use fnv::FnvHasher;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{PAGE_HEADER, PageHeader, PageKind, Pgid, TxId, is_page_size};
+use super::{MIN_PAGE_SIZE, PAGE_HEADER, PageHeader, PageKind, Pgid, TxId, is_page_size};
 use crate::{Error, Result};
 
 const MAGIC: u32 = 0xED0C_DAED;
@@ -185,6 +185,15 @@ impl From<MetaFault> for Error {
             MetaFault::PageSize(found) => Self::InvalidPageSize { found: found.into() },
         }
     }
+}
+
+/// Why a file cannot be opened that ends before its first meta does: it is one that was cut, or none.
+pub(crate) fn ends_in_first_meta(file: &[u8]) -> Error {
+    let is_bolt_file = file.get(PAGE_HEADER..).is_some_and(|meta| meta.starts_with(&MAGIC.to_le_bytes()));
+    if is_bolt_file {
+        return Error::FileTooShort { len: file.len() as u64, needed: 4 * u64::from(MIN_PAGE_SIZE) };
+    }
+    Error::NotABoltFile
 }
 
 impl Meta {

@@ -17,7 +17,7 @@ mod search;
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
 pub use meta::MetaFields;
-pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST};
+pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_meta};
 pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
 pub(crate) use search::{lower_bound, prefix};

@@ -8,7 +8,7 @@ use crate::db::open_locked;
 use crate::disk::{Disk as _, FileDisk, Map, OsFolder};
 use crate::format::{
     META_BYTES, MIN_PAGE_SIZE, Meta, MetaFields, NO_FREELIST, PAGE_HEADER, Page, PageHeader, PageKind, Pgid,
-    freelist_ids, is_page_size,
+    ends_in_first_meta, freelist_ids, is_page_size,
 };
 use crate::options::{Advice, MapOptions};
 use crate::{Error, Options, Result};
@@ -35,7 +35,9 @@ impl Image {
         let file = open_locked(&OsFolder { map: map_options }, path, &how)?;
         let len = file.len().map_err(Error::io("look at", Some(path)))?;
         if len < META_BYTES as u64 {
-            return Err(Error::FileTooShort { len, needed: 4 * u64::from(MIN_PAGE_SIZE) });
+            let mut start = [0; META_BYTES];
+            let read = file.read_at(&mut start, 0).map_err(Error::io("read", Some(path)))?;
+            return Err(ends_in_first_meta(&start[..read]));
         }
         // The map ends with the file: what is cut off cannot be touched.
         let map = file.map(len as usize).map_err(Error::io("map", Some(path)))?;
