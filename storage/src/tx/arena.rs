@@ -1,6 +1,7 @@
 //! Where a write transaction keeps the bytes it was given, and how it refers to bytes at all.
 
 use super::pages::Pages;
+use crate::freelist::Run;
 
 /// Bytes of the first chunk: most transactions are small. Each further one has twice as many, up to [`CHUNK`].
 const FIRST_CHUNK: usize = 1 << 12;
@@ -86,6 +87,12 @@ impl<'a> Bytes<'a> {
                 .then_some(Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset as u64))
         });
         found.into_iter().next().expect("a transaction's bytes lie in its map or in its arena")
+    }
+
+    /// Whether `len` bytes from `loc` on are those of the pages `run`.
+    pub(crate) fn is_run(&self, loc: Loc, len: usize, run: Run) -> bool {
+        let page_size = self.pages.page_size() as u64;
+        (loc.0, len as u64) == (run.start * page_size, run.len * page_size)
     }
 
     pub(crate) fn at(&self, loc: Loc, len: usize) -> &'a [u8] {

@@ -193,7 +193,9 @@ impl Work {
         Ok(())
     }
 
-    /// Splits a node and allocates its parts, from left to right.
+    /// Splits a node and allocates its parts, from left to right. A part that is all that was on the node's page, as
+    /// when something was inserted beside a large value, is not written again: its page stays, unless bbolt's rule is
+    /// asked for.
     fn write_parts(
         &mut self,
         id: NodeId,
@@ -202,24 +204,31 @@ impl Work {
         parts: &mut Vec<Part>,
     ) -> Result<Vec<Slot>> {
         let page_size = self.pages().page_size();
-        let replaced = self.node_mut(id).page.take();
-        self.freed.extend(replaced);
+        let mut replaced = self.node_mut(id).page.take();
         let node = &self.nodes[id.0 as usize];
         let mut slots = Vec::new();
         let mut from = node.slots.first();
-        for Cut { count, size } in cuts(node, self.bytes(), fill, page_size) {
-            let run = allocator.allocate(size.div_ceil(page_size) as u64)?;
-            let Some(at) = from else {
-                // Only the root of an empty bucket has no first key, and it has no parent either.
-                parts.push(Part { run, node: id, from: START, count: 0 });
-                return Ok(vec![Slot::new(&[], Loc::EMPTY, Content::Page(run.start))]);
+        let cuts = cuts(node, self.bytes(), fill, page_size);
+        let may_stay = cuts.len() > 1 && fill == Fill::Auto;
+        for Cut { count, size } in cuts {
+            let at = from.unwrap_or(START);
+            let stays = may_stay && replaced.is_some_and(|run| node.slots.is_all_of(run, at, count, self.bytes()));
+            let run = if let Some(run) = replaced.take_if(|_| stays) {
+                run
+            } else {
+                let run = allocator.allocate(size.div_ceil(page_size) as u64)?;
+                parts.push(Part { run, node: id, from: at, count });
+                run
             };
-            parts.push(Part { run, node: id, from: at, count });
-            if let Some(first) = node.slots.get(at, self.bytes()) {
-                slots.push(first.with(Content::Page(run.start)));
-            }
+            // Only the root of an empty bucket has no first key, and it has no parent either.
+            let first = node
+                .slots
+                .get(at, self.bytes())
+                .unwrap_or_else(|| Slot::new(&[], Loc::EMPTY, Content::Page(run.start)));
+            slots.push(first.with(Content::Page(run.start)));
             from = node.slots.skip(at, count);
         }
+        self.freed.extend(replaced);
         self.splits += slots.len() as u64 - 1;
         Ok(slots)
     }

@@ -9,6 +9,7 @@ mod stretch;
 
 use super::arena::Bytes;
 use crate::format::{LeafEntry, Page, PageWriter, lower_bound, prefix};
+use crate::freelist::Run;
 pub(crate) use slot::{Content, Slot};
 pub(crate) use stretch::Stretch;
 
@@ -267,6 +268,14 @@ impl Slots {
                 slots.iter().any(|slot| matches!(slot.content(), Content::Value { is_bucket: true, .. }))
             }
         })
+    }
+
+    /// Whether the `count` entries from `at` on are as they are on the pages `run`, and all that is there.
+    pub(crate) fn is_all_of(&self, run: Run, at: At, count: usize, bytes: Bytes<'_>) -> bool {
+        match self.chunks.get(at.chunk as usize) {
+            Some(Chunk::Untouched(stretch)) => at.index == 0 && stretch.len() == count && stretch.is_all_of(run, bytes),
+            _ => false,
+        }
     }
 
     /// Writes `count` entries from `at` on into a page.

@@ -4,6 +4,7 @@
 use super::slot::{Content, Slot};
 use crate::Result;
 use crate::format::{LeafEntry, PAGE_HEADER, Packed, Page, PageWriter, prefix};
+use crate::freelist::Run;
 use crate::tx::arena::{Bytes, Loc};
 
 /// The entries `from..to` of a leaf or branch page whose data is packed. Never empty.
@@ -89,6 +90,11 @@ impl Stretch {
     /// Bytes that each of its entries takes on a page.
     pub(super) fn sizes<'a>(&self, bytes: Bytes<'a>) -> impl Iterator<Item = usize> + use<'a> {
         self.packed(bytes).sizes()
+    }
+
+    /// Whether it is all that is on the pages `run`.
+    pub(super) fn is_all_of(&self, run: Run, bytes: Bytes<'_>) -> bool {
+        bytes.is_run(self.page, self.len, run) && self.from == 0 && self.len() == self.page(bytes).len()
     }
 
     /// Whether one of its entries is a bucket.
