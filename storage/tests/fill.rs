@@ -1,4 +1,5 @@
 //! What `Fill::Auto` writes, and what it leaves where it is.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
 
