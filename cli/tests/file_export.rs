@@ -37,6 +37,7 @@ fn every_bucket_and_entry_is_a_line_depth_first_in_key_order() {
     let file = folder.path().join("some.db");
     make(&file);
     assert_eq!(run(args!["file", "export", &file]).done_text(), EXPORTED);
+    assert_eq!(run(args!["file", "export", "--json", &file]).done_text(), EXPORTED);
 }
 
 #[test]

@@ -39,6 +39,16 @@ fn what_was_exported_comes_back_over_several_batches() {
 }
 
 #[test]
+fn with_json_it_says_how_many_lines_were_put_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new.db");
+    let import = |lines: &str| run_with_input(args!["file", "import", "--json", &file], lines.as_bytes());
+    assert_eq!(import(&lines(10_000)).done_text(), "{\"lines\":10001}\n");
+    assert_eq!(import("").done_text(), "{\"lines\":0}\n");
+    assert_eq!(import("{").failed(1).matches("line 1").count(), 1);
+}
+
+#[test]
 fn every_kind_of_content_survives_a_round_trip() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first.db"), folder.path().join("second.db"));

@@ -34,6 +34,9 @@ pub(crate) struct Export {
     /// Where to write, instead of standard output. A file appears under this name only when it is complete
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Has no effect: what is written is always lines of JSON
+    #[arg(long)]
+    json: bool,
 }
 
 impl Export {

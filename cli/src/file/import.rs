@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use boltkv_storage::{Db, Options, TxMut};
 use clap::Args;
+use serde::Serialize;
 
 use super::Target;
 use super::line::Line;
+use super::output::json_line;
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
@@ -37,6 +39,14 @@ pub(crate) struct Import {
     /// What to read, instead of standard input
     #[arg(long, short, value_name = "IN")]
     input: Option<PathBuf>,
+    /// Say as a JSON object how many lines were put in: {"lines":N}
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done {
+    lines: u64,
 }
 
 impl Import {
@@ -52,10 +62,17 @@ impl Import {
             committed += batch.lines;
             match batch.end {
                 End::Full => {}
-                End::OfInput => return Ok(()),
+                End::OfInput => return self.done(committed),
                 End::Refused(why) => return Err(self.refused(&lines, committed, &why)),
             }
         }
+    }
+
+    fn done(&self, lines: u64) -> Outcome {
+        if !self.json {
+            return Ok(());
+        }
+        self.target.print(|out| Ok(json_line(&Done { lines }, out)?))
     }
 
     fn open_input(&self) -> Outcome<Input> {
