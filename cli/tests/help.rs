@@ -5,38 +5,41 @@ mod common;
 
 use common::run;
 
+/// Every command that does something, with the commands that it is one of, as the help lists them.
+fn commands() -> Vec<Vec<String>> {
+    let (mut groups, mut commands) = (vec![Vec::new()], Vec::new());
+    while let Some(group) = groups.pop() {
+        let help = run(group.iter().map(String::as_str).chain(["--help"])).done_text();
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names: Vec<_> = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+        if names.is_empty() {
+            commands.push(group);
+            continue;
+        }
+        for name in names.into_iter().filter(|name| !name.is_empty() && *name != "help") {
+            groups.push(group.iter().cloned().chain([name.to_owned()]).collect());
+        }
+    }
+    commands
+}
+
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands: [&[&str]; 24] = [
-        &["serve"],
-        &["get"],
-        &["set"],
-        &["delete"],
-        &["scan"],
-        &["bucket", "create"],
-        &["bucket", "delete"],
-        &["bucket", "list"],
-        &["ping"],
-        &["health"],
-        &["file", "check"],
-        &["file", "export"],
-        &["file", "import"],
-        &["file", "buckets"],
-        &["file", "keys"],
-        &["file", "get"],
-        &["file", "dump"],
-        &["file", "page-item"],
-        &["file", "info"],
-        &["file", "stats"],
-        &["file", "page"],
-        &["file", "pages"],
-        &["file", "inspect"],
-        &["file", "tree"],
-    ];
-    for command in commands {
-        let help = run(command.iter().chain(&["--help"])).done_text();
-        assert!(help.contains(&format!("Examples:\n  boltkv {}", command.join(" "))), "{help}");
+    for command in commands() {
+        let help = run(command.iter().map(String::as_str).chain(["--help"])).done_text();
+        let example = format!(":\n  boltkv {}", command.join(" "));
+        assert!(help.contains(&format!("Example{example}")) || help.contains(&format!("Examples{example}")), "{help}");
         assert!(!help.contains('\u{1b}'), "colours are for terminals: {help}");
+    }
+}
+
+#[test]
+fn every_command_on_a_file_prints_json_if_asked() {
+    let commands: Vec<_> = commands().into_iter().filter(|command| command[0] == "file").collect();
+    assert!(commands.len() > 25, "{commands:?}");
+    for command in commands {
+        let help = run(command.iter().map(String::as_str).chain(["--help"])).done_text();
+        assert!(help.contains("--json"), "{command:?}: {help}");
     }
 }
 
