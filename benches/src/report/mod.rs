@@ -46,6 +46,8 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
     let folder = docs.join("benchmarks");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let notes = fs::read_to_string(folder.join("notes.md")).unwrap_or_default();
+    // Measured by hand: the commands on files are programs, not engines.
+    let files = fs::read_to_string(folder.join("files.md")).unwrap_or_default();
     let mut page = Page { text: String::new(), plots: folder };
     page.heading("# Benchmarks");
     page.paragraph(
@@ -67,6 +69,7 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
         }
         left_out(results, &mut page);
     }
+    page.paragraph(files.trim_end());
     let text = page.text.trim_end().to_owned() + "\n";
     let file = docs.join("benchmarks.md");
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
@@ -173,8 +176,10 @@ mod tests {
         let docs = tempfile::tempdir().unwrap();
         fs::create_dir(docs.path().join("benchmarks")).unwrap();
         fs::write(docs.path().join("benchmarks/notes.md"), "The disk is slow.").unwrap();
+        fs::write(docs.path().join("benchmarks/files.md"), "## Commands on files\n").unwrap();
         assert!(write(&[], docs.path()).is_err());
         write(&[made_up(Suite::Peers)], docs.path()).unwrap();
-        assert!(fs::read_to_string(docs.path().join("benchmarks.md")).unwrap().contains("The disk is slow."));
+        let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
+        assert!(text.contains("The disk is slow.") && text.ends_with("\n\n## Commands on files\n"), "{text}");
     }
 }
