@@ -26,6 +26,10 @@ impl Groups {
     /// Does what the jobs ask for, in their order, and answers each.
     pub(super) fn run(&mut self, jobs: Vec<Job>) {
         self.stats.group_taken(jobs.len());
+        self.commit(jobs);
+    }
+
+    fn commit(&mut self, mut jobs: Vec<Job>) {
         let committed = commit(&self.db, &jobs);
         self.log(committed.as_ref().err());
         match committed {
@@ -33,6 +37,12 @@ impl Groups {
                 for (job, reply) in jobs.into_iter().zip(replies) {
                     job.ticket.answer(reply);
                 }
+            }
+            // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
+            Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
+                let others = jobs.split_off(jobs.len() / 2);
+                self.commit(jobs);
+                self.commit(others);
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
@@ -121,15 +131,27 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_cannot_be_committed_is_refused_as_a_whole_and_the_next_one_is_not() {
+    fn what_finds_no_room_is_refused_and_the_others_of_its_group_are_not() {
         let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
         let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()));
         assert_eq!(run(&mut groups, vec![create()]), [None]);
+        let (no_space, failed) = (Some(ErrorCode::NoSpace), Some(ErrorCode::ConditionFailed));
+        let large = || set("large", 2 << 20, Cond::Always);
+        let requests = vec![set("a", 1, Cond::IfAbsent), large(), set("a", 2, Cond::IfAbsent), large()];
+        assert_eq!(run(&mut groups, requests), [None, no_space, failed, no_space]);
         let before = db.stats().txid;
-        let requests =
-            vec![set("a", 1, Cond::IfAbsent), set("large", 2 << 20, Cond::Always), set("a", 2, Cond::IfAbsent)];
-        assert_eq!(run(&mut groups, requests), [Some(ErrorCode::NoSpace); 3]);
-        assert_eq!(db.stats().txid, before);
-        assert_eq!(run(&mut groups, vec![set("a", 1, Cond::IfAbsent)]), [None], "nothing of it was left");
+        assert_eq!(run(&mut groups, vec![large()]), [no_space]);
+        assert_eq!(db.stats().txid, before, "nothing of it is left");
+    }
+
+    #[test]
+    fn what_a_group_frees_has_room_for_what_comes_after_it() {
+        let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
+        let mut groups = Groups::new(db, Arc::new(Stats::new()));
+        let full = |key| set(key, 600_000, Cond::Always);
+        assert_eq!(run(&mut groups, vec![create(), full("a")]), [None, None]);
+        assert_eq!(run(&mut groups, vec![full("b")]), [Some(ErrorCode::NoSpace)]);
+        let delete = Request::Bucket(BucketRequest::Delete(path()));
+        assert_eq!(run(&mut groups, vec![delete, create(), full("b")]), [None, None, None]);
     }
 }

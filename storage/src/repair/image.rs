@@ -1,6 +1,7 @@
 //! A broken file as it lies on the disk: locked, mapped, cut into pages. Nothing here decides which
 //! of its pages belong to what, and nothing here can write.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::RepairOptions;
@@ -16,6 +17,9 @@ use crate::{Error, Options, Result};
 /// How many pages are looked at to find out whether a page size is the file's.
 const PAGES_TO_GUESS_BY: u64 = 1 << 16;
 
+/// How many bytes may be looked at before their memory is given back.
+const KEPT: u64 = 64 << 20;
+
 pub(super) struct Image {
     map: Map,
     pub(super) page_size: u32,
@@ -23,6 +27,8 @@ pub(super) struct Image {
     pub(super) pages: u64,
     /// The metas of pages 0 and 1, where they are whole.
     pub(super) metas: [Option<Meta>; 2],
+    /// Bytes that were looked at since memory was last given back.
+    looked_at: Cell<u64>,
     /// Holds the lock.
     _file: FileDisk,
 }
@@ -48,7 +54,7 @@ impl Image {
         };
         let meta_at = |offset: u32| meta_at(&map, offset.into()).filter(|meta| meta.page_size == page_size);
         let metas = [meta_at(0), meta_at(page_size)];
-        Ok(Self { page_size, pages: len.div_ceil(page_size.into()), metas, map, _file: file })
+        Ok(Self { page_size, pages: len.div_ceil(page_size.into()), metas, map, looked_at: Cell::new(0), _file: file })
     }
 
     /// What a meta page says that is not whole; nothing of it can be relied on.
@@ -73,7 +79,17 @@ impl Image {
         }
         let (start, left) = self.place(id);
         let len = ((1 + u64::from(header.overflow.get())) * u64::from(self.page_size)).min(left);
+        self.forget_after(len);
         self.map.bytes(start, len as usize).ok_or_else(|| Error::corrupt(id, "the file ends before it"))
+    }
+
+    /// Every so often gives back the memory of what was looked at: a file of 10 GB needs no 10 GB.
+    fn forget_after(&self, len: u64) {
+        let looked_at = self.looked_at.get().saturating_add(len);
+        self.looked_at.set(if looked_at < KEPT { looked_at } else { 0 });
+        if looked_at >= KEPT {
+            self.map.release();
+        }
     }
 
     pub(super) fn header(&self, id: Pgid) -> Option<PageHeader> {

@@ -25,7 +25,8 @@ pub struct Piece {
     pub key_place: std::ops::Range<usize>,
     pub content: Content,
     pub pages: BTreeSet<u64>,
-    /// Those that its leaf runs on over: they hold nothing but keys and values, which nothing in the format can check.
+    /// Those that its leaf and the pages above run on over: they hold keys and values, which nothing in the format can
+    /// check.
     pub data_pages: BTreeSet<u64>,
 }
 
@@ -42,12 +43,21 @@ impl Piece {
     }
 }
 
+/// The pages that lead somewhere, and those of them that only hold data.
+#[derive(Clone, Default)]
+struct Way {
+    pages: BTreeSet<u64>,
+    data_pages: BTreeSet<u64>,
+}
+
 /// A sound file.
 pub struct Sound {
     pub bytes: Vec<u8>,
     pub page_size: usize,
     /// In the newest transaction.
     pub pieces: Vec<Piece>,
+    /// In the one before it, which a repair goes back to where the newest root cannot be read.
+    older: Vec<Piece>,
     /// Where the pages of inline buckets begin, in bytes.
     pub inline_pages: Vec<usize>,
     /// Every pair of key and value on any leaf, those on free pages among them.
@@ -56,9 +66,13 @@ pub struct Sound {
 
 impl Sound {
     pub fn new(bytes: Vec<u8>, page_size: usize) -> Self {
-        let mut sound = Self { bytes, page_size, pieces: Vec::new(), inline_pages: Vec::new(), ever: BTreeSet::new() };
-        let root = sound.meta_field(sound.newest_meta(), 16);
-        sound.bucket(root, &Vec::new(), &BTreeSet::new());
+        let (pieces, older, inline_pages, ever) = Default::default();
+        let mut sound = Self { bytes, page_size, pieces, older, inline_pages, ever };
+        let older_root = sound.meta_field(1 - sound.newest_meta(), 16);
+        sound.bucket(older_root, &Vec::new(), &Way::default());
+        sound.older = std::mem::take(&mut sound.pieces);
+        sound.inline_pages.clear();
+        sound.bucket(sound.root(), &Vec::new(), &Way::default());
         for page in 2..sound.pages() {
             let is_leaf = sound.number(page * page_size, 8) == page as u64
                 && sound.number(page * page_size + 8, 2) == LEAF
@@ -115,21 +129,22 @@ impl Sound {
         place(run.start)..place(run.end)
     }
 
-    fn bucket(&mut self, root: u64, path: &BucketPath, above: &BTreeSet<u64>) {
+    fn bucket(&mut self, root: u64, path: &BucketPath, above: &Way) {
         let at = self.page(root).start;
-        let mut pages = above.clone();
-        pages.extend(self.run(root));
+        let mut way = above.clone();
+        way.pages.extend(self.run(root));
+        way.data_pages.extend(self.run(root).skip(1));
         if self.number(at + 8, 2) == BRANCH {
             for index in 0..self.count(at) {
                 let child = self.number(at + PAGE_HEADER + index * ELEMENT + 8, 8);
-                self.bucket(child, path, &pages);
+                self.bucket(child, path, &way);
             }
             return;
         }
-        self.leaf(at, path, &pages, &self.run(root).skip(1).collect());
+        self.leaf(at, path, &way);
     }
 
-    fn leaf(&mut self, at: usize, path: &BucketPath, pages: &BTreeSet<u64>, data_pages: &BTreeSet<u64>) {
+    fn leaf(&mut self, at: usize, path: &BucketPath, way: &Way) {
         for index in 0..self.count(at) {
             let (is_bucket, key, value) = self.element(at, index);
             let key_bytes = self.bytes[key.clone()].to_vec();
@@ -143,17 +158,17 @@ impl Sound {
                 key: key_bytes.clone(),
                 key_place: key,
                 content,
-                pages: pages.clone(),
-                data_pages: data_pages.clone(),
+                pages: way.pages.clone(),
+                data_pages: way.data_pages.clone(),
             });
             if is_bucket {
                 let path = path.iter().cloned().chain([key_bytes]).collect();
                 match self.number(value.start, 8) {
                     0 => {
                         self.inline_pages.push(value.start + 16);
-                        self.leaf(value.start + 16, &path, pages, data_pages);
+                        self.leaf(value.start + 16, &path, way);
                     }
-                    root => self.bucket(root, &path, pages),
+                    root => self.bucket(root, &path, way),
                 }
             }
         }
@@ -196,7 +211,8 @@ impl Sound {
 
     /// Whether a key and its value may be new, because they are what now stands in the place of damaged ones.
     pub fn may_be_new(&self, bytes: &[u8], damaged: &BTreeSet<u64>, path: &[Vec<u8>], key: &[u8]) -> bool {
-        let mut pieces = self.pieces.iter().filter(|piece| piece.path == path && piece.is_data_damaged(damaged));
+        let mut pieces =
+            self.pieces.iter().chain(&self.older).filter(|piece| piece.path == path && piece.is_data_damaged(damaged));
         pieces.any(|piece| bytes.get(piece.key_place.clone()) == Some(key))
     }
 

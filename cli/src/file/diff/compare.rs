@@ -37,14 +37,16 @@ pub(super) enum Error<E> {
     Told(E),
 }
 
-/// Calls `tell` with everything that differs, a bucket before what is in it; and `seen` for every entry looked at.
+/// Calls `tell` with everything that differs, a bucket before what is in it; and `seen` for every entry looked at, with
+/// the bytes that have been read of each file.
 pub(super) fn compare<'tx, E>(
     old: &'tx Tx,
     new: &'tx Tx,
     mut tell: impl FnMut(Difference<'_>) -> Result<(), E>,
-    mut seen: impl FnMut(),
+    mut seen: impl FnMut(u64, u64),
 ) -> Result<(), Error<E>> {
-    let mut allowances = Allowances { old: old.size(), new: new.size() };
+    let sizes = (old.size(), new.size());
+    let mut allowances = Allowances { old: sizes.0, new: sizes.1 };
     let mut levels = vec![Level {
         old: Some(Entries::Top(Box::new(old.buckets())).into()),
         new: Some(Entries::Top(Box::new(new.buckets())).into()),
@@ -56,7 +58,7 @@ pub(super) fn compare<'tx, E>(
             path.pop();
             continue;
         };
-        seen();
+        seen(sizes.0 - allowances.old, sizes.1 - allowances.new);
         let (old_value, new_value) = (old.and_then(Item::value), new.and_then(Item::value));
         if old_value != new_value {
             tell(Difference::Value { path: &path, key, old: old_value, new: new_value }).map_err(Error::Told)?;

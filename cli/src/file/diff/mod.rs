@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::Target;
 use super::format::Format;
+use super::memory::Memory;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use crate::arguments::seconds;
@@ -94,7 +95,12 @@ impl Diff {
             tally.count(change(&difference));
             if self.brief { Ok(()) } else { self.print(&difference, &mut out) }
         };
-        let compared = compare(&old, &new, tell, || progress.advance(1));
+        let (memory_old, memory_new) = (Memory::new(&old), Memory::new(&new));
+        let compared = compare(&old, &new, tell, |read_old, read_new| {
+            memory_old.has_read(read_old);
+            memory_new.has_read(read_new);
+            progress.advance(1);
+        });
         drop(progress);
         let flushed = out.flush();
         compared.map_err(|error| self.failed(error))?;
