@@ -84,13 +84,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) async fn event(&mut self, read: bool, deadline: Option<Instant>) -> io::Result<Event> {
         tokio::select! {
             biased;
-            moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
-            Some(answered) = self.answers.recv() => Ok(Event::Answered(answered)),
-            () = until_queued(&mut self.queueing) => Ok(Event::Progress),
+            // First, or a client that always has something to send or to take would keep the server from stopping.
             () = &mut self.stop, if !self.stopping => {
                 self.stopping = true;
                 Ok(Event::Stop)
             }
+            moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
+            Some(answered) = self.answers.recv() => Ok(Event::Answered(answered)),
+            () = until_queued(&mut self.queueing) => Ok(Event::Progress),
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
         }
     }
