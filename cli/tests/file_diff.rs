@@ -90,10 +90,7 @@ fn json_has_an_object_a_line() {
 fn files_that_hold_the_same_do_not_differ_however_they_are_built() {
     let Some(peer) = peer::peer() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (theirs, ours) = (folder.path().join("theirs.db"), folder.path().join("ours.db"));
-    peer.make_mixed(&theirs);
-    let lines = run(args!["file", "export", &theirs]).done();
-    common::run_with_input(args!["file", "import", &ours], &lines).done();
+    let (theirs, ours) = common::files::made_by_both(&peer, folder.path());
     assert_eq!(run(args!["file", "diff", &theirs, &ours]).done(), b"");
     assert_eq!(run(args!["file", "diff", "--brief", &theirs, &theirs]).done(), b"");
 }

@@ -131,10 +131,7 @@ fn a_missing_file_and_a_missing_folder_are_told_by_name() {
 fn a_file_that_go_made_is_exported_as_bbolt_sees_it() {
     let Some(peer) = peer::peer() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (theirs, ours) = (folder.path().join("theirs.db"), folder.path().join("ours.db"));
-    peer.make_mixed(&theirs);
-    let lines = run(args!["file", "export", &theirs]).done();
-    common::run_with_input(args!["file", "import", &ours], &lines).done();
+    let (theirs, ours) = common::files::made_by_both(&peer, folder.path());
     assert!(peer.dump(&theirs) == peer.dump(&ours), "the dumps differ");
     peer.assert_check_clean(&ours);
 }

@@ -134,11 +134,7 @@ fn high_places(tx: &Tx, target: Pgid) -> Result<Vec<Place>> {
         }
         let page = Page::parse(id, bytes)?;
         if run.start + run.len > target {
-            let first = match &page {
-                Page::Leaf(leaf) if leaf.len() == 0 => &[],
-                Page::Leaf(leaf) => leaf.key(0)?,
-                Page::Branch(branch) => branch.key(0)?,
-            };
+            let first = if page.len() == 0 { &[] } else { page.key(0)? };
             places.push(Place { bucket: bucket.clone(), key: first.to_vec() });
         }
         match page {

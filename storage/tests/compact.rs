@@ -87,15 +87,7 @@ fn a_target_that_has_such_a_bucket_is_an_error() {
 #[test]
 fn buckets_nested_a_thousand_deep_are_compacted_and_looked_at() {
     let db = Options::new().page_size(1024).open_in_memory().unwrap();
-    let mut tx = db.begin_mut().unwrap();
-    let mut path = vec!["b"];
-    tx.create_bucket("b").unwrap();
-    for _ in 0..1000 {
-        tx.bucket_mut_path(&path).unwrap().create_bucket("b").unwrap();
-        path.push("b");
-    }
-    tx.bucket_mut_path(&path).unwrap().put("k", "v").unwrap();
-    tx.commit().unwrap();
+    let path = common::nest_a_thousand_deep(&db);
     let target = Options::new().page_size(1024).open_in_memory().unwrap();
     db.begin().unwrap().compact_into(&target, 100).unwrap();
     let tx = target.begin().unwrap();

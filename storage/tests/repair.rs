@@ -449,15 +449,7 @@ fn buckets_nested_a_thousand_deep_are_salvaged() {
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("deep.db");
     let db = Options::new().page_size(1024).open(&broken).unwrap();
-    let mut tx = db.begin_mut().unwrap();
-    let mut path = vec!["b"];
-    tx.create_bucket("b").unwrap();
-    for _ in 0..1000 {
-        tx.bucket_mut_path(&path).unwrap().create_bucket("b").unwrap();
-        path.push("b");
-    }
-    tx.bucket_mut_path(&path).unwrap().put("k", "v").unwrap();
-    tx.commit().unwrap();
+    let path = common::nest_a_thousand_deep(&db);
     drop(db);
     let result = folder.path().join("result.db");
     let repaired = RepairOptions::new().repair(&broken, &result, |_| {}).unwrap();

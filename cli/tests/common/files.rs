@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use boltkv_storage::{Db, Error, Options};
 use tempfile::TempDir;
 
-use super::peer::{Bbolt, bbolt, peer};
-use super::run;
+use super::peer::{Bbolt, Peer, bbolt, peer};
+use super::{run, run_with_input};
+use crate::args;
 
 /// A folder of files, made by Go's bbolt and by this engine.
 pub struct Files {
@@ -27,6 +28,15 @@ pub fn files() -> Option<Files> {
     drop(Options::new().page_size(16_384).open(files.path("empty of 16 KiB")).unwrap());
     make_odd(&files.path("odd")).unwrap();
     Some(files)
+}
+
+/// A file that Go's bbolt made, and one that holds the same because its export was imported.
+pub fn made_by_both(peer: &Peer, folder: &Path) -> (PathBuf, PathBuf) {
+    let (theirs, ours) = (folder.join("theirs.db"), folder.join("ours.db"));
+    peer.make_mixed(&theirs);
+    let lines = run(args!["file", "export", &theirs]).done();
+    run_with_input(args!["file", "import", &ours], &lines).done();
+    (theirs, ours)
 }
 
 /// Kinds of files that the Go program makes.

@@ -26,10 +26,10 @@ impl Groups {
     /// Does what the jobs ask for, in their order, and answers each.
     pub(super) fn run(&mut self, jobs: Vec<Job>) {
         self.stats.group_taken(jobs.len());
-        self.commit(jobs);
+        self.run_or_halve(jobs);
     }
 
-    fn commit(&mut self, mut jobs: Vec<Job>) {
+    fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
         let committed = commit(&self.db, &jobs);
         self.log(committed.as_ref().err());
         match committed {
@@ -41,8 +41,8 @@ impl Groups {
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
-                self.commit(jobs);
-                self.commit(others);
+                self.run_or_halve(jobs);
+                self.run_or_halve(others);
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {

@@ -78,12 +78,16 @@ impl<'a> Page<'a> {
     /// The page in `bytes`, which are all of its run.
     pub(crate) fn parse(id: Pgid, bytes: &'a [u8]) -> Result<Self> {
         let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
-        Self::parse_with_count(id, bytes, header.count.get().into())
+        Self::with_header(id, bytes, &header, header.count.get().into())
     }
 
     /// The same, with as many elements as somebody says, whatever its header says.
     pub(crate) fn parse_with_count(id: Pgid, bytes: &'a [u8], count: usize) -> Result<Self> {
         let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
+        Self::with_header(id, bytes, &header, count)
+    }
+
+    fn with_header(id: Pgid, bytes: &'a [u8], header: &PageHeader, count: usize) -> Result<Self> {
         match PageKind::of(header.flags.get()) {
             Some(PageKind::Leaf) => Ok(Self::Leaf(LeafPage { id, bytes, elements: elements(id, bytes, count)? })),
             Some(PageKind::Branch) => {
@@ -98,9 +102,14 @@ impl<'a> Page<'a> {
             }
         }
     }
-}
 
-impl<'a> Page<'a> {
+    pub(crate) fn id(&self) -> Pgid {
+        match self {
+            Self::Leaf(leaf) => leaf.id,
+            Self::Branch(branch) => branch.id,
+        }
+    }
+
     pub(crate) fn bytes(&self) -> &'a [u8] {
         match self {
             Self::Leaf(leaf) => leaf.bytes,
@@ -110,9 +119,21 @@ impl<'a> Page<'a> {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Leaf(leaf) => leaf.elements.len(),
-            Self::Branch(branch) => branch.elements.len(),
+            Self::Leaf(leaf) => leaf.len(),
+            Self::Branch(branch) => branch.len(),
         }
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        match self {
+            Self::Leaf(leaf) => leaf.key(index),
+            Self::Branch(branch) => branch.key(index),
+        }
+    }
+
+    /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there.
+    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+        search(within, key, |index| self.key(index))
     }
 
     /// Where `part`, a key or value of this page, begins in its bytes.
@@ -168,12 +189,7 @@ impl<'a> LeafPage<'a> {
 
     /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
     pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        self.search_in(0..self.len(), key)
-    }
-
-    /// The same among some of the elements.
-    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(within, key, |index| self.key(index))
+        search(0..self.len(), key, |index| self.key(index))
     }
 
     pub(super) fn elements(&self) -> &'a [LeafElement] {
@@ -215,15 +231,10 @@ impl<'a> BranchPage<'a> {
 
     /// The child in whose subtree `key` lies: the last whose key is not above it, or the first.
     pub(crate) fn search(&self, key: &[u8]) -> Result<usize> {
-        Ok(match self.search_in(0..self.len(), key)? {
+        Ok(match search(0..self.len(), key, |index| self.key(index))? {
             Ok(index) => index,
             Err(index) => index.saturating_sub(1),
         })
-    }
-
-    /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
-    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(within, key, |index| self.key(index))
     }
 
     pub(super) fn elements(&self) -> &'a [BranchElement] {

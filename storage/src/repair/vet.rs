@@ -67,7 +67,7 @@ impl<'a> Vetted<'a> {
     }
 
     pub(super) fn len(&self) -> usize {
-        len(&self.page)
+        self.page.len()
     }
 
     pub(super) fn verdict(&self, index: usize) -> Verdict {
@@ -76,7 +76,7 @@ impl<'a> Vetted<'a> {
 
     /// The key of an element, if it is believed.
     pub(super) fn key(&self, index: usize) -> Option<&'a [u8]> {
-        if index < self.len() && self.verdict(index) == Verdict::Believed { key(&self.page, index) } else { None }
+        if index < self.len() && self.verdict(index) == Verdict::Believed { self.page.key(index).ok() } else { None }
     }
 
     /// Whether its first key is the one that a branch names for it; `None` where either is not known.
@@ -98,41 +98,22 @@ impl<'a> Vetted<'a> {
 
 /// Whether a page has elements, and all of them can be believed. Ends with the first that cannot.
 pub(super) fn is_sound(page: &Page<'_>) -> bool {
-    let keys = || (0..len(page)).map(|index| key(page, index));
+    let keys = || (0..page.len()).map(|index| page.key(index).ok());
     let ascends = || keys().zip(keys().skip(1)).all(|(one, next)| one < next);
-    in_place(page).all(|in_place| in_place) && key(page, 0).is_some_and(|first| !first.is_empty()) && ascends()
+    in_place(page).all(|in_place| in_place) && page.key(0).is_ok_and(|first| !first.is_empty()) && ascends()
 }
 
 /// Whether any key of a page can be within bounds. Looks at two of them at most.
 pub(super) fn can_fit(page: &Page<'_>, bounds: &Bounds<'_>) -> bool {
-    let first_is_below = key(page, 0).is_none_or(|first| bounds.high.is_none_or(|high| first < high));
+    let first_is_below = page.key(0).ok().is_none_or(|first| bounds.high.is_none_or(|high| first < high));
     let last_is_above = match page {
         Page::Leaf(leaf) if leaf.len() > 0 => {
-            key(page, leaf.len() - 1).is_none_or(|last| bounds.after.is_none_or(|after| last > after))
+            page.key(leaf.len() - 1).ok().is_none_or(|last| bounds.after.is_none_or(|after| last > after))
         }
         // What a branch leads to has no end that it would tell.
         Page::Leaf(_) | Page::Branch(_) => true,
     };
     first_is_below && last_is_above
-}
-
-/// The key of a page's first element, whatever it may be.
-pub(super) fn first_key<'a>(page: &Page<'a>) -> Option<&'a [u8]> {
-    key(page, 0)
-}
-
-fn len(page: &Page<'_>) -> usize {
-    match page {
-        Page::Leaf(leaf) => leaf.len(),
-        Page::Branch(branch) => branch.len(),
-    }
-}
-
-fn key<'a>(page: &Page<'a>, index: usize) -> Option<&'a [u8]> {
-    match page {
-        Page::Leaf(leaf) => leaf.key(index).ok(),
-        Page::Branch(branch) => branch.key(index).ok(),
-    }
 }
 
 /// Where an element's key and value begin and end in their page.
@@ -159,17 +140,17 @@ fn data_start(len: usize) -> usize {
 /// The page with as many elements as there is room for before the bytes of the first, where more
 /// of these stand in place than of as many as its header says: then it is the header that is damaged.
 fn with_true_count(page: Page<'_>) -> Page<'_> {
-    let (id, bytes, pos) = match &page {
-        Page::Leaf(leaf) => (leaf.id(), leaf.bytes(), word(leaf.bytes(), PAGE_HEADER + 4)),
-        Page::Branch(branch) => (branch.id(), branch.bytes(), word(branch.bytes(), PAGE_HEADER)),
+    let pos = match &page {
+        Page::Leaf(_) => word(page.bytes(), PAGE_HEADER + 4),
+        Page::Branch(_) => word(page.bytes(), PAGE_HEADER),
     };
     let pos = pos.map_or(0, |pos| pos as usize);
     let count = pos / ELEMENT;
-    if !pos.is_multiple_of(ELEMENT) || count == 0 || count == len(&page) {
+    if !pos.is_multiple_of(ELEMENT) || count == 0 || count == page.len() {
         return page;
     }
     let in_place = |page: &Page<'_>| in_place(page).filter(|&in_place| in_place).count();
-    let recounted = Page::parse_with_count(id, bytes, count).ok();
+    let recounted = Page::parse_with_count(page.id(), page.bytes(), count).ok();
     recounted.filter(|recounted| in_place(recounted) > in_place(&page)).unwrap_or(page)
 }
 
@@ -179,7 +160,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Of each element, whether it begins where the one before it ends, and ends where the next begins.
 fn in_place<'a>(page: &Page<'a>) -> impl Iterator<Item = bool> + use<'a> {
-    let (page, len) = (*page, len(page));
+    let (page, len) = (*page, page.len());
     let mut end_before = Some(data_start(len));
     let mut here = span(&page, 0);
     (0..len).map(move |index| {
@@ -195,7 +176,7 @@ fn in_place<'a>(page: &Page<'a>) -> impl Iterator<Item = bool> + use<'a> {
 }
 
 fn verdicts(page: &Page<'_>, bounds: &Bounds<'_>) -> Vec<Verdict> {
-    let verdict = |(index, in_place)| match key(page, index) {
+    let verdict = |(index, in_place)| match page.key(index).ok() {
         Some([]) => Verdict::NoKey,
         Some(key) if in_place && bounds.admit(key) => Verdict::Believed,
         Some(_) if in_place => Verdict::OutOfBounds,
@@ -208,7 +189,7 @@ fn verdicts(page: &Page<'_>, bounds: &Bounds<'_>) -> Vec<Verdict> {
 
 /// Of the believed elements, leaves so many as ascend, and as many as can be.
 fn believe_ascending(page: &Page<'_>, verdicts: &mut [Verdict]) {
-    let key = |index: usize| key(page, index).unwrap_or_default();
+    let key = |index: usize| page.key(index).ok().unwrap_or_default();
     let believed = || (0..verdicts.len()).filter(|&index| verdicts[index] == Verdict::Believed);
     let ascends = believed().zip(believed().skip(1)).all(|(one, next)| key(one) < key(next));
     if ascends {

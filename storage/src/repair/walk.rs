@@ -8,7 +8,7 @@ use zerocopy::FromBytes as _;
 
 use super::RepairPlace;
 use super::image::Image;
-use super::vet::{Bounds, Verdict, Vetted, can_fit, first_key};
+use super::vet::{Bounds, Verdict, Vetted, can_fit};
 use crate::check::PageSet;
 use crate::format::{BucketHeader, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, Page, Pgid, bucket_value};
 use crate::tx::MAX_DEPTH;
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
                 continue;
             };
             let id = frame.id;
-            match frame.step(|child| first_key(&self.image.page(child, self.limit).ok()?)) {
+            match frame.step(|child| self.image.page(child, self.limit).ok()?.key(0).ok()) {
                 Step::Child(page, bounds) => self.descend(&mut levels, page, bounds, sink),
                 Step::Entry(entry) => {
                     level.last = Some(entry.key);

@@ -34,18 +34,19 @@ impl Work {
         let leaf = self.leaf_node(bucket, key)?;
         let found = self.node(leaf).slots.search(key, self.bytes());
         let len = u32::try_from(value.len()).expect("values are bounded before they get here");
-        let old = found.ok().and_then(|at| self.node(leaf).slots.get(at, self.bytes()));
-        if let Some(Content::Value { is_bucket: was_bucket, .. }) = old.map(|old| old.content())
+        let old = found.ok().and_then(|at| Some((at, self.node(leaf).slots.get(at, self.bytes())?)));
+        if let Some((_, old)) = old
+            && let Content::Value { is_bucket: was_bucket, .. } = old.content()
             && was_bucket != is_bucket
         {
             return Err(Error::incompatible(key, was_bucket));
         }
         let slot = Slot::new(key, self.arena.push(key, value), Content::Value { len, is_bucket });
-        self.note(old.map_or(Undo::Inserted(bucket, slot), |old| Undo::Replaced(bucket, old)));
+        self.note(old.map_or(Undo::Inserted(bucket, slot), |(_, old)| Undo::Replaced(bucket, old)));
         let (leaf, bytes) = self.node_and_bytes(leaf);
-        match found {
-            Ok(at) => drop(leaf.replace(at, slot, bytes)),
-            Err(at) => leaf.insert(at, slot, bytes),
+        match (old, found) {
+            (Some((at, old)), _) => drop(leaf.replace(at, &old, slot, bytes)),
+            (None, Ok(at) | Err(at)) => leaf.insert(at, slot, bytes),
         }
         Ok(())
     }

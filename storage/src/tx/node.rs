@@ -75,9 +75,9 @@ impl Node {
         };
     }
 
-    /// Puts `slot` in the place of the one at `at`, which has the same key; returns where it now is.
-    pub(crate) fn replace(&mut self, at: At, slot: Slot, bytes: Bytes<'_>) -> At {
-        self.content -= self.slots.get(at, bytes).map_or(0, |old| old.size());
+    /// Puts `slot` in the place of `old`, which is at `at` and has the same key; returns where it now is.
+    pub(crate) fn replace(&mut self, at: At, old: &Slot, slot: Slot, bytes: Bytes<'_>) -> At {
+        self.content -= old.size();
         self.content += slot.size();
         self.slots.replace(at, slot, bytes)
     }

@@ -82,8 +82,10 @@ impl Work {
                 })
             }
             Undo::Replaced(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
-                if let Ok(at) = found {
-                    leaf.replace(at, slot, bytes);
+                if let Ok(at) = found
+                    && let Some(new) = leaf.slots.get(at, bytes)
+                {
+                    leaf.replace(at, &new, slot, bytes);
                 }
             }),
             Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {

@@ -181,16 +181,19 @@ impl Work {
 
     /// The child at `at` of a branch, as a node, and where it then stands.
     pub(super) fn child_node(&mut self, parent: NodeId, at: At) -> Result<(NodeId, At)> {
-        if let Some(child) = self.node(parent).child_at(at) {
-            return Ok((child, at));
-        }
-        let view = View::Node(self.node(parent), self.bytes());
-        let (page, slot) = (view.child(at)?, self.node(parent).slots.get(at, self.bytes()));
+        let slot = self.node(parent).slots.get(at, self.bytes());
+        let (slot, page) = match slot.map(|slot| (slot, slot.content())) {
+            Some((_, Content::Node(child))) => return Ok((child, at)),
+            Some((slot, Content::Page(page))) => (slot, Child::Page(page)),
+            _ => {
+                let page = self.node(parent).page.map_or(0, |run| run.start);
+                return Err(Error::corrupt(page, "a branch entry is expected"));
+            }
+        };
         let node = self.taken_apart(page)?;
         let id = self.add_node(node);
-        let Some(slot) = slot else { return Ok((id, at)) };
         let (parent, bytes) = self.node_and_bytes(parent);
-        Ok((id, parent.replace(at, slot.with(Content::Node(id)), bytes)))
+        Ok((id, parent.replace(at, &slot, slot.with(Content::Node(id)), bytes)))
     }
 
     /// A node to be changed, and what its entries are resolved with.

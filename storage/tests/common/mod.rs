@@ -30,6 +30,21 @@ pub fn folder_in_memory() -> tempfile::TempDir {
     made.unwrap()
 }
 
+/// Makes a bucket with a thousand more in it, one within the other, and puts `k` = `v` into the innermost; returns its
+/// path.
+pub fn nest_a_thousand_deep(db: &Db) -> Vec<&'static str> {
+    let mut tx = db.begin_mut().unwrap();
+    let mut path = vec!["b"];
+    tx.create_bucket("b").unwrap();
+    for _ in 0..1000 {
+        tx.bucket_mut_path(&path).unwrap().create_bucket("b").unwrap();
+        path.push("b");
+    }
+    tx.bucket_mut_path(&path).unwrap().put("k", "v").unwrap();
+    tx.commit().unwrap();
+    path
+}
+
 /// All that a read transaction sees.
 pub fn content(tx: &Tx) -> Model {
     Model::load(tx.buckets()).expect("a sound file is read without an error")

@@ -380,15 +380,7 @@ impl Slots {
         let mut all = Self::default();
         let loc = bytes.loc_of(page.bytes());
         for index in 0..page.len() {
-            let (key, content) = match page {
-                Page::Leaf(leaf) => {
-                    let LeafEntry { key, value, is_bucket } = leaf.entry(index)?;
-                    let len = u32::try_from(value.len()).expect("vsize is a u32");
-                    (key, Content::Value { len, is_bucket })
-                }
-                Page::Branch(branch) => (branch.key(index)?, Content::Page(branch.child(index)?)),
-            };
-            all.push(Slot::new(key, loc.plus(page.offset_of(key)), content));
+            all.push(Slot::of_page(page, loc, index)?);
         }
         Ok(all)
     }

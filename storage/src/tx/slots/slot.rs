@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::format::{ELEMENT, LeafEntry, Pgid, prefix};
+use crate::Result;
+use crate::format::{ELEMENT, LeafEntry, Page, Pgid, prefix};
 use crate::tx::NodeId;
 use crate::tx::arena::{Bytes, Loc};
 
@@ -42,6 +43,19 @@ impl Slot {
     pub(crate) fn new(key: &[u8], loc: Loc, content: Content) -> Self {
         let key_len = u32::try_from(key.len()).expect("keys come from pages or are at most 32,768 bytes long");
         Self { prefix: prefix(key), key: loc, number: 0, key_len, kind: Kind::Value }.with(content)
+    }
+
+    /// Element `index` of a page, which lies at `loc`.
+    pub(super) fn of_page(page: &Page<'_>, loc: Loc, index: usize) -> Result<Self> {
+        let (key, content) = match page {
+            Page::Leaf(leaf) => {
+                let LeafEntry { key, value, is_bucket } = leaf.entry(index)?;
+                let len = u32::try_from(value.len()).expect("vsize is a u32");
+                (key, Content::Value { len, is_bucket })
+            }
+            Page::Branch(branch) => (branch.key(index)?, Content::Page(branch.child(index)?)),
+        };
+        Ok(Self::new(key, loc.plus(page.offset_of(key)), content))
     }
 
     /// The same key, standing for something else.

@@ -1,9 +1,8 @@
 //! Entries of a page that a node still has as the file has them. They are neither read nor copied one by one: a
 //! commit packs a whole stretch with one copy.
 
-use super::slot::{Content, Slot};
-use crate::Result;
-use crate::format::{LeafEntry, PAGE_HEADER, Packed, Page, PageWriter, prefix};
+use super::slot::Slot;
+use crate::format::{PAGE_HEADER, Packed, Page, PageWriter, prefix};
 use crate::freelist::Run;
 use crate::tx::arena::{Bytes, Loc};
 
@@ -43,15 +42,7 @@ impl Stretch {
     /// Entry `index` as a slot.
     pub(super) fn slot(&self, index: usize, bytes: Bytes<'_>) -> Option<Slot> {
         let index = usize::from(self.from) + index;
-        let page = self.page(bytes);
-        let (key, content) = match &page {
-            Page::Leaf(leaf) => {
-                let LeafEntry { key, value, is_bucket } = leaf.entry(index).ok()?;
-                (key, Content::Value { len: u32::try_from(value.len()).ok()?, is_bucket })
-            }
-            Page::Branch(branch) => (branch.key(index).ok()?, Content::Page(branch.child(index).ok()?)),
-        };
-        Some(Slot::new(key, self.page.plus(page.offset_of(key)), content))
+        Slot::of_page(&self.page(bytes), self.page, index).ok()
     }
 
     pub(super) fn first_prefix(&self, bytes: Bytes<'_>) -> u64 {
@@ -60,20 +51,13 @@ impl Stretch {
 
     pub(super) fn key<'a>(&self, index: usize, bytes: Bytes<'a>) -> &'a [u8] {
         let index = usize::from(self.from) + index;
-        match self.page(bytes) {
-            Page::Leaf(leaf) => leaf.key(index),
-            Page::Branch(branch) => branch.key(index),
-        }
-        .expect("all elements were looked at when the stretch was made")
+        self.page(bytes).key(index).expect("all elements were looked at when the stretch was made")
     }
 
     /// Where `key` stands in the stretch, or would stand.
     pub(super) fn search(&self, key: &[u8], bytes: Bytes<'_>) -> std::result::Result<usize, usize> {
         let within = usize::from(self.from)..usize::from(self.to);
-        let found: Result<_> = match self.page(bytes) {
-            Page::Leaf(leaf) => leaf.search_in(within, key),
-            Page::Branch(branch) => branch.search_in(within, key),
-        };
+        let found = self.page(bytes).search_in(within, key);
         let found = found.expect("all elements were looked at when the stretch was made");
         found.map(|index| index - usize::from(self.from)).map_err(|index| index - usize::from(self.from))
     }
