@@ -2,31 +2,15 @@
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot run has nothing to say")]
 
+mod loaded;
+
 use std::hint::black_box;
 use std::time::Duration;
 
 use boltkv_benches::data::{Key, Keys, splitmix};
-use boltkv_storage::{Db, Durability, Error, Options};
+use boltkv_storage::Db;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-
-const KEYS: u64 = 1_000_000;
-const VALUE: [u8; 32] = [0xB5; 32];
-const BUCKET: &str = "bench";
-
-fn unsynced(folder: &tempfile::TempDir) -> Db {
-    Options::new().durability(Durability::Never).open(folder.path().join("db")).expect("a new file opens")
-}
-
-fn load(db: &Db, keys: Keys, count: u64, batch: usize) {
-    for start in (0..count).step_by(batch) {
-        db.update(|tx| {
-            let mut bucket = tx.create_bucket_if_not_exists(BUCKET)?;
-            (start..count).take(batch).try_for_each(|n| bucket.put(keys.key(n), VALUE))?;
-            Ok::<_, Error>(())
-        })
-        .expect("the disk has room");
-    }
-}
+use loaded::{BUCKET, KEYS, VALUE, load, unsynced};
 
 /// A key that was loaded, another with every `n`.
 fn any(n: u64) -> Key {
@@ -84,6 +68,21 @@ fn reads(c: &mut Criterion) {
             black_box(bucket.get(next()).expect("a sound file").is_some())
         });
     });
+    group.bench_function("random seek, one cursor", |b| {
+        let tx = db.begin().expect("a reader");
+        let mut cursor = tx.bucket(BUCKET).expect("the bucket was loaded").cursor();
+        b.iter(|| black_box(cursor.seek(next()).expect("a sound file")));
+    });
+    group.bench_function("random seek and the next ten entries", |b| {
+        let tx = db.begin().expect("a reader");
+        let mut cursor = tx.bucket(BUCKET).expect("the bucket was loaded").cursor();
+        b.iter(|| {
+            black_box(cursor.seek(next()).expect("a sound file"));
+            for _ in 0..10 {
+                black_box(cursor.next().expect("a sound file"));
+            }
+        });
+    });
     group.bench_function("begin", |b| b.iter(|| black_box(db.begin().expect("a reader"))));
     group.throughput(Throughput::Elements(KEYS));
     group.sample_size(20).bench_function("full scan", |b| {
@@ -91,6 +90,7 @@ fn reads(c: &mut Criterion) {
         let bucket = tx.bucket(BUCKET).expect("the bucket was loaded");
         b.iter(|| bucket.iter().flatten().count());
     });
+    group.sample_size(10).bench_function("check", |b| b.iter(|| assert_eq!(db.check().expect("a sound file"), [])));
     group.finish();
 }
 
