@@ -7,6 +7,7 @@
 //! - `worker`: does one work on one engine; `runner`: starts a worker for each, and watches it
 //! - `works`: the table and the experiments; `goal`: what is read off the table, and what it should come to
 //! - `measure`: does works by everyone; `results`: what it found, as a file; `print` and `report`: for people
+//! - `shell`: a server measured from the shell; `process`: the memory and the end of what was started
 //! - `go/`: the worker for Go's engines, on the same data and works
 
 pub mod contestant;
@@ -17,10 +18,12 @@ pub mod goprogram;
 pub mod machine;
 pub mod measure;
 pub mod print;
+pub mod process;
 pub mod records;
 pub mod report;
 pub mod results;
 pub mod runner;
+pub mod shell;
 pub mod stats;
 pub mod versions;
 pub mod work;

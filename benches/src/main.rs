@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use boltkv_benches::contestant::Contestant;
 use boltkv_benches::measure::{self, Plan};
-use boltkv_benches::results::Results;
+use boltkv_benches::report::Measured;
 use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
+use boltkv_benches::{print, results, shell};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures boltkv's engine beside every peer.
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Measure what grows with the number of entries, and how.
     Growth(Measure),
+    /// Measure a server from the shell, with hyperfine and nc, on an empty file and one of 1 MB and of 1 GB.
+    Shell(FromShell),
     /// Write docs/benchmarks.md and its plots from what was measured.
     Report {
         /// Results that `--json` kept. [default: every .json in docs/benchmarks]
@@ -75,11 +78,31 @@ struct Measure {
     limit: Option<u64>,
 }
 
+#[derive(Debug, Args)]
+struct FromShell {
+    /// How often each command is run. [default: 1000, with --quick 10]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Small files: to see that all of it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Keep what was measured in this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where files are made; on the disk to be measured. [default: the system's folder for such]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// boltkv's program. [default: that beside this one]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+}
+
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Peers(measure) => measure.run(Suite::Peers),
         Command::Experiments { suite, measure } => measure.run(suite),
         Command::Growth(measure) => measure.run(Suite::Growth),
+        Command::Shell(shell) => shell.run(),
         Command::Report { from, docs } => report(from, &docs),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
@@ -106,6 +129,23 @@ impl Measure {
     }
 }
 
+impl FromShell {
+    fn run(self) -> Result<()> {
+        let plan = shell::Plan {
+            runs: self.runs.unwrap_or(if self.quick { 10 } else { 1000 }).into(),
+            quick: self.quick,
+            server: self.server,
+            folder: self.folder.unwrap_or_else(std::env::temp_dir),
+            command: asked(),
+        };
+        let measured = shell::measure(&plan)?;
+        if let Some(file) = &self.json {
+            results::write(file, &measured)?;
+        }
+        Ok(write!(std::io::stdout().lock(), "{}", print::shell(&measured))?)
+    }
+}
+
 /// The command line, as one would type it.
 fn asked() -> String {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
@@ -120,7 +160,7 @@ fn report(mut from: Vec<PathBuf>, docs: &Path) -> Result<()> {
         from.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
         from.sort();
     }
-    let results = from.iter().map(|file| Results::read(file)).collect::<Result<Vec<_>>>()?;
+    let results = from.iter().map(|file| results::read(file)).collect::<Result<Vec<Measured>>>()?;
     boltkv_benches::report::write(&results, docs)
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::contestant::Contestant;
 use crate::machine::Machine;
-use crate::results::{LeftOut, Results};
+use crate::results::{self, LeftOut, Results};
 use crate::runner::Runner;
 use crate::works::{Entry, Scale, Suite};
 use crate::{goprogram, print, versions};
@@ -61,7 +61,7 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         results.left_out.extend(results.disagreements(&entry.work.name));
         show(entry, &results)?;
         if let Some(file) = &plan.keep {
-            results.write(file)?;
+            results::write(file, &results)?;
         }
     }
     Ok(results)
@@ -116,7 +116,7 @@ fn work(entry: &Entry, rounds: usize, runner: &Runner, results: &mut Results) ->
 }
 
 /// Says where we are, in one line that the next one replaces; to a terminal only.
-fn progress(line: &str) {
+pub(crate) fn progress(line: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{line}");
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::goal::{Goal, Row, digits, per_second};
 use crate::results::Results;
+use crate::shell::Shell;
 use crate::stats::Summary;
 
 /// What a row came to: a line for each contestant, and where the goals stand.
@@ -42,6 +43,32 @@ pub fn work(results: &Results, work: &str) -> String {
             let [median, min, max] = [rate.median, rate.min, rate.max].map(per_second);
             let _ = writeln!(text, "  {figure:<17} {contestant:<17} {median:>10}  {:>24}", format!("({min} – {max})"));
         }
+    }
+    text
+}
+
+/// What was measured from the shell: a line for each server and command, and what it takes to be there.
+#[must_use]
+pub fn shell(shell: &Shell) -> String {
+    let mut text = String::new();
+    for target in &shell.targets {
+        let _ = writeln!(text, "{}", target.title());
+        for (name, timing) in &target.timings {
+            let [median, mean, deviation] =
+                [timing.summary.median, timing.mean, timing.deviation].map(|seconds| digits(seconds * 1e3));
+            let runs = timing.runs;
+            let _ = writeln!(text, "  {name:<17} {median:>6} ms, mean {mean} ± {deviation} ms, {runs} runs");
+        }
+        if let Some(start) = target.start {
+            let _ = writeln!(text, "  {:<17} {:>6} ms", "start", digits(start.median * 1e3));
+        }
+        if let Some(resident) = target.resident {
+            let [anon, file] = [resident.anon, resident.file].map(|bytes| bytes >> 10);
+            let _ = writeln!(text, "  {:<17} {anon:>6} KiB of its own, {file} KiB of files", "memory");
+        }
+    }
+    for out in &shell.left_out {
+        let _ = writeln!(text, "{} is left out: {}", out.contestant, out.why);
     }
     text
 }

@@ -6,6 +6,7 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
@@ -134,25 +135,25 @@ impl Results {
         }
         found
     }
+}
 
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// A file that is missing or was not written by [`Self::write`].
-    pub fn read(path: &Path) -> Result<Self> {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        serde_json::from_reader(BufReader::new(file)).with_context(|| format!("{} is no result", path.display()))
-    }
+/// Reads a file of results.
+///
+/// # Errors
+/// A file that is missing or was not written by [`write()`].
+pub fn read<R: DeserializeOwned>(path: &Path) -> Result<R> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    serde_json::from_reader(BufReader::new(file)).with_context(|| format!("{} is no result", path.display()))
+}
 
-    /// Writes a file.
-    ///
-    /// # Errors
-    /// Those of writing.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let mut file = BufWriter::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
-        serde_json::to_writer(&mut file, self)?;
-        Ok(file.flush()?)
-    }
+/// Writes a file of results.
+///
+/// # Errors
+/// Those of writing.
+pub fn write(path: &Path, results: &impl Serialize) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
+    serde_json::to_writer(&mut file, results)?;
+    Ok(file.flush()?)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use crate::contestant::Contestant;
+use crate::process;
 use crate::results::{Run, Total};
 use crate::work::{Stage, Told, Work};
 
@@ -94,7 +95,7 @@ impl Runner {
         let start = Instant::now();
         let mut failed = None;
         loop {
-            run.peak_private = run.peak_private.max(private_memory(worker.id()));
+            run.peak_private = run.peak_private.max(process::resident(worker.id()).map(|resident| resident.anon));
             match lines.recv_timeout(LOOK) {
                 Ok(line) => match serde_json::from_str(&line?) {
                     Ok(Told::Cost(cost)) => run.add(cost),
@@ -148,23 +149,5 @@ impl Runner {
         let said = fs::read_to_string(log)?;
         let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
         Ok(count.ok_or_else(|| "valgrind has not counted".to_owned()))
-    }
-}
-
-/// Bytes of memory that a process has for itself, without pages of files.
-fn private_memory(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(Path::new("/proc").join(process.to_string()).join("status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_has_memory_of_its_own() {
-        assert!(private_memory(std::process::id()).unwrap() > 0);
-        assert_eq!(private_memory(u32::MAX), None);
     }
 }

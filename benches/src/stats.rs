@@ -1,7 +1,9 @@
 //! What a few measurements of one thing come to.
 
+use serde::{Deserialize, Serialize};
+
 /// The middle of some measurements, and how far they lie apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The median.
     pub median: f64,

@@ -4,7 +4,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use boltkv_benches::results::Results;
+use boltkv_benches::results::{self, Results};
+use boltkv_benches::shell::Shell;
 
 fn peers(args: &[&str], folder: &Path) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).current_dir(folder).output().unwrap();
@@ -19,7 +20,7 @@ fn a_row_is_measured_printed_kept_and_reported() {
     let output = peers(&[&["peers"], &works[..], &["--json", "peers.json"]].concat(), folder.path());
     assert!(String::from_utf8_lossy(&output.stdout).contains("100k entries in one commit"));
 
-    let results = Results::read(&folder.path().join("peers.json")).unwrap();
+    let results: Results = results::read(&folder.path().join("peers.json")).unwrap();
     assert_eq!(results.runs.len(), 3 * 3);
     assert!(results.left_out.is_empty(), "{:?}", results.left_out);
     assert!(results.runs.iter().all(|run| run.used.is_some() && !run.costs.is_empty()));
@@ -32,7 +33,7 @@ fn a_row_is_measured_printed_kept_and_reported() {
 fn an_engine_that_cannot_do_a_work_is_left_out_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();
     peers(&["peers", "--quick", "--only", "values-100k", "--engines", "sanakirja", "--json", "r.json"], folder.path());
-    let results = Results::read(&folder.path().join("r.json")).unwrap();
+    let results: Results = results::read(&folder.path().join("r.json")).unwrap();
     assert_eq!(results.left_out.len(), 1);
     assert!(results.left_out[0].why.contains("510 bytes") || results.left_out[0].why.contains("not built in"));
 }
@@ -43,4 +44,42 @@ fn names_that_fit_nothing_are_refused() {
         let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).output().unwrap();
         assert!(!output.status.success());
     }
+}
+
+/// Builds boltkv's program beside the one that is tested.
+fn build_server() {
+    let beside = Path::new(env!("CARGO_BIN_EXE_peers")).parent().unwrap();
+    let profile = beside.file_name().unwrap().to_str().unwrap();
+    let profile = if profile == "debug" { "dev" } else { profile };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--quiet", "--package", "boltkv", "--profile", profile, "--target-dir"]);
+    assert!(cargo.arg(beside.parent().unwrap()).status().unwrap().success());
+}
+
+#[test]
+fn a_server_is_measured_from_the_shell_and_reported() {
+    build_server();
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["shell", "--quick", "--runs", "3", "--json", "shell.json", "--folder", "."];
+    let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).current_dir(folder.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("is missing") {
+        let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but {stderr}");
+        eprintln!("skipped: {stderr}");
+        return;
+    }
+    assert!(output.status.success(), "{stderr}");
+
+    let shell: Shell = results::read(&folder.path().join("shell.json")).unwrap();
+    let files: Vec<_> = shell.targets.iter().filter(|target| target.file.is_some()).collect();
+    assert_eq!(files.len(), 3);
+    for target in files {
+        assert!(target.start.is_some() && target.resident.is_some_and(|resident| resident.anon > 0), "{target:?}");
+        assert!(["SET", "GET"].iter().all(|name| target.timings[*name].runs == 3), "{target:?}");
+    }
+
+    peers(&["report", "--from", "shell.json"], folder.path());
+    let page = std::fs::read_to_string(folder.path().join("docs/benchmarks.md")).unwrap();
+    assert!(page.contains("## A server measured from the shell") && page.contains("benchmarks/shell.svg"));
 }

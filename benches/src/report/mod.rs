@@ -1,6 +1,7 @@
 //! Writes the page of benchmarks from what was measured. Every number in it comes out of results, so that the page is
 //! replaced by running this again; what people found out goes to a page of notes, which this one only takes in.
 
+mod bars;
 mod batches;
 mod growth;
 mod microbench;
@@ -8,14 +9,19 @@ mod millions;
 mod page;
 mod peers;
 mod plot;
+mod shell;
 mod users;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
 
+use crate::machine::Machine;
 use crate::results::{LeftOut, Results};
+use crate::shell::Shell;
 use crate::stats::Summary;
 use crate::works::Suite;
 use page::Page;
@@ -37,12 +43,22 @@ const HOW: &str = "\
 /// All suites, in the page's order.
 const SUITES: [Suite; 6] = [Suite::Peers, Suite::A, Suite::B, Suite::C, Suite::D, Suite::Growth];
 
+/// Results of either kind, as they are read from a file.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Measured {
+    /// Works done by engines.
+    Works(Results),
+    /// A server measured from the shell.
+    Shell(Shell),
+}
+
 /// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts.
 ///
 /// # Errors
 /// Nothing was measured; a file that cannot be written.
-pub fn write(results: &[Results], docs: &Path) -> Result<()> {
-    let Some(any) = results.first() else { bail!("there are no results to report") };
+pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
+    let Some(any) = measured.first() else { bail!("there are no results to report") };
     let folder = docs.join("benchmarks");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let notes = fs::read_to_string(folder.join("notes.md")).unwrap_or_default();
@@ -56,9 +72,9 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
     );
     page.heading("## How it is measured");
     page.paragraph(HOW);
-    machine(any, &mut page);
+    machine(any, measured, &mut page);
     for suite in SUITES {
-        let Some(results) = results.iter().rfind(|results| results.suite == suite) else { continue };
+        let Some(results) = measured.iter().rev().find_map(|measured| measured.works(suite)) else { continue };
         match suite {
             Suite::Peers => peers::section(results, &notes, &mut page)?,
             Suite::A => batches::section(results, &mut page)?,
@@ -67,7 +83,11 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
             Suite::D => microbench::section(results, &mut page)?,
             Suite::Growth => growth::section(results, &mut page)?,
         }
-        left_out(results, &mut page);
+        left_out(&results.left_out, &mut page);
+    }
+    if let Some(shell) = measured.iter().rev().find_map(Measured::shell) {
+        shell::section(shell, &mut page)?;
+        left_out(&shell.left_out, &mut page);
     }
     page.paragraph(files.trim_end());
     let text = page.text.trim_end().to_owned() + "\n";
@@ -75,8 +95,33 @@ pub fn write(results: &[Results], docs: &Path) -> Result<()> {
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn machine(results: &Results, page: &mut Page) {
-    let machine = &results.machine;
+impl Measured {
+    fn works(&self, suite: Suite) -> Option<&Results> {
+        match self {
+            Self::Works(results) if results.suite == suite => Some(results),
+            _ => None,
+        }
+    }
+
+    fn shell(&self) -> Option<&Shell> {
+        match self {
+            Self::Works(_) => None,
+            Self::Shell(shell) => Some(shell),
+        }
+    }
+
+    fn on(&self) -> (&Machine, &BTreeMap<String, String>) {
+        match self {
+            Self::Works(results) => (&results.machine, &results.versions),
+            Self::Shell(shell) => (&shell.machine, &shell.versions),
+        }
+    }
+}
+
+/// The machine of one result, and the versions of all.
+fn machine(any: &Measured, measured: &[Measured], page: &mut Page) {
+    let (machine, _) = any.on();
+    let versions: BTreeMap<_, _> = measured.iter().flat_map(|measured| measured.on().1).collect();
     let memory = format!("{} GiB", machine.memory >> 30);
     let threads = machine.threads.to_string();
     let mut rows = vec![
@@ -88,24 +133,28 @@ fn machine(results: &Results, page: &mut Page) {
         vec!["Rust", &machine.rust],
         vec!["day", &machine.day],
     ];
-    rows.extend(results.versions.iter().map(|(name, version)| vec![name.as_str(), version.as_str()]));
+    rows.extend(versions.iter().map(|(name, version)| vec![name.as_str(), version.as_str()]));
     page.heading("## Machine and versions");
     page.table(&["", ""], &rows);
 }
 
 /// A section's first lines: what it is about, and the command that measures it again.
 fn open(results: &Results, heading: &str, about: &str, page: &mut Page) {
+    headed((&results.command, results.quick), heading, about, page);
+}
+
+fn headed((command, quick): (&str, bool), heading: &str, about: &str, page: &mut Page) {
     page.heading(heading);
     page.paragraph(about);
-    page.paragraph(&format!("```sh\n{}\n```", results.command));
-    if results.quick {
+    page.paragraph(&format!("```sh\n{command}\n```"));
+    if quick {
         page.paragraph("**A trial run of a hundredth of the work: these numbers say nothing about speed.**");
     }
 }
 
-fn left_out(results: &Results, page: &mut Page) {
+fn left_out(out: &[LeftOut], page: &mut Page) {
     let row = |out: &LeftOut| vec![out.work.clone(), out.contestant.clone(), out.why.replace('|', "\\|")];
-    let rows: Vec<_> = results.left_out.iter().map(row).collect();
+    let rows: Vec<_> = out.iter().map(row).collect();
     if !rows.is_empty() {
         page.paragraph("Left out:");
         page.table(&["work", "engine", "why"], &rows);
@@ -130,16 +179,13 @@ fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::machine::Machine;
     use crate::results::Run;
     use crate::work::Cost;
     use crate::works::Scale;
 
     /// Results in which every contestant does everything, each ten times faster than the one before it.
-    fn made_up(suite: Suite) -> Results {
+    fn made_up(suite: Suite) -> Measured {
         let mut runs = Vec::new();
         for entry in suite.entries(Scale::Full) {
             for (speed, name) in entry.field.iter().enumerate() {
@@ -155,17 +201,18 @@ mod tests {
         let left_out =
             vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: "it | cracked".to_owned() }];
         let (machine, command) = (Machine::default(), "cargo run".to_owned());
-        Results { suite, machine, command, quick: false, versions: BTreeMap::new(), runs, left_out }
+        Measured::Works(Results { suite, machine, command, quick: false, versions: BTreeMap::new(), runs, left_out })
     }
 
     #[test]
     fn the_page_has_every_suite_with_its_plots_and_what_was_left_out() {
         let docs = tempfile::tempdir().unwrap();
-        let results: Vec<_> = SUITES.into_iter().map(made_up).collect();
+        let mut results: Vec<_> = SUITES.into_iter().map(made_up).collect();
+        results.push(Measured::Shell(shell::made_up()));
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len());
-        assert!(text.contains("it \\| cracked"));
+        assert!(text.contains("it \\| cracked") && text.contains("| hyperfine 1.2.3 |"));
         for plot in text.split("](benchmarks/").skip(1).filter_map(|rest| rest.split(')').next()) {
             assert!(docs.path().join("benchmarks").join(plot).exists(), "{plot}");
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::bars::{self, Bar};
 use super::plot::{self, Panel, Rows};
 
 /// A page.
@@ -49,6 +50,16 @@ impl Page {
     /// Its file cannot be written.
     pub(super) fn dots(&mut self, name: &str, what: &str, rows: &Rows<'_>) -> Result<()> {
         plot::dots(&self.plots.join(format!("{name}.svg")), rows)?;
+        let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
+        Ok(())
+    }
+
+    /// A plot of bars.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub(super) fn bars(&mut self, name: &str, what: &str, axis: &str, bars: &[Bar]) -> Result<()> {
+        bars::draw(&self.plots.join(format!("{name}.svg")), axis, bars)?;
         let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
         Ok(())
     }

@@ -12,16 +12,16 @@ use crate::contestant::ENGINES;
 use crate::goal::digits;
 
 /// Pixels of a panel.
-const PANEL: (u32, u32) = (480, 320);
+pub(super) const PANEL: (u32, u32) = (480, 320);
 
 /// Pixels of a row of dots, from the next one.
-const ROW: u32 = 24;
+pub(super) const ROW: u32 = 24;
 
 /// Pixels that the names of rows take.
 const NAMES: u32 = 440;
 
 /// A colour for each engine, the same in every plot, that also those tell apart who see colours otherwise.
-const COLOURS: [RGBColor; ENGINES.len()] = [
+pub(super) const COLOURS: [RGBColor; ENGINES.len()] = [
     RGBColor(0xD5, 0x5E, 0x00),
     RGBColor(0x00, 0x72, 0xB2),
     RGBColor(0x00, 0x9E, 0x73),
@@ -178,7 +178,7 @@ pub(super) fn short(value: f64) -> String {
     format!("{plain}{name}")
 }
 
-fn said(error: impl std::fmt::Display) -> anyhow::Error {
+pub(super) fn said(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw: {error}")
 }
 
