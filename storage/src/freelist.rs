@@ -4,77 +4,21 @@
 //! used again when no open reader `r` has `a <= r < f`; until then it waits. Nothing here knows
 //! what a page holds.
 
+mod spans;
+
 use std::collections::{BTreeMap, HashMap};
 
 use fnv::FnvBuildHasher;
 
 use crate::format::{Pgid, TxId};
 use crate::{Error, Result};
+pub(crate) use spans::Spans;
 
 /// A run of pages: `start..start + len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) start: Pgid,
     pub(crate) len: u64,
-}
-
-/// Sets of pages as runs that neither touch nor overlap.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Spans {
-    runs: BTreeMap<Pgid, u64>,
-    pages: u64,
-}
-
-impl Spans {
-    pub(crate) fn pages(&self) -> u64 {
-        self.pages
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
-        self.runs.iter().map(|(&start, &len)| Run { start, len })
-    }
-
-    /// Adds a run; one that overlaps what is there means that a page was freed twice.
-    pub(crate) fn insert(&mut self, run: Run) -> Result<()> {
-        let Run { mut start, mut len } = run;
-        let end = start + len;
-        if let Some((&before, &before_len)) = self.runs.range(..end).next_back() {
-            if before + before_len > start {
-                return Err(freed_twice(start.max(before)));
-            }
-            if before + before_len == start {
-                (start, len) = (before, before_len + len);
-            }
-        }
-        if let Some(after_len) = self.runs.remove(&end) {
-            len += after_len;
-        }
-        self.runs.insert(start, len);
-        self.pages += run.len;
-        Ok(())
-    }
-
-    /// Takes the run that ends before `mark`, if there is one.
-    pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
-        let (&start, &len) = self.runs.last_key_value()?;
-        if start + len != mark {
-            return None;
-        }
-        self.runs.remove(&start);
-        self.pages -= len;
-        Some(Run { start, len })
-    }
-
-    /// Takes the lowest run of `len` pages, as bbolt's array freelist does.
-    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
-        let (&start, &found) = self.runs.iter().find(|&(_, &found)| found >= len)?;
-        self.runs.remove(&start);
-        if found > len {
-            self.runs.insert(start + len, found - len);
-        }
-        self.pages -= len;
-        Some(start)
-    }
 }
 
 fn freed_twice(page: Pgid) -> Error {
@@ -173,6 +117,11 @@ impl Freelist {
         self.free.take(len)
     }
 
+    /// The smallest free run of `len` pages or more, or else the longest of several pages: at most `len` of its pages.
+    pub(crate) fn take_together(&mut self, len: u64) -> Option<Run> {
+        self.free.take_together(len)
+    }
+
     /// Takes the free run that ends before `mark`, for the mark to be lowered over it.
     pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
         self.free.take_last(mark)
@@ -190,19 +139,28 @@ impl Freelist {
         }
     }
 
-    /// Every page that is free once `freed` is, ascending: what the file's freelist page lists.
-    pub(crate) fn ids_with(&self, freed: &[Run]) -> Result<Vec<Pgid>> {
-        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
-        let mut runs: Vec<Run> = waiting.chain(freed.iter().copied()).chain(self.free.iter()).collect();
-        runs.sort_unstable_by_key(|run| run.start);
-        let mut ids = Vec::with_capacity(usize::try_from(runs.iter().map(|run| run.len).sum::<u64>()).unwrap_or(0));
-        for run in runs {
+    /// Every page that is free once `freed` is, ascending: what the file's freelist page lists. They come into `ids`,
+    /// in place of what is there.
+    pub(crate) fn ids_with(&self, freed: &[Run], ids: &mut Vec<Pgid>) -> Result<()> {
+        ids.clear();
+        let mut add = |run: Run| {
             if ids.last().is_some_and(|&last| last >= run.start) {
                 return Err(freed_twice(run.start));
             }
             ids.extend(run.start..run.start + run.len);
+            Ok(())
+        };
+        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
+        let mut waiting: Vec<Run> = waiting.chain(freed.iter().copied()).collect();
+        waiting.sort_unstable_by_key(|run| run.start);
+        let mut waiting = waiting.into_iter().peekable();
+        for run in self.free.iter() {
+            while let Some(before) = waiting.next_if(|waiting| waiting.start <= run.start) {
+                add(before)?;
+            }
+            add(run)?;
         }
-        Ok(ids)
+        waiting.try_for_each(add)
     }
 
     /// Takes over what the committed transaction `txid` allocated and freed.
@@ -240,20 +198,12 @@ mod tests {
         assert_eq!(free.take(1), Some(12));
         assert_eq!(free.free_pages(), 0);
         free.give_back(&[run(9, 3), run(3, 1)]);
-        assert_eq!(free.ids_with(&[run(7, 1)]).unwrap(), [3, 7, 9, 10, 11]);
-    }
-
-    #[test]
-    fn touching_runs_become_one_and_overlaps_are_refused() {
-        let mut spans = Spans::default();
-        for start in [4, 8, 6] {
-            spans.insert(run(start, 2)).unwrap();
+        let mut ids = vec![1];
+        free.ids_with(&[run(7, 1)], &mut ids).unwrap();
+        assert_eq!(ids, [3, 7, 9, 10, 11]);
+        for freed in [3, 10, 11] {
+            assert!(free.ids_with(&[run(freed, 1)], &mut ids).is_err(), "{freed}");
         }
-        assert_eq!(spans.iter().collect::<Vec<_>>(), [run(4, 6)]);
-        for (start, len) in [(4, 1), (9, 3), (1, 4), (1, 40)] {
-            assert!(spans.insert(run(start, len)).is_err(), "{start} {len}");
-        }
-        assert_eq!(spans.pages(), 6);
     }
 
     #[test]

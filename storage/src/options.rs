@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::{Db, Result};
+use crate::{Db, Fill, Result};
 
 /// Whether the freelist is written to the file with every commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,6 +69,7 @@ pub struct Options {
     pub(crate) mode: u32,
     pub(crate) durability: Durability,
     pub(crate) max_size: Option<u64>,
+    pub(crate) fill: Fill,
     pub(crate) strict: bool,
     pub(crate) statistics: bool,
     pub(crate) max_batch: usize,
@@ -107,6 +108,7 @@ impl Default for Options {
             mode: 0o600,
             durability: Durability::Always,
             max_size: None,
+            fill: Fill::Auto,
             strict: false,
             statistics: true,
             max_batch: 1000,
@@ -177,6 +179,15 @@ impl Options {
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
+        self
+    }
+
+    /// How full pages are left when they are split, in all buckets for which a write transaction does not say otherwise
+    /// ([`BucketMut::set_fill`](crate::BucketMut::set_fill)). With [`Fill::Percent`]`(0.5)` the file is what bbolt would
+    /// have written, byte for byte. Default: [`Fill::Auto`].
+    #[must_use]
+    pub fn fill(mut self, fill: Fill) -> Self {
+        self.fill = fill;
         self
     }
 

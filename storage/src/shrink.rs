@@ -60,6 +60,22 @@ impl Nested {
     }
 }
 
+/// As long as it lives, commits take the lowest free pages, so that nothing new comes to lie high.
+struct KeepLow<'a>(&'a Db);
+
+impl<'a> KeepLow<'a> {
+    fn new(db: &'a Db) -> Self {
+        db.count_shrinking(1);
+        Self(db)
+    }
+}
+
+impl Drop for KeepLow<'_> {
+    fn drop(&mut self) {
+        self.0.count_shrinking(-1);
+    }
+}
+
 impl Db {
     /// Makes the file as small as the free pages in it allow, while readers and writers go on: it
     /// moves pages from the end of the file into free pages before them, and cuts the file.
@@ -73,6 +89,9 @@ impl Db {
     /// As [`Db::begin_mut`] and [`TxMut::commit`]; [`Error::Corrupt`] where the file is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
         let before = self.file_len()?;
+        // Whoever may not write may not shrink.
+        drop(self.begin_mut()?);
+        let _low = KeepLow::new(self);
         let mut moved = 0;
         let mut fewest = usize::MAX;
         loop {

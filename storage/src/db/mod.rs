@@ -272,6 +272,11 @@ impl Db {
         self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
     }
 
+    /// How many are making the file smaller changes by `change`.
+    pub(crate) fn count_shrinking(&self, change: isize) {
+        self.0.writer.with(|writer| writer.shrinking = writer.shrinking.saturating_add_signed(change));
+    }
+
     /// Cuts off what neither the metas nor any open snapshot speak of.
     pub(crate) fn cut_file(&self) -> Result<()> {
         self.0.check_usable()?;

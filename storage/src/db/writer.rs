@@ -47,8 +47,11 @@ pub(crate) struct Writer {
     pub(crate) commits: CommitStats,
     /// Memory of the last transaction, for the next: asking the system for it anew costs more than a small commit.
     pub(crate) arena: Arena,
-    /// The same for what is about to be written.
+    /// The same for what is about to be written, and for the ids of free pages.
     pub(crate) buffer: Vec<u8>,
+    pub(crate) ids: Vec<Pgid>,
+    /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
+    pub(crate) shrinking: usize,
 }
 
 /// Commits that are not durable yet.
@@ -88,6 +91,8 @@ impl Writer {
             commits,
             arena: Arena::default(),
             buffer: Vec::new(),
+            ids: Vec::new(),
+            shrinking: 0,
         }
     }
 
@@ -165,29 +170,42 @@ impl Writer {
 /// Where the writer waits for whoever wants to write next.
 #[derive(Debug)]
 pub(crate) struct WriterSlot {
-    writer: Mutex<Option<Box<Writer>>>,
+    slot: Mutex<Slot>,
     returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Slot {
+    writer: Option<Box<Writer>>,
+    /// How many wait. Where nobody does, nobody need be woken, which would be a call of the system.
+    waiting: usize,
 }
 
 impl WriterSlot {
     pub(super) fn new(writer: Option<Writer>) -> Self {
-        Self { writer: Mutex::new(writer.map(Box::new)), returned: Condvar::new() }
+        let slot = Slot { writer: writer.map(Box::new), waiting: 0 };
+        Self { slot: Mutex::new(slot), returned: Condvar::new() }
     }
 
     /// Waits for the writer.
     pub(super) fn take(&self) -> Box<Writer> {
-        let mut slot = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match slot.take() {
-                Some(writer) => return writer,
-                None => slot = self.returned.wait(slot).unwrap_or_else(PoisonError::into_inner),
+            if let Some(writer) = slot.writer.take() {
+                return writer;
             }
+            slot.waiting += 1;
+            slot = self.returned.wait(slot).unwrap_or_else(PoisonError::into_inner);
+            slot.waiting -= 1;
         }
     }
 
     pub(crate) fn put_back(&self, writer: Box<Writer>) {
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
-        self.returned.notify_one();
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.writer = Some(writer);
+        if slot.waiting > 0 {
+            self.returned.notify_one();
+        }
     }
 
     /// Waits for the writer and lets `work` have it.

@@ -12,10 +12,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::BucketId;
+use super::allocate::{Allocator, MOST_TOGETHER};
 use super::arena::Arena;
-use super::spill::{Allocator, Part};
+use super::spill::Part;
 use super::work::Work;
+use super::{BucketId, Fill};
 use crate::bucket::Bucket;
 use crate::check::CheckOptions;
 use crate::db::{Shared, Snapshot, Writer};
@@ -61,7 +62,7 @@ fn ids_used_up() -> Error {
 /// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
 pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
-    let mut work = Work::new(shared.readers.current(), Arena::default());
+    let mut work = Work::new(shared.readers.current(), Arena::default(), shared.options.fill);
     let txid = work.base.meta.txid;
     if writer.is_durable(txid, store_freelist) {
         return Ok(txid);
@@ -104,6 +105,11 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
     if let Some(clock) = clock {
         count(work, &prepared, &mut writer.commits, clock);
     }
+    if let Some((_, mut ids)) = prepared.freelist {
+        ids.clear();
+        ids.shrink_to(WRITE_BUFFER / size_of::<Pgid>());
+        writer.ids = ids;
+    }
     shared.note_figures(writer);
     Ok(txid)
 }
@@ -125,8 +131,13 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         mark = last.start;
         taken.push(last);
     }
-    let mut allocator = Allocator { freelist: &mut writer.freelist, mark, taken, all: Vec::new() };
-    let placed = place(work, txid, &mut allocator, sync).and_then(|placed| {
+    let may_lie_together = writer.shrinking == 0 && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
+    let ids = std::mem::take(&mut writer.ids);
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken);
+    if may_lie_together {
+        set_aside(work, &mut allocator, sync);
+    }
+    let placed = place(work, txid, &mut allocator, sync, ids).and_then(|placed| {
         refuse_reuse(&allocator.taken, &work.freed)?;
         Ok(placed)
     });
@@ -136,10 +147,31 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
             Ok(Prepared { meta, parts, freelist, taken, allocated: all })
         }
         Err(error) => {
-            allocator.freelist.give_back(&allocator.taken);
+            allocator.undo();
             Err(error)
         }
     }
+}
+
+/// Sets pages aside for a small commit, as many as it takes if no node is split unexpectedly, merged or inline.
+fn set_aside(work: &Work, allocator: &mut Allocator<'_>, sync: Sync) {
+    if work.nodes.len() as u64 > MOST_TOGETHER {
+        return;
+    }
+    let page_size = work.pages().page_size();
+    // A bucket's new header changes its parent, which is only then taken apart, mostly a page.
+    let parents = work.buckets.iter().filter(|bucket| bucket.root_node.is_none()).count() as u64;
+    let nodes = parents + work.nodes.iter().map(|node| node.size().div_ceil(page_size) as u64).sum::<u64>();
+    if nodes > MOST_TOGETHER {
+        return;
+    }
+    let list = if sync == (Sync::Point { store_freelist: true }) {
+        let freed: u64 = work.nodes.iter().filter_map(|node| node.page).map(|run| run.len).sum();
+        freelist_pages(work, allocator, parents + freed)
+    } else {
+        0
+    };
+    allocator.set_aside(nodes, list);
 }
 
 /// An error where a page that the freelist gave is one that this transaction replaces: only a damaged file has it in
@@ -160,12 +192,14 @@ fn refuse_reuse(taken: &[Run], replaced: &[Run]) -> Result<()> {
 
 type Placed = (Meta, Vec<Part>, Option<(Run, Vec<Pgid>)>);
 
-fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync) -> Result<Placed> {
+fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync, mut ids: Vec<Pgid>) -> Result<Placed> {
     let (root, parts) = work.spill(allocator)?;
     let freelist = if sync == (Sync::Point { store_freelist: true }) {
-        let run = allocator.allocate(freelist_pages(work, allocator))?;
-        Some((run, allocator.freelist.ids_with(&work.freed)?))
+        let run = allocator.allocate_list(freelist_pages(work, allocator, 0))?;
+        allocator.freelist().ids_with(&work.freed, &mut ids)?;
+        Some((run, ids))
     } else {
+        allocator.give_back_rest();
         None
     };
     let freelist_page = freelist.as_ref().map_or(NO_FREELIST, |(run, _)| run.start);
@@ -173,10 +207,11 @@ fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync)
     Ok((meta, parts, freelist))
 }
 
-/// Pages that the freelist takes: reckoned, as bbolt does, before these pages themselves are taken.
-fn freelist_pages(work: &Work, allocator: &Allocator<'_>) -> u64 {
+/// Pages that the freelist takes once `more` pages are freed: reckoned, as bbolt does, before these pages themselves are
+/// taken.
+fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
     let freed: u64 = work.freed.iter().map(|run| run.len).sum();
-    let mut ids = allocator.freelist.free_pages() + allocator.freelist.waiting_pages() + freed;
+    let mut ids = allocator.unused_pages() + freed + more;
     if ids >= 0xFFFF {
         ids += 1;
     }

@@ -6,9 +6,10 @@
 //!
 //! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart
 //! - `view`: one way to read pages and nodes; `work`: all that a write transaction has changed
-//! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` (by way of `cut`) and `commit` write it to the
-//!   file, in that order
+//! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` (by way of `cut` and `allocate`) and `commit`
+//!   write it to the file, in that order
 
+mod allocate;
 mod arena;
 mod bulk;
 mod commit;
@@ -32,7 +33,7 @@ pub(crate) use commit::{Sync, sync_point};
 pub(crate) use pages::{MAX_DEPTH, Pages};
 pub(crate) use slots::At;
 pub use undo::Savepoint;
-pub(crate) use view::{Child, Root, Source, View, too_deep};
+pub(crate) use view::{Child, Root, Source, View, in_page, too_deep};
 pub(crate) use work::Work;
 
 use crate::bucket::{Bucket, BucketMut, Buckets};
@@ -59,11 +60,13 @@ pub(crate) const ROOT_BUCKET: BucketId = BucketId(0);
 pub enum Fill {
     /// A node that only grew at its end is split full, any other into as few pages as leave each about a fifth of its
     /// room, equally full. A bucket takes half to two thirds of the space that bbolt gives it. A value of four pages or
-    /// more has pages of its own, so that it is not copied when a neighbour changes.
+    /// more has pages of its own, so that it is not copied when a neighbour changes. What a small commit writes lies side
+    /// by side where there is room.
     #[default]
     Auto,
     /// bbolt's rule: pages are filled up to this part of their size (0.1 to 1.0; what lies outside
-    /// is moved to the nearer end; bbolt's default is 0.5).
+    /// is moved to the nearer end; bbolt's default is 0.5). A commit with such a bucket takes the lowest free pages, as
+    /// in bbolt.
     Percent(f64),
 }
 
@@ -203,7 +206,7 @@ pub struct TxMut {
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, mut writer: Box<Writer>) -> Self {
-        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.arena));
+        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.arena), shared.options.fill);
         Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 

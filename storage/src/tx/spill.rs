@@ -1,5 +1,6 @@
 //! Giving every changed node its pages, at commit: split, allocate, and tell the parent.
 
+use super::allocate::Allocator;
 use super::arena::Loc;
 use super::cut::{Cut, cuts};
 use super::node::{Growth, Node};
@@ -7,40 +8,12 @@ use super::slots::{At, Chunk, Content, Slot};
 use super::work::Work;
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::format::{BUCKET_HEADER, BucketHeader, LeafEntry, MAX_ELEMENTS, PageWriter, Pgid};
-use crate::freelist::{Freelist, Run};
+use crate::freelist::Run;
 use crate::{Error, Result};
 use zerocopy::IntoBytes as _;
 
 /// Where a node begins.
 const START: At = At { chunk: 0, index: 0 };
-
-/// Hands out pages to one commit.
-pub(super) struct Allocator<'a> {
-    pub(super) freelist: &'a mut Freelist,
-    /// The high-water mark as it will be.
-    pub(super) mark: Pgid,
-    /// What came from the freelist, to be given back if the commit fails.
-    pub(super) taken: Vec<Run>,
-    /// Everything handed out.
-    pub(super) all: Vec<Run>,
-}
-
-impl Allocator<'_> {
-    pub(super) fn allocate(&mut self, pages: u64) -> Result<Run> {
-        let run = if let Some(start) = self.freelist.take(pages) {
-            let run = Run { start, len: pages };
-            self.taken.push(run);
-            run
-        } else {
-            let start = self.mark;
-            self.mark =
-                start.checked_add(pages).ok_or_else(|| Error::corrupt(0, "the high-water mark is at its end"))?;
-            Run { start, len: pages }
-        };
-        self.all.push(run);
-        Ok(run)
-    }
-}
 
 /// A page to be written: some entries of a node.
 pub(super) struct Part {

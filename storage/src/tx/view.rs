@@ -189,7 +189,8 @@ impl<'tx> View<'tx> {
     }
 }
 
-fn in_page(index: usize) -> At {
+/// A place in a page.
+pub(crate) fn in_page(index: usize) -> At {
     At { chunk: 0, index: u32::try_from(index).expect("a page has at most 65,535 elements") }
 }
 

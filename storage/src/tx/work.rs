@@ -52,7 +52,7 @@ pub(super) struct BucketState {
 }
 
 impl Work {
-    pub(crate) fn new(base: Arc<Snapshot>, arena: Arena) -> Self {
+    pub(crate) fn new(base: Arc<Snapshot>, arena: Arena, fill: Fill) -> Self {
         let root = BucketState {
             parent: None,
             root: base.meta.root,
@@ -60,7 +60,7 @@ impl Work {
             inline: None,
             root_node: None,
             children: BTreeMap::new(),
-            fill: Fill::default(),
+            fill,
             deleted: false,
         };
         Self {

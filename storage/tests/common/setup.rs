@@ -25,11 +25,10 @@ impl Setup {
     }
 
     pub fn options(&self) -> Options {
-        Options::new().page_size(self.page_size).freelist(if self.freelist_stored {
-            FreelistStored::Always
-        } else {
-            FreelistStored::Never
-        })
+        let freelist = if self.freelist_stored { FreelistStored::Always } else { FreelistStored::Never };
+        // Buckets for which no fill is set, the root above all, have bbolt's default there.
+        let fill = self.fill.map_or(Fill::Auto, |_| Fill::Percent(0.5));
+        Options::new().page_size(self.page_size).freelist(freelist).fill(fill)
     }
 
     pub fn fill(&self) -> Fill {

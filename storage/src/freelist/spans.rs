@@ -1,0 +1,129 @@
+//! Sets of pages, as runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Run, freed_twice};
+use crate::Result;
+use crate::format::Pgid;
+
+/// Sets of pages as runs that neither touch nor overlap.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Spans {
+    runs: BTreeMap<Pgid, u64>,
+    /// Those of more than one page, by their length. (Single pages are the most, and nobody asks for the best of them.)
+    by_length: BTreeSet<(u64, Pgid)>,
+    pages: u64,
+}
+
+impl Spans {
+    pub(crate) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        self.runs.iter().map(|(&start, &len)| Run { start, len })
+    }
+
+    /// Adds a run; one that overlaps what is there means that a page was freed twice.
+    pub(crate) fn insert(&mut self, run: Run) -> Result<()> {
+        let Run { mut start, mut len } = run;
+        let end = start + len;
+        if let Some((&before, &before_len)) = self.runs.range(..end).next_back() {
+            if before + before_len > start {
+                return Err(freed_twice(start.max(before)));
+            }
+            if before + before_len == start {
+                self.by_length.remove(&(before_len, before));
+                (start, len) = (before, before_len + len);
+            }
+        }
+        if let Some(after_len) = self.runs.remove(&end) {
+            self.by_length.remove(&(after_len, end));
+            len += after_len;
+        }
+        self.add(start, len);
+        self.pages += run.len;
+        Ok(())
+    }
+
+    /// Takes the run that ends before `mark`, if there is one.
+    pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
+        let (&start, &len) = self.runs.last_key_value()?;
+        if start + len != mark {
+            return None;
+        }
+        self.take_from(start, len, len);
+        Some(Run { start, len })
+    }
+
+    /// Takes the lowest run of `len` pages, as bbolt's array freelist does.
+    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
+        let (&start, &found) = self.runs.iter().find(|&(_, &found)| found >= len)?;
+        self.take_from(start, found, len);
+        Some(start)
+    }
+
+    /// Takes `len` pages of the smallest run that has as many, or else the longest run. `None` where there are but
+    /// single pages.
+    pub(crate) fn take_together(&mut self, len: u64) -> Option<Run> {
+        let smallest = self.by_length.range((len, 0)..).next();
+        let &(found, start) = smallest.or_else(|| self.by_length.last())?;
+        let len = len.min(found);
+        self.take_from(start, found, len);
+        Some(Run { start, len })
+    }
+
+    /// Takes the first `len` pages of the run of `found` pages at `start`.
+    fn take_from(&mut self, start: Pgid, found: u64, len: u64) {
+        self.runs.remove(&start);
+        self.by_length.remove(&(found, start));
+        if found > len {
+            self.add(start + len, found - len);
+        }
+        self.pages -= len;
+    }
+
+    fn add(&mut self, start: Pgid, len: u64) {
+        self.runs.insert(start, len);
+        if len > 1 {
+            self.by_length.insert((len, start));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: Pgid, len: u64) -> Run {
+        Run { start, len }
+    }
+
+    #[test]
+    fn touching_runs_become_one_and_overlaps_are_refused() {
+        let mut spans = Spans::default();
+        for start in [4, 8, 6] {
+            spans.insert(run(start, 2)).unwrap();
+        }
+        assert_eq!(spans.iter().collect::<Vec<_>>(), [run(4, 6)]);
+        for (start, len) in [(4, 1), (9, 3), (1, 4), (1, 40)] {
+            assert!(spans.insert(run(start, len)).is_err(), "{start} {len}");
+        }
+        assert_eq!(spans.pages(), 6);
+    }
+
+    #[test]
+    fn what_is_to_lie_together_gets_the_smallest_run_that_fits_or_the_longest() {
+        let mut spans = Spans::default();
+        for (start, len) in [(2, 1), (4, 9), (20, 4), (30, 5), (40, 1)] {
+            spans.insert(run(start, len)).unwrap();
+        }
+        assert_eq!(spans.take_together(4), Some(run(20, 4)));
+        assert_eq!(spans.take_together(4), Some(run(30, 4)));
+        assert_eq!(spans.take_together(12), Some(run(4, 9)));
+        assert_eq!(spans.take_together(2), None, "pages 2, 34 and 40 stand alone");
+        spans.insert(run(35, 2)).unwrap();
+        assert_eq!(spans.take_together(1), Some(run(34, 1)), "the end of one run and the next are one");
+        assert_eq!((spans.take(1), spans.pages()), (Some(2), 3));
+    }
+}

@@ -1,0 +1,170 @@
+//! Which pages a commit gets.
+//!
+//! A disk takes pages that lie side by side as one request, and scattered ones as many. What a small commit writes is
+//! therefore given one free run, where there is one. A large commit gets the lowest free pages, and so does one for
+//! which bbolt's rule is asked for.
+
+use crate::format::Pgid;
+use crate::freelist::{Freelist, Run};
+use crate::{Error, Result};
+
+/// Most pages for which one run is looked for: more of them would use up the runs that long values need.
+pub(super) const MOST_TOGETHER: u64 = 128;
+
+/// Hands out pages to one commit.
+pub(super) struct Allocator<'a> {
+    freelist: &'a mut Freelist,
+    /// The high-water mark as it will be.
+    pub(super) mark: Pgid,
+    /// What came from the freelist, to be given back if the commit fails.
+    pub(super) taken: Vec<Run>,
+    /// Everything handed out.
+    pub(super) all: Vec<Run>,
+    /// Free pages that are set aside for nodes, and for the list of free pages.
+    for_nodes: Run,
+    for_list: Run,
+}
+
+const NOTHING: Run = Run { start: 0, len: 0 };
+
+impl<'a> Allocator<'a> {
+    /// `taken` has left the freelist already.
+    pub(super) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>) -> Self {
+        Self { freelist, mark, taken, all: Vec::new(), for_nodes: NOTHING, for_list: NOTHING }
+    }
+
+    pub(super) fn freelist(&self) -> &Freelist {
+        self.freelist
+    }
+
+    /// Pages that nothing refers to, or will after this commit.
+    pub(super) fn unused_pages(&self) -> u64 {
+        self.freelist.free_pages() + self.freelist.waiting_pages() + self.for_nodes.len + self.for_list.len
+    }
+
+    /// Sets free pages aside for about `nodes` pages of nodes and for a list of `list` pages: one run for all, or else
+    /// one for the list, which needs as many side by side, and what there is for the nodes.
+    pub(super) fn set_aside(&mut self, nodes: u64, list: u64) {
+        let all = self.take_together(nodes + list);
+        if all.len == nodes + list || list <= 1 {
+            self.for_nodes = all;
+            return;
+        }
+        self.give_back(all);
+        let for_list = self.take_together(list);
+        if for_list.len == list {
+            self.for_list = for_list;
+        } else {
+            self.give_back(for_list);
+        }
+        self.for_nodes = self.take_together(nodes);
+    }
+
+    fn take_together(&mut self, pages: u64) -> Run {
+        self.freelist.take_together(pages).unwrap_or(NOTHING)
+    }
+
+    /// Pages for a node.
+    pub(super) fn allocate(&mut self, pages: u64) -> Result<Run> {
+        let aside = take_front(&mut self.for_nodes, pages);
+        self.hand_out(aside, pages)
+    }
+
+    /// Pages for the list of free pages. What is still set aside is free again: the list will hold it.
+    pub(super) fn allocate_list(&mut self, pages: u64) -> Result<Run> {
+        let aside = take_front(&mut self.for_list, pages).or_else(|| take_front(&mut self.for_nodes, pages));
+        self.give_back_rest();
+        self.hand_out(aside, pages)
+    }
+
+    fn hand_out(&mut self, aside: Option<Pgid>, pages: u64) -> Result<Run> {
+        let run = if let Some(start) = aside.or_else(|| self.freelist.take(pages)) {
+            let run = Run { start, len: pages };
+            self.taken.push(run);
+            run
+        } else {
+            let start = self.mark;
+            self.mark =
+                start.checked_add(pages).ok_or_else(|| Error::corrupt(0, "the high-water mark is at its end"))?;
+            Run { start, len: pages }
+        };
+        self.all.push(run);
+        Ok(run)
+    }
+
+    /// What was set aside and is not needed is free again.
+    pub(super) fn give_back_rest(&mut self) {
+        let rest = [&mut self.for_nodes, &mut self.for_list].map(|run| std::mem::replace(run, NOTHING));
+        rest.into_iter().for_each(|run| self.give_back(run));
+    }
+
+    /// Nothing was handed out.
+    pub(super) fn undo(mut self) {
+        self.give_back_rest();
+        self.freelist.give_back(&self.taken);
+    }
+
+    fn give_back(&mut self, run: Run) {
+        if run.len > 0 {
+            self.freelist.give_back(&[run]);
+        }
+    }
+}
+
+/// The first `pages` of what was set aside.
+fn take_front(aside: &mut Run, pages: u64) -> Option<Pgid> {
+    let start = aside.start;
+    aside.len = aside.len.checked_sub(pages)?;
+    aside.start += pages;
+    Some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(ids: impl Iterator<Item = Pgid>) -> Freelist {
+        Freelist::load(2, ids, 1000).unwrap()
+    }
+
+    fn starts(allocator: &mut Allocator<'_>, pages: &[u64]) -> Vec<Pgid> {
+        pages.iter().map(|&pages| allocator.allocate(pages).unwrap().start).collect()
+    }
+
+    #[test]
+    fn what_fits_a_run_lies_together_and_the_list_behind_it() {
+        let mut freelist = list([3, 5, 7].into_iter().chain(20..30));
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        allocator.set_aside(5, 2);
+        assert_eq!(allocator.unused_pages(), 13);
+        assert_eq!(starts(&mut allocator, &[1, 2, 1]), [20, 21, 23]);
+        assert_eq!(allocator.allocate_list(2).unwrap().start, 24);
+        assert_eq!(allocator.unused_pages(), 7, "what was set aside for a fourth node is free again");
+        assert_eq!(starts(&mut allocator, &[1, 4]), [3, 26]);
+    }
+
+    #[test]
+    fn the_list_comes_first_where_no_run_takes_all() {
+        let mut freelist = list([3, 5, 6].into_iter().chain(20..24).chain(40..44));
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        allocator.set_aside(6, 4);
+        assert_eq!(
+            starts(&mut allocator, &[1, 1, 1, 1, 1]),
+            [40, 41, 42, 43, 3],
+            "the longest run, then the lowest page"
+        );
+        assert_eq!(allocator.allocate_list(4).unwrap().start, 20);
+        assert_eq!(starts(&mut allocator, &[3]), [1000]);
+    }
+
+    #[test]
+    fn what_is_undone_is_free_again() {
+        let mut freelist = list(10..20);
+        let before = freelist.free().clone();
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        allocator.set_aside(4, 2);
+        assert_eq!(starts(&mut allocator, &[2, 7]), [10, 1000]);
+        allocator.undo();
+        assert_eq!(*freelist.free(), before);
+    }
+}
