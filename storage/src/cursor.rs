@@ -1,13 +1,14 @@
 //! Walking a bucket in key order.
 
 use crate::bucket::{Bucket, BucketMut};
-use crate::format::LeafEntry;
-use crate::tx::{At, Child, MAX_DEPTH, View, too_deep};
+use crate::format::{LeafEntry, LeafPage};
+use crate::tx::{At, Child, MAX_DEPTH, View, in_page, too_deep};
 use crate::{Error, Result};
 
 /// What a cursor stands on: the key, and its value, or `None` where it is a bucket.
 pub type Entry<'tx> = (&'tx [u8], Option<&'tx [u8]>);
 
+#[inline]
 pub(crate) fn shown(entry: LeafEntry<'_>) -> Entry<'_> {
     (entry.key, (!entry.is_bucket).then_some(entry.value))
 }
@@ -153,6 +154,21 @@ impl<'tx> Cursor<'tx> {
         match self.stack.last() {
             Some(Frame { view, at }) if view.first().is_some() => view.entry(*at).map(Some),
             _ => Ok(None),
+        }
+    }
+
+    /// The leaf page that the cursor stands on, and the place behind its own; `None` where the leaf is a node, or its
+    /// place is the last.
+    pub(crate) fn rest_of_leaf(&self) -> Option<(LeafPage<'tx>, usize)> {
+        let Frame { view: View::Leaf(leaf), at } = *self.stack.last()? else { return None };
+        let next = at.index as usize + 1;
+        (next < leaf.len()).then_some((leaf, next))
+    }
+
+    /// Goes to another place of the leaf page that the cursor stands on.
+    pub(crate) fn move_in_leaf(&mut self, index: usize) {
+        if let Some(leaf) = self.stack.last_mut() {
+            leaf.at = in_page(index);
         }
     }
 

@@ -4,13 +4,13 @@ use std::ops::Bound;
 
 use crate::Result;
 use crate::cursor::{Cursor, Entry, shown};
-use crate::format::LeafEntry;
+use crate::format::{LeafEntry, LeafPage};
 
 /// The entries of a bucket between two bounds, in key order; from both ends, if you like. Keys come
 /// with their values, or with `None` where they are buckets.
 ///
 /// After an error it ends.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Range<'tx> {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
@@ -19,7 +19,26 @@ pub struct Range<'tx> {
     /// Which ends have answered an entry: their cursors stand on it.
     front_stands: bool,
     back_stands: bool,
+    /// What comes next at the front; its cursor stays where this began.
+    ahead: Option<Ahead<'tx>>,
     done: bool,
+}
+
+/// The rest of a leaf page that lies within the bounds: answered without a look at them, or at the cursor.
+#[derive(Clone)]
+struct Ahead<'tx> {
+    leaf: LeafPage<'tx>,
+    next: usize,
+}
+
+impl<'tx> Ahead<'tx> {
+    /// The next entry; `None` also where it cannot be read.
+    #[inline]
+    fn next(&mut self) -> Option<LeafEntry<'tx>> {
+        let entry = self.leaf.sound_entry(self.next)?;
+        self.next += 1;
+        Some(entry)
+    }
 }
 
 impl<'tx> Range<'tx> {
@@ -31,24 +50,48 @@ impl<'tx> Range<'tx> {
             front: cursor,
             front_stands: false,
             back_stands: false,
+            ahead: None,
             done: false,
         }
     }
 
-    #[inline]
     fn step_front(&mut self) -> Result<Option<LeafEntry<'tx>>> {
+        self.settle_front();
         let found = if self.front_stands { self.front.forward()? } else { self.begin_front()? };
         let Some(entry) = found else { return Ok(None) };
-        let within = match &self.high {
-            Bound::Unbounded => true,
-            Bound::Included(high) => entry.key <= high.as_slice(),
-            Bound::Excluded(high) => entry.key < high.as_slice(),
-        };
-        if !within || self.back_stands && self.back.entry()?.is_none_or(|back| entry.key >= back.key) {
+        if !self.is_below_end(entry.key)
+            || self.back_stands && self.back.entry()?.is_none_or(|back| entry.key >= back.key)
+        {
             return Ok(None);
         }
         self.front_stands = true;
+        self.look_ahead();
         Ok(Some(entry))
+    }
+
+    fn is_below_end(&self, key: &[u8]) -> bool {
+        match &self.high {
+            Bound::Unbounded => true,
+            Bound::Included(high) => key <= high.as_slice(),
+            Bound::Excluded(high) => key < high.as_slice(),
+        }
+    }
+
+    /// Takes note of the rest of the leaf that the front stands on, if its last key lies below the end.
+    fn look_ahead(&mut self) {
+        if !self.back_stands
+            && let Some((leaf, next)) = self.front.rest_of_leaf()
+            && leaf.key(leaf.len() - 1).is_ok_and(|last| self.is_below_end(last))
+        {
+            self.ahead = Some(Ahead { leaf, next });
+        }
+    }
+
+    /// Brings the front's cursor to what was answered last.
+    fn settle_front(&mut self) {
+        if let Some(Ahead { next, .. }) = self.ahead.take() {
+            self.front.move_in_leaf(next - 1);
+        }
     }
 
     fn begin_front(&mut self) -> Result<Option<LeafEntry<'tx>>> {
@@ -63,6 +106,7 @@ impl<'tx> Range<'tx> {
     }
 
     fn step_back(&mut self) -> Result<Option<LeafEntry<'tx>>> {
+        self.settle_front();
         let found = if self.back_stands { self.back.backward()? } else { self.begin_back()? };
         let Some(entry) = found else { return Ok(None) };
         let within = match &self.low {
@@ -93,6 +137,13 @@ impl<'tx> Range<'tx> {
 
     #[inline]
     pub(crate) fn next_entry(&mut self) -> Option<Result<LeafEntry<'tx>>> {
+        if let Some(entry) = self.ahead.as_mut().and_then(Ahead::next) {
+            return Some(Ok(entry));
+        }
+        self.next_by_cursor()
+    }
+
+    fn next_by_cursor(&mut self) -> Option<Result<LeafEntry<'tx>>> {
         if self.done {
             return None;
         }
@@ -107,7 +158,10 @@ impl<'tx> Iterator for Range<'tx> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.next_entry()?.map(shown))
+        if let Some(entry) = self.ahead.as_mut().and_then(Ahead::next) {
+            return Some(Ok(shown(entry)));
+        }
+        Some(self.next_by_cursor()?.map(shown))
     }
 }
 
@@ -119,6 +173,12 @@ impl DoubleEndedIterator for Range<'_> {
         let answer = self.step_back();
         self.done = !matches!(answer, Ok(Some(_)));
         Some(answer.transpose()?.map(shown))
+    }
+}
+
+impl std::fmt::Debug for Range<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Range").field("low", &self.low).field("high", &self.high).finish_non_exhaustive()
     }
 }
 

@@ -133,7 +133,10 @@ impl<'a> Page<'a> {
 
     /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there.
     pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(within, key, |index| self.key(index))
+        match self {
+            Self::Leaf(leaf) => search(within, key, |index| leaf.sound_key(index), |index| leaf.key(index)),
+            Self::Branch(branch) => search(within, key, |index| branch.sound_key(index), |index| branch.key(index)),
+        }
     }
 
     /// Where `part`, a key or value of this page, begins in its bytes.
@@ -170,6 +173,7 @@ impl<'a> LeafPage<'a> {
         self.id
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.elements.len()
     }
@@ -181,21 +185,40 @@ impl<'a> LeafPage<'a> {
 
     pub(crate) fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
         let element = self.element(index)?;
-        let ksize = element.ksize.get() as usize;
-        let both = ksize as u64 + u64::from(element.vsize.get());
-        let (key, value) = data(self.id, self.bytes, index, element.pos, both)?.split_at(ksize);
-        Ok(LeafEntry { key, value, is_bucket: element.flags.get() & BUCKET_FLAG != 0 })
+        self.sound_entry(index).ok_or_else(|| {
+            let len = u64::from(element.ksize.get()) + u64::from(element.vsize.get());
+            outside(self.id, index, data_start(index, element.pos), len)
+        })
+    }
+
+    #[inline]
+    fn sound_key(&self, index: usize) -> Option<&'a [u8]> {
+        let element = self.elements.get(index)?;
+        sound_data(self.bytes, index, element.pos, element.ksize)
+    }
+
+    /// The entry at `index`; `None` where there is none, or it is damaged. For loops that take a few nanoseconds an
+    /// entry: nothing that it answers goes through memory.
+    #[inline]
+    pub(crate) fn sound_entry(&self, index: usize) -> Option<LeafEntry<'a>> {
+        let element = self.elements.get(index)?;
+        let (ksize, vsize) = (element.ksize.get() as usize, element.vsize.get() as usize);
+        let start = usize::try_from(data_start(index, element.pos)).ok()?;
+        let both = self.bytes.get(start..start.checked_add(ksize)?.checked_add(vsize)?)?;
+        let (key, value) = both.split_at(ksize);
+        Some(LeafEntry { key, value, is_bucket: element.flags.get() & BUCKET_FLAG != 0 })
     }
 
     /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
     pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(0..self.len(), key, |index| self.key(index))
+        search(0..self.len(), key, |index| self.sound_key(index), |index| self.key(index))
     }
 
     pub(super) fn elements(&self) -> &'a [LeafElement] {
         self.elements
     }
 
+    #[inline]
     fn element(&self, index: usize) -> Result<&'a LeafElement> {
         self.elements.get(index).ok_or_else(|| no_element(self.id, index))
     }
@@ -229,9 +252,15 @@ impl<'a> BranchPage<'a> {
         Ok(self.element(index)?.child.get())
     }
 
+    #[inline]
+    fn sound_key(&self, index: usize) -> Option<&'a [u8]> {
+        let element = self.elements.get(index)?;
+        sound_data(self.bytes, index, element.pos, element.ksize)
+    }
+
     /// The child in whose subtree `key` lies: the last whose key is not above it, or the first.
     pub(crate) fn search(&self, key: &[u8]) -> Result<usize> {
-        Ok(match search(0..self.len(), key, |index| self.key(index))? {
+        Ok(match search(0..self.len(), key, |index| self.sound_key(index), |index| self.key(index))? {
             Ok(index) => index,
             Err(index) => index.saturating_sub(1),
         })
@@ -275,9 +304,22 @@ fn elements<T: FromBytes + Immutable + KnownLayout + Unaligned>(id: Pgid, bytes:
         .map_err(|_| Error::corrupt(id, format!("{count} elements do not fit its {} bytes", bytes.len())))
 }
 
-/// The bytes of element `index`: `pos` counts from the element itself.
+/// Where the bytes of element `index` begin in its page: `pos` counts from the element itself.
+#[inline]
+fn data_start(index: usize, pos: U32) -> u64 {
+    (PAGE_HEADER + index * ELEMENT) as u64 + u64::from(pos.get())
+}
+
+/// The first `len` bytes of element `index`, if they lie on its page. For loops: see [`LeafPage::sound_entry`].
+#[inline]
+fn sound_data(bytes: &[u8], index: usize, pos: U32, len: U32) -> Option<&[u8]> {
+    let start = usize::try_from(data_start(index, pos)).ok()?;
+    bytes.get(start..start.checked_add(len.get() as usize)?)
+}
+
+/// The first `len` bytes of element `index`.
 fn data(id: Pgid, bytes: &[u8], index: usize, pos: U32, len: u64) -> Result<&[u8]> {
-    let start = (PAGE_HEADER + index * ELEMENT) as u64 + u64::from(pos.get());
+    let start = data_start(index, pos);
     let range = usize::try_from(start).ok().zip(usize::try_from(start + len).ok());
     match range.and_then(|(start, end)| bytes.get(start..end)) {
         Some(data) => Ok(data),
@@ -300,26 +342,30 @@ fn cut(id: Pgid) -> Error {
     Error::corrupt(id, "the page is cut")
 }
 
+/// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there. An error where a key that was looked at is damaged, as
+/// `key_at` then says.
+#[inline]
 fn search<'a>(
     within: Range<usize>,
     key: &[u8],
+    sound_key: impl Fn(usize) -> Option<&'a [u8]>,
     key_at: impl Fn(usize) -> Result<&'a [u8]>,
 ) -> Result<std::result::Result<usize, usize>> {
     let wanted = prefix(key);
     let end = within.end;
-    let mut failed = None;
-    let index = lower_bound(within, |index| match key_at(index) {
-        Ok(found) => match prefix(found).cmp(&wanted) {
+    let mut damaged = None;
+    let index = lower_bound(within, |index| match sound_key(index) {
+        Some(found) => match prefix(found).cmp(&wanted) {
             Ordering::Equal => found < key,
             order => order.is_lt(),
         },
-        Err(error) => {
-            failed = Some(error);
+        None => {
+            damaged = Some(index);
             false
         }
     });
-    if let Some(error) = failed {
-        return Err(error);
+    if let Some(damaged) = damaged {
+        key_at(damaged)?;
     }
     let found = index < end && key_at(index)? == key;
     Ok(if found { Ok(index) } else { Err(index) })
