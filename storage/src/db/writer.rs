@@ -50,6 +50,8 @@ pub(crate) struct Writer {
     /// The same for what is about to be written, and for the ids of free pages.
     pub(crate) buffer: Vec<u8>,
     pub(crate) ids: Vec<Pgid>,
+    /// A node that was written takes more than a page. Others like it will need long runs.
+    pub(crate) has_long_nodes: bool,
     /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
     pub(crate) shrinking: usize,
 }
@@ -92,6 +94,7 @@ impl Writer {
             arena: Arena::default(),
             buffer: Vec::new(),
             ids: Vec::new(),
+            has_long_nodes: false,
             shrinking: 0,
         }
     }

@@ -354,14 +354,14 @@ fn search<'a>(
     let wanted = prefix(key);
     let end = within.end;
     let mut damaged = None;
-    let index = lower_bound(within, |index| match sound_key(index) {
-        Some(found) => match prefix(found).cmp(&wanted) {
+    let index = lower_bound(within, |index| {
+        let Some(found) = sound_key(index) else {
+            damaged = Some(index);
+            return false;
+        };
+        match prefix(found).cmp(&wanted) {
             Ordering::Equal => found < key,
             order => order.is_lt(),
-        },
-        None => {
-            damaged = Some(index);
-            false
         }
     });
     if let Some(damaged) = damaged {

@@ -1,15 +1,13 @@
 //! Which pages a commit gets.
 //!
-//! A disk takes pages that lie side by side as one request, and scattered ones as many. What a small commit writes is
-//! therefore given one free run, where there is one. A large commit gets the lowest free pages, and so does one for
-//! which bbolt's rule is asked for.
+//! A disk takes pages that lie side by side as one request, and scattered ones as many; so does the system's cache. A
+//! commit therefore gets few long runs of free pages, one if there is one. That breaks up what a value of many pages
+//! would need: from the first node that takes more than a page on, commits get the lowest free pages, as in bbolt, and so
+//! do those for which bbolt's rule is asked for.
 
 use crate::format::Pgid;
 use crate::freelist::{Freelist, Run};
 use crate::{Error, Result};
-
-/// Most pages for which one run is looked for: more of them would use up the runs that long values need.
-pub(super) const MOST_TOGETHER: u64 = 128;
 
 /// Hands out pages to one commit.
 pub(super) struct Allocator<'a> {
@@ -23,6 +21,8 @@ pub(super) struct Allocator<'a> {
     /// Free pages that are set aside for nodes, and for the list of free pages.
     for_nodes: Run,
     for_list: Run,
+    /// About so many pages will be asked for, and are to lie together as far as they can.
+    wanted: u64,
 }
 
 const NOTHING: Run = Run { start: 0, len: 0 };
@@ -30,7 +30,7 @@ const NOTHING: Run = Run { start: 0, len: 0 };
 impl<'a> Allocator<'a> {
     /// `taken` has left the freelist already.
     pub(super) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>) -> Self {
-        Self { freelist, mark, taken, all: Vec::new(), for_nodes: NOTHING, for_list: NOTHING }
+        Self { freelist, mark, taken, all: Vec::new(), for_nodes: NOTHING, for_list: NOTHING, wanted: 0 }
     }
 
     pub(super) fn freelist(&self) -> &Freelist {
@@ -45,6 +45,7 @@ impl<'a> Allocator<'a> {
     /// Sets free pages aside for about `nodes` pages of nodes and for a list of `list` pages: one run for all, or else
     /// one for the list, which needs as many side by side, and what there is for the nodes.
     pub(super) fn set_aside(&mut self, nodes: u64, list: u64) {
+        self.wanted = nodes;
         let all = self.take_together(nodes + list);
         if all.len == nodes + list || list <= 1 {
             self.for_nodes = all;
@@ -66,6 +67,12 @@ impl<'a> Allocator<'a> {
 
     /// Pages for a node.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<Run> {
+        if self.for_nodes.len < pages && self.wanted > 0 {
+            let rest = std::mem::replace(&mut self.for_nodes, NOTHING);
+            self.give_back(rest);
+            self.for_nodes = self.take_together(self.wanted.max(pages));
+        }
+        self.wanted = self.wanted.saturating_sub(pages);
         let aside = take_front(&mut self.for_nodes, pages);
         self.hand_out(aside, pages)
     }
@@ -94,8 +101,11 @@ impl<'a> Allocator<'a> {
 
     /// What was set aside and is not needed is free again.
     pub(super) fn give_back_rest(&mut self) {
+        self.wanted = 0;
         let rest = [&mut self.for_nodes, &mut self.for_list].map(|run| std::mem::replace(run, NOTHING));
-        rest.into_iter().for_each(|run| self.give_back(run));
+        for run in rest {
+            self.give_back(run);
+        }
     }
 
     /// Nothing was handed out.
@@ -137,10 +147,10 @@ mod tests {
         let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
         allocator.set_aside(5, 2);
         assert_eq!(allocator.unused_pages(), 13);
-        assert_eq!(starts(&mut allocator, &[1, 2, 1]), [20, 21, 23]);
+        assert_eq!(starts(&mut allocator, &[1, 2, 1]), [20, 21, 23], "in one run");
         assert_eq!(allocator.allocate_list(2).unwrap().start, 24);
         assert_eq!(allocator.unused_pages(), 7, "what was set aside for a fourth node is free again");
-        assert_eq!(starts(&mut allocator, &[1, 4]), [3, 26]);
+        assert_eq!(starts(&mut allocator, &[1, 4]), [3, 26], "the lowest that fits");
     }
 
     #[test]
@@ -148,11 +158,8 @@ mod tests {
         let mut freelist = list([3, 5, 6].into_iter().chain(20..24).chain(40..44));
         let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
         allocator.set_aside(6, 4);
-        assert_eq!(
-            starts(&mut allocator, &[1, 1, 1, 1, 1]),
-            [40, 41, 42, 43, 3],
-            "the longest run, then the lowest page"
-        );
+        let expected = [40, 41, 42, 43, 5, 6, 3];
+        assert_eq!(starts(&mut allocator, &[1; 7]), expected, "the longest run, then the next, then the lowest page");
         assert_eq!(allocator.allocate_list(4).unwrap().start, 20);
         assert_eq!(starts(&mut allocator, &[3]), [1000]);
     }
@@ -163,7 +170,7 @@ mod tests {
         let before = freelist.free().clone();
         let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
         allocator.set_aside(4, 2);
-        assert_eq!(starts(&mut allocator, &[2, 7]), [10, 1000]);
+        assert_eq!(starts(&mut allocator, &[2, 9]), [10, 1000]);
         allocator.undo();
         assert_eq!(*freelist.free(), before);
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::allocate::{Allocator, MOST_TOGETHER};
+use super::allocate::Allocator;
 use super::arena::Arena;
 use super::spill::Part;
 use super::work::Work;
@@ -26,7 +26,7 @@ use crate::stats::CommitStats;
 use crate::{Error, Result};
 
 /// Contiguous pages go out in one write, up to about this many bytes.
-const WRITE_BUFFER: usize = 1 << 20;
+const WRITE_BUFFER: usize = 1 << 16;
 
 /// What a commit will write, once every page has its place.
 struct Prepared {
@@ -131,7 +131,8 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         mark = last.start;
         taken.push(last);
     }
-    let may_lie_together = writer.shrinking == 0 && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
+    let may_lie_together =
+        writer.shrinking == 0 && !writer.has_long_nodes && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
     let ids = std::mem::take(&mut writer.ids);
     let mut allocator = Allocator::new(&mut writer.freelist, mark, taken);
     if may_lie_together {
@@ -153,18 +154,12 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     }
 }
 
-/// Sets pages aside for a small commit, as many as it takes if no node is split unexpectedly, merged or inline.
+/// Sets pages aside, as many as it takes if no node is split unexpectedly, merged or inline.
 fn set_aside(work: &Work, allocator: &mut Allocator<'_>, sync: Sync) {
-    if work.nodes.len() as u64 > MOST_TOGETHER {
-        return;
-    }
     let page_size = work.pages().page_size();
     // A bucket's new header changes its parent, which is only then taken apart, mostly a page.
     let parents = work.buckets.iter().filter(|bucket| bucket.root_node.is_none()).count() as u64;
     let nodes = parents + work.nodes.iter().map(|node| node.size().div_ceil(page_size) as u64).sum::<u64>();
-    if nodes > MOST_TOGETHER {
-        return;
-    }
     let list = if sync == (Sync::Point { store_freelist: true }) {
         let freed: u64 = work.nodes.iter().filter_map(|node| node.page).map(|run| run.len).sum();
         freelist_pages(work, allocator, parents + freed)
@@ -305,6 +300,7 @@ fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared
             writer.unsynced = None;
         }
     }
+    writer.has_long_nodes |= prepared.parts.iter().any(|part| part.run.len > 1);
     // Who allocated a page matters while something older than it is pinned.
     let pinned = shared.readers.any_older() || writer.unsynced.is_some();
     writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned);
