@@ -21,6 +21,9 @@ pub(super) struct Allocator<'a> {
     /// Free pages that are set aside for nodes, and for the list of free pages.
     for_nodes: Run,
     for_list: Run,
+    /// So many pages of nodes go elsewhere first: to these, or to the lowest free ones.
+    elsewhere: u64,
+    for_first: Run,
     /// About so many pages will be asked for, and are to lie together as far as they can.
     wanted: u64,
 }
@@ -30,7 +33,17 @@ const NOTHING: Run = Run { start: 0, len: 0 };
 impl<'a> Allocator<'a> {
     /// `taken` has left the freelist already.
     pub(super) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>) -> Self {
-        Self { freelist, mark, taken, all: Vec::new(), for_nodes: NOTHING, for_list: NOTHING, wanted: 0 }
+        Self {
+            freelist,
+            mark,
+            taken,
+            all: Vec::new(),
+            for_nodes: NOTHING,
+            for_list: NOTHING,
+            elsewhere: 0,
+            for_first: NOTHING,
+            wanted: 0,
+        }
     }
 
     pub(super) fn freelist(&self) -> &Freelist {
@@ -39,7 +52,11 @@ impl<'a> Allocator<'a> {
 
     /// Pages that nothing refers to, or will after this commit.
     pub(super) fn unused_pages(&self) -> u64 {
-        self.freelist.free_pages() + self.freelist.waiting_pages() + self.for_nodes.len + self.for_list.len
+        self.freelist.free_pages()
+            + self.freelist.waiting_pages()
+            + self.for_nodes.len
+            + self.for_list.len
+            + self.for_first.len
     }
 
     /// Sets free pages aside for about `nodes` pages of nodes and for a list of `list` pages: one run for all, or else
@@ -48,7 +65,7 @@ impl<'a> Allocator<'a> {
         self.wanted = nodes;
         let all = self.take_together(nodes + list);
         if all.len == nodes + list || list <= 1 {
-            self.for_nodes = all;
+            self.set_aside_run(all, nodes + list);
             return;
         }
         self.give_back(all);
@@ -58,7 +75,19 @@ impl<'a> Allocator<'a> {
         } else {
             self.give_back(for_list);
         }
-        self.for_nodes = self.take_together(nodes);
+        let run = self.take_together(nodes);
+        self.set_aside_run(run, nodes);
+    }
+
+    /// Where a run is nearly long enough, the last `pages` get it. Leaves come first, and live long; what comes after them
+    /// is mostly replaced by the next commit, and leaves a run of the same length to the one after that.
+    fn set_aside_run(&mut self, run: Run, pages: u64) {
+        self.for_nodes = run;
+        let missing = pages - run.len;
+        if missing > 0 && missing <= run.len {
+            self.elsewhere = missing;
+            self.for_first = self.take_together(missing);
+        }
     }
 
     fn take_together(&mut self, pages: u64) -> Run {
@@ -67,6 +96,12 @@ impl<'a> Allocator<'a> {
 
     /// Pages for a node.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<Run> {
+        if let Some(left) = self.elsewhere.checked_sub(pages) {
+            self.elsewhere = left;
+            self.wanted = self.wanted.saturating_sub(pages);
+            let aside = take_front(&mut self.for_first, pages);
+            return self.hand_out(aside, pages);
+        }
         if self.for_nodes.len < pages && self.wanted > 0 {
             let rest = std::mem::replace(&mut self.for_nodes, NOTHING);
             self.give_back(rest);
@@ -102,7 +137,8 @@ impl<'a> Allocator<'a> {
     /// What was set aside and is not needed is free again.
     pub(super) fn give_back_rest(&mut self) {
         self.wanted = 0;
-        let rest = [&mut self.for_nodes, &mut self.for_list].map(|run| std::mem::replace(run, NOTHING));
+        let rest =
+            [&mut self.for_nodes, &mut self.for_list, &mut self.for_first].map(|run| std::mem::replace(run, NOTHING));
         for run in rest {
             self.give_back(run);
         }
@@ -157,11 +193,20 @@ mod tests {
     fn the_list_comes_first_where_no_run_takes_all() {
         let mut freelist = list([3, 5, 6].into_iter().chain(20..24).chain(40..44));
         let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
-        allocator.set_aside(6, 4);
-        let expected = [40, 41, 42, 43, 5, 6, 3];
-        assert_eq!(starts(&mut allocator, &[1; 7]), expected, "the longest run, then the next, then the lowest page");
+        allocator.set_aside(10, 4);
+        let expected = [40, 41, 42, 43, 5, 6, 3, 1000];
+        assert_eq!(starts(&mut allocator, &[1; 8]), expected, "the longest run, then the next, then the lowest page");
         assert_eq!(allocator.allocate_list(4).unwrap().start, 20);
-        assert_eq!(starts(&mut allocator, &[3]), [1000]);
+        assert_eq!(starts(&mut allocator, &[3]), [1001]);
+    }
+
+    #[test]
+    fn what_is_replaced_soon_gets_the_run_that_is_nearly_long_enough() {
+        let mut freelist = list([3, 5, 6].into_iter().chain(20..24));
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        allocator.set_aside(4, 1);
+        assert_eq!(starts(&mut allocator, &[1; 4]), [5, 20, 21, 22], "a leaf, and the way to it");
+        assert_eq!(allocator.allocate_list(1).unwrap().start, 23);
     }
 
     #[test]

@@ -25,8 +25,11 @@ use crate::freelist::Run;
 use crate::stats::CommitStats;
 use crate::{Error, Result};
 
-/// Contiguous pages go out in one write, up to about this many bytes.
-const WRITE_BUFFER: usize = 1 << 16;
+/// Contiguous pages go out in one write, up to about this many bytes. Longer ones would make a growing file lie in
+/// larger folios in the system's cache, in which a page costs more to write again.
+const LONGEST_WRITE: usize = 1 << 16;
+/// Bytes of the buffers that are kept from one commit to the next.
+const KEPT: usize = 1 << 20;
 
 /// What a commit will write, once every page has its place.
 struct Prepared {
@@ -107,7 +110,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
     }
     if let Some((_, mut ids)) = prepared.freelist {
         ids.clear();
-        ids.shrink_to(WRITE_BUFFER / size_of::<Pgid>());
+        ids.shrink_to(KEPT / size_of::<Pgid>());
         writer.ids = ids;
     }
     shared.note_figures(writer);
@@ -226,7 +229,7 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
     let mut start = 0;
     let mut end = 0;
     for (run, part) in parts {
-        if run.start != end || buffer.len() >= WRITE_BUFFER {
+        if run.start != end || buffer.len() >= LONGEST_WRITE {
             write_out(&buffer, start * page_size as u64, shared, writer)?;
             buffer.clear();
             start = run.start;
@@ -246,7 +249,7 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
     }
     write_out(&buffer, start * page_size as u64, shared, writer)?;
     buffer.clear();
-    buffer.shrink_to(WRITE_BUFFER);
+    buffer.shrink_to(KEPT);
     writer.buffer = buffer;
     Ok(())
 }
