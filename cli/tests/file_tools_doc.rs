@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use boltkv_storage::{Db, Options, RawFile, Result};
+use boltkv_storage::{Db, Fill, Options, RawFile, Result};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/file-tools.md");
 const ANY_LINES: &str = "...";
@@ -114,7 +114,8 @@ fn make_files(folder: &Path) {
 }
 
 fn make(file: &Path) -> Result<Db> {
-    Options::new().page_size(4096).open(file)
+    // Pages lie where bbolt puts them.
+    Options::new().page_size(4096).fill(Fill::Percent(1.0)).open(file)
 }
 
 /// What etcd's buckets hold, in small.

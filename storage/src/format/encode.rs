@@ -18,8 +18,7 @@ pub(crate) struct PageWriter<'p> {
 }
 
 impl<'p> PageWriter<'p> {
-    /// A leaf of `count` entries in the front of `page`, which is zeroed and large enough. `id` is 0 for an inline
-    /// page.
+    /// A leaf of `count` entries in the front of `page`, which is large enough. `id` is 0 for an inline page.
     pub(crate) fn leaf(page: &'p mut [u8], id: Pgid, overflow: u32, count: usize) -> Self {
         Self::new(page, id, PageKind::Leaf, overflow, count)
     }
@@ -67,13 +66,18 @@ impl<'p> PageWriter<'p> {
         }
     }
 
+    /// All entries are written: the rest of the page is zeroed, whatever was there.
+    pub(crate) fn finish(self) {
+        self.page[self.data..].fill(0);
+    }
+
     fn put(&mut self, elements: &[u8], data: &[u8]) {
         self.at = put(self.page, self.at, elements);
         self.data = put(self.page, self.data, data);
     }
 }
 
-/// Writes a freelist page into the front of `page`, which is zeroed and large enough.
+/// Makes `page`, which is large enough, a freelist page.
 pub(crate) fn freelist_page(page: &mut [u8], id: Pgid, overflow: u32, ids: &[Pgid]) {
     let mut at = PAGE_HEADER;
     let count = if ids.len() > MAX_ELEMENTS {
@@ -86,6 +90,7 @@ pub(crate) fn freelist_page(page: &mut [u8], id: Pgid, overflow: u32, ids: &[Pgi
     for id in ids {
         at = put(page, at, &id.to_le_bytes());
     }
+    page[at..].fill(0);
 }
 
 fn header(page: &mut [u8], id: Pgid, kind: PageKind, count: usize, overflow: u32) {

@@ -226,29 +226,34 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
     parts.extend(prepared.freelist.as_ref().map(|(run, _)| (*run, None)));
     parts.sort_unstable_by_key(|(run, _)| run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);
+    let mut filled = 0;
     let mut start = 0;
     let mut end = 0;
     for (run, part) in parts {
-        if run.start != end || buffer.len() >= LONGEST_WRITE {
-            write_out(&buffer, start * page_size as u64, shared, writer)?;
-            buffer.clear();
+        if run.start != end || filled >= LONGEST_WRITE {
+            write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
+            filled = 0;
             start = run.start;
         }
         end = run.start + run.len;
-        let from = buffer.len();
-        let len = usize::try_from(run.len).map_err(io::Error::other)? * page_size;
-        buffer.resize(from + len, 0);
+        let from = filled;
+        filled += usize::try_from(run.len).map_err(io::Error::other)? * page_size;
+        // What is left in it from before is written over.
+        if buffer.len() < filled {
+            buffer.resize(filled, 0);
+        }
+        let pages = &mut buffer[from..filled];
         match (part, &prepared.freelist) {
-            (Some(part), _) => work.encode(part, &mut buffer[from..]),
+            (Some(part), _) => work.encode(part, pages),
             (None, Some((run, ids))) => {
                 let overflow = u32::try_from(run.len - 1).map_err(io::Error::other)?;
-                freelist_page(&mut buffer[from..], run.start, overflow, ids);
+                freelist_page(pages, run.start, overflow, ids);
             }
-            (None, None) => {}
+            (None, None) => pages.fill(0),
         }
     }
-    write_out(&buffer, start * page_size as u64, shared, writer)?;
-    buffer.clear();
+    write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
+    buffer.truncate(KEPT);
     buffer.shrink_to(KEPT);
     writer.buffer = buffer;
     Ok(())

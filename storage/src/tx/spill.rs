@@ -206,12 +206,13 @@ impl Work {
         Ok(slots)
     }
 
-    /// Writes a part into `page`, which is zeroed and as long as its run.
+    /// Writes a part over `page`, which is as long as its run.
     pub(super) fn encode(&self, part: &Part, page: &mut [u8]) {
         let node = self.node(part.node);
         let overflow = u32::try_from(part.run.len - 1).expect("a part is at most 2^32 bytes and its elements");
         let begin = if node.is_leaf { PageWriter::leaf } else { PageWriter::branch };
         let mut page = begin(page, part.run.start, overflow, part.count);
         node.slots.write(part.from, part.count, &mut page, self.bytes());
+        page.finish();
     }
 }
