@@ -180,7 +180,7 @@ impl<'a> LeafPage<'a> {
 
     pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
         let element = self.element(index)?;
-        data(self.id, self.bytes, index, element.pos, element.ksize.get().into())
+        data(self.id, self.bytes, index, element.pos, element.ksize)
     }
 
     pub(crate) fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
@@ -245,7 +245,7 @@ impl<'a> BranchPage<'a> {
 
     pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
         let element = self.element(index)?;
-        data(self.id, self.bytes, index, element.pos, element.ksize.get().into())
+        data(self.id, self.bytes, index, element.pos, element.ksize)
     }
 
     pub(crate) fn child(&self, index: usize) -> Result<Pgid> {
@@ -317,14 +317,9 @@ fn sound_data(bytes: &[u8], index: usize, pos: U32, len: U32) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(len.get() as usize)?)
 }
 
-/// The first `len` bytes of element `index`.
-fn data(id: Pgid, bytes: &[u8], index: usize, pos: U32, len: u64) -> Result<&[u8]> {
-    let start = data_start(index, pos);
-    let range = usize::try_from(start).ok().zip(usize::try_from(start + len).ok());
-    match range.and_then(|(start, end)| bytes.get(start..end)) {
-        Some(data) => Ok(data),
-        None => Err(outside(id, index, start, len)),
-    }
+/// The same, or an error that says where they would lie.
+fn data(id: Pgid, bytes: &[u8], index: usize, pos: U32, len: U32) -> Result<&[u8]> {
+    sound_data(bytes, index, pos, len).ok_or_else(|| outside(id, index, data_start(index, pos), len.get().into()))
 }
 
 #[cold]

@@ -79,8 +79,8 @@ impl<'a> Allocator<'a> {
         self.set_aside_run(run, nodes);
     }
 
-    /// Where a run is nearly long enough, the last `pages` get it. Leaves come first, and live long; what comes after them
-    /// is mostly replaced by the next commit, and leaves a run of the same length to the one after that.
+    /// Where a run is nearly long enough for `pages`, the last of them get it. Leaves come first, and live long; what comes
+    /// after them is mostly replaced by the next commit, and leaves a run of the same length to the one after that.
     fn set_aside_run(&mut self, run: Run, pages: u64) {
         self.for_nodes = run;
         let missing = pages - run.len;
@@ -96,19 +96,18 @@ impl<'a> Allocator<'a> {
 
     /// Pages for a node.
     pub(super) fn allocate(&mut self, pages: u64) -> Result<Run> {
-        if let Some(left) = self.elsewhere.checked_sub(pages) {
+        let aside = if let Some(left) = self.elsewhere.checked_sub(pages) {
             self.elsewhere = left;
-            self.wanted = self.wanted.saturating_sub(pages);
-            let aside = take_front(&mut self.for_first, pages);
-            return self.hand_out(aside, pages);
-        }
-        if self.for_nodes.len < pages && self.wanted > 0 {
-            let rest = std::mem::replace(&mut self.for_nodes, NOTHING);
-            self.give_back(rest);
-            self.for_nodes = self.take_together(self.wanted.max(pages));
-        }
+            take_front(&mut self.for_first, pages)
+        } else {
+            if self.for_nodes.len < pages && self.wanted > 0 {
+                let rest = std::mem::replace(&mut self.for_nodes, NOTHING);
+                self.give_back(rest);
+                self.for_nodes = self.take_together(self.wanted.max(pages));
+            }
+            take_front(&mut self.for_nodes, pages)
+        };
         self.wanted = self.wanted.saturating_sub(pages);
-        let aside = take_front(&mut self.for_nodes, pages);
         self.hand_out(aside, pages)
     }
 
@@ -144,7 +143,7 @@ impl<'a> Allocator<'a> {
         }
     }
 
-    /// Nothing was handed out.
+    /// All that was handed out is free again.
     pub(super) fn undo(mut self) {
         self.give_back_rest();
         self.freelist.give_back(&self.taken);
