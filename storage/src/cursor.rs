@@ -1,7 +1,7 @@
 //! Walking a bucket in key order.
 
 use crate::bucket::{Bucket, BucketMut};
-use crate::format::{LeafEntry, LeafPage};
+use crate::format::{Between, LeafEntry, LeafPage};
 use crate::tx::{At, Child, MAX_DEPTH, View, in_page, too_deep};
 use crate::{Error, Result};
 
@@ -134,11 +134,12 @@ impl<'tx> Cursor<'tx> {
         self.stack.clear();
         self.behind = false;
         let mut view = self.bucket.source.root(self.bucket.root)?;
+        let mut between = Between::ANY;
         while !view.is_leaf() {
-            let at = view.seek(key)?.unwrap_or(NOWHERE);
+            let at = view.seek(key, &mut between)?.unwrap_or(NOWHERE);
             view = self.push_and_follow(view, at)?;
         }
-        if let Some(at) = view.seek(key)? {
+        if let Some(at) = view.seek(key, &mut between)? {
             self.stack.push(Frame { view, at });
             return self.entry();
         }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::check::PageSet;
 use crate::db::Db;
-use crate::format::{LeafPage, Page, Pgid, bucket_value};
+use crate::format::{Between, LeafPage, Page, Pgid, bucket_value};
 use crate::freelist::{Run, Spans};
 use crate::tx::{BucketId, MAX_DEPTH, Tx, TxMut, View, too_deep};
 use crate::{Durability, Error, Result};
@@ -253,6 +253,7 @@ impl crate::tx::Work {
     fn page_path(&self, bucket: BucketId, key: &[u8]) -> Result<Vec<Run>> {
         let mut runs = Vec::new();
         let mut view = self.source().root(self.root(bucket))?;
+        let mut between = Between::ANY;
         for _ in 0..MAX_DEPTH {
             match view {
                 // An inline bucket's page has no place of its own.
@@ -260,7 +261,7 @@ impl crate::tx::Work {
                 View::Node(..) => {}
                 View::Leaf(_) | View::Branch(_) => runs.push(self.pages().run(view.page())?),
             }
-            match view.seek(key)? {
+            match view.seek(key, &mut between)? {
                 Some(at) if !view.is_leaf() => view = self.source().view(view.child(at)?)?,
                 _ => return Ok(runs),
             }

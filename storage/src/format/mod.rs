@@ -9,6 +9,7 @@
 
 mod bucket;
 mod encode;
+mod keys;
 mod meta;
 mod packed;
 mod page;
@@ -16,11 +17,12 @@ mod search;
 
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
+pub(crate) use keys::Keys;
 pub use meta::MetaFields;
 pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_meta};
 pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
-pub(crate) use search::{lower_bound, prefix};
+pub(crate) use search::{Between, prefix, search};
 
 /// A page's number: it starts at byte `id * page_size` of the file.
 pub type Pgid = u64;

@@ -1,12 +1,11 @@
 //! Pages as they lie in the file, read with every bound checked.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BUCKET_FLAG, ELEMENT, PAGE_HEADER, PageKind, Pgid, lower_bound, prefix};
+use super::{BUCKET_FLAG, Between, ELEMENT, Keys, PAGE_HEADER, PageKind, Pgid};
 use crate::{Error, Result};
 
 /// The first 16 bytes of every page.
@@ -38,7 +37,27 @@ pub(crate) struct BranchElement {
 
 impl PageHeader {
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        Self::read_from_prefix(bytes).ok().map(|(header, _)| header)
+        Self::of(bytes).copied()
+    }
+
+    /// The header that `bytes` begin with.
+    #[inline]
+    pub(crate) fn of(bytes: &[u8]) -> Option<&Self> {
+        Self::ref_from_prefix(bytes).ok().map(|(header, _)| header)
+    }
+
+    /// How many pages it says that it runs over.
+    #[inline]
+    pub(crate) fn pages(&self) -> u64 {
+        1 + u64::from(self.overflow.get())
+    }
+
+    /// Bytes behind the header that a search is likely to look at: the elements; of a leaf, whose keys lie apart from
+    /// one another, a part of these too. Fetched at once, they cost one wait for memory instead of three.
+    #[inline]
+    pub(crate) fn looked_at(&self) -> usize {
+        let elements = ELEMENT * usize::from(self.count.get());
+        if self.flags.get() == PageKind::Leaf as u16 { (3 * elements).min(2048) } else { elements.min(1024) }
     }
 }
 
@@ -74,32 +93,47 @@ pub(crate) struct BranchPage<'a> {
     elements: &'a [BranchElement],
 }
 
+/// Where a search goes on below a branch.
+#[derive(Clone, Copy)]
+pub(crate) struct Subtree {
+    /// The child's place.
+    pub(crate) index: usize,
+    pub(crate) page: Pgid,
+    /// What is known of its keys.
+    pub(crate) between: Between,
+}
+
 impl<'a> Page<'a> {
     /// The page in `bytes`, which are all of its run.
     pub(crate) fn parse(id: Pgid, bytes: &'a [u8]) -> Result<Self> {
-        let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
-        Self::with_header(id, bytes, &header, header.count.get().into())
+        let header = PageHeader::of(bytes).ok_or_else(|| cut(id))?;
+        Self::parse_with_count(id, bytes, header.count.get().into())
     }
 
     /// The same, with as many elements as somebody says, whatever its header says.
     pub(crate) fn parse_with_count(id: Pgid, bytes: &'a [u8], count: usize) -> Result<Self> {
-        let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
-        Self::with_header(id, bytes, &header, count)
-    }
-
-    fn with_header(id: Pgid, bytes: &'a [u8], header: &PageHeader, count: usize) -> Result<Self> {
-        match PageKind::of(header.flags.get()) {
-            Some(PageKind::Leaf) => Ok(Self::Leaf(LeafPage { id, bytes, elements: elements(id, bytes, count)? })),
-            Some(PageKind::Branch) => {
-                if count == 0 {
-                    return Err(Error::corrupt(id, "a branch page without elements"));
-                }
-                Ok(Self::Branch(BranchPage { id, bytes, elements: elements(id, bytes, count)? }))
+        let header = PageHeader::of(bytes).ok_or_else(|| cut(id))?;
+        Self::sound(id, bytes, header, count).ok_or_else(|| match PageKind::of(header.flags.get()) {
+            Some(PageKind::Branch) if count == 0 => Error::corrupt(id, "a branch page without elements"),
+            Some(PageKind::Leaf | PageKind::Branch) => {
+                Error::corrupt(id, format!("{count} elements do not fit its {} bytes", bytes.len()))
             }
             _ => {
                 let what = format!("a leaf or branch page is expected, its flags are {:#06x}", header.flags);
-                Err(Error::corrupt(id, what))
+                Error::corrupt(id, what)
             }
+        })
+    }
+
+    /// The same; `None` where it is none, as [`Self::parse_with_count`] then says.
+    #[inline]
+    pub(crate) fn sound(id: Pgid, bytes: &'a [u8], header: &PageHeader, count: usize) -> Option<Self> {
+        match PageKind::of(header.flags.get())? {
+            PageKind::Leaf => Some(Self::Leaf(LeafPage { id, bytes, elements: elements(bytes, count)? })),
+            PageKind::Branch if count > 0 => {
+                Some(Self::Branch(BranchPage { id, bytes, elements: elements(bytes, count)? }))
+            }
+            _ => None,
         }
     }
 
@@ -132,10 +166,15 @@ impl<'a> Page<'a> {
     }
 
     /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there.
-    pub(crate) fn search_in(&self, within: Range<usize>, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
+    pub(crate) fn search_in(
+        &self,
+        within: Range<usize>,
+        key: &[u8],
+        between: Between,
+    ) -> Result<std::result::Result<usize, usize>> {
         match self {
-            Self::Leaf(leaf) => search(within, key, |index| leaf.sound_key(index), |index| leaf.key(index)),
-            Self::Branch(branch) => search(within, key, |index| branch.sound_key(index), |index| branch.key(index)),
+            Self::Leaf(leaf) => leaf.sound_search(within, key, between).ok_or_else(|| leaf.fault()),
+            Self::Branch(branch) => branch.sound_search(within, key, between).ok_or_else(|| branch.fault()),
         }
     }
 
@@ -191,12 +230,6 @@ impl<'a> LeafPage<'a> {
         })
     }
 
-    #[inline]
-    fn sound_key(&self, index: usize) -> Option<&'a [u8]> {
-        let element = self.elements.get(index)?;
-        sound_data(self.bytes, index, element.pos, element.ksize)
-    }
-
     /// The entry at `index`; `None` where there is none, or it is damaged. For loops that take a few nanoseconds an
     /// entry: nothing that it answers goes through memory.
     #[inline]
@@ -209,9 +242,19 @@ impl<'a> LeafPage<'a> {
         Some(LeafEntry { key, value, is_bucket: element.flags.get() & BUCKET_FLAG != 0 })
     }
 
-    /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there.
-    pub(crate) fn search(&self, key: &[u8]) -> Result<std::result::Result<usize, usize>> {
-        search(0..self.len(), key, |index| self.sound_key(index), |index| self.key(index))
+    /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there. `between` is what the way here says of its keys.
+    pub(crate) fn search(&self, key: &[u8], between: Between) -> Result<std::result::Result<usize, usize>> {
+        self.sound_search(0..self.len(), key, between).ok_or_else(|| self.fault())
+    }
+
+    /// The entry of exactly this key.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8], between: Between) -> Result<Option<LeafEntry<'a>>> {
+        match self.sound_search(0..self.len(), key, between) {
+            Some(Ok(index)) => self.entry(index).map(Some),
+            Some(Err(_)) => Ok(None),
+            None => Err(self.fault()),
+        }
     }
 
     pub(super) fn elements(&self) -> &'a [LeafElement] {
@@ -252,18 +295,27 @@ impl<'a> BranchPage<'a> {
         Ok(self.element(index)?.child.get())
     }
 
-    #[inline]
-    fn sound_key(&self, index: usize) -> Option<&'a [u8]> {
-        let element = self.elements.get(index)?;
-        sound_data(self.bytes, index, element.pos, element.ksize)
+    /// The child in whose subtree `key` lies: the last whose key is not above it, or the first. `between` is what is
+    /// known of this page's keys.
+    pub(crate) fn search(&self, key: &[u8], between: Between) -> Result<Subtree> {
+        self.sound_child(key, between).ok_or_else(|| self.fault())
     }
 
-    /// The child in whose subtree `key` lies: the last whose key is not above it, or the first.
-    pub(crate) fn search(&self, key: &[u8]) -> Result<usize> {
-        Ok(match search(0..self.len(), key, |index| self.sound_key(index), |index| self.key(index))? {
+    /// The same; `None` where a key is damaged, as [`Keys::fault`] then says.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
+    pub(crate) fn sound_child(&self, key: &[u8], between: Between) -> Option<Subtree> {
+        let subtree = |index, between| Some(Subtree { index, page: self.elements.get(index)?.child.get(), between });
+        let index = match self.sound_search(0..self.len(), key, between)? {
             Ok(index) => index,
-            Err(index) => index.saturating_sub(1),
-        })
+            // It is before all keys that the branch knows of.
+            Err(0) => return subtree(0, Between::ANY),
+            Err(index) => index - 1,
+        };
+        match (self.sound_key(index), self.sound_key(index + 1)) {
+            (Some(low), Some(high)) => subtree(index, Between::new(low, high, key)),
+            _ => subtree(index, Between::ANY),
+        }
     }
 
     pub(super) fn elements(&self) -> &'a [BranchElement] {
@@ -298,21 +350,21 @@ pub(crate) fn freelist_ids(id: Pgid, bytes: &[u8]) -> Result<impl Iterator<Item 
     Ok(ids.iter().map(|id| id.get()))
 }
 
-fn elements<T: FromBytes + Immutable + KnownLayout + Unaligned>(id: Pgid, bytes: &[u8], count: usize) -> Result<&[T]> {
-    <[T]>::ref_from_prefix_with_elems(&bytes[PAGE_HEADER..], count)
-        .map(|(elements, _)| elements)
-        .map_err(|_| Error::corrupt(id, format!("{count} elements do not fit its {} bytes", bytes.len())))
+#[inline]
+fn elements<T: FromBytes + Immutable + KnownLayout + Unaligned>(bytes: &[u8], count: usize) -> Option<&[T]> {
+    let (elements, _) = <[T]>::ref_from_prefix_with_elems(bytes.get(PAGE_HEADER..)?, count).ok()?;
+    Some(elements)
 }
 
 /// Where the bytes of element `index` begin in its page: `pos` counts from the element itself.
 #[inline]
-fn data_start(index: usize, pos: U32) -> u64 {
+pub(super) fn data_start(index: usize, pos: U32) -> u64 {
     (PAGE_HEADER + index * ELEMENT) as u64 + u64::from(pos.get())
 }
 
 /// The first `len` bytes of element `index`, if they lie on its page. For loops: see [`LeafPage::sound_entry`].
 #[inline]
-fn sound_data(bytes: &[u8], index: usize, pos: U32, len: U32) -> Option<&[u8]> {
+pub(super) fn sound_data(bytes: &[u8], index: usize, pos: U32, len: U32) -> Option<&[u8]> {
     let start = usize::try_from(data_start(index, pos)).ok()?;
     bytes.get(start..start.checked_add(len.get() as usize)?)
 }
@@ -335,33 +387,4 @@ fn no_element(id: Pgid, index: usize) -> Error {
 #[cold]
 fn cut(id: Pgid) -> Error {
     Error::corrupt(id, "the page is cut")
-}
-
-/// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there. An error where a key that was looked at is damaged, as
-/// `key_at` then says.
-#[inline]
-fn search<'a>(
-    within: Range<usize>,
-    key: &[u8],
-    sound_key: impl Fn(usize) -> Option<&'a [u8]>,
-    key_at: impl Fn(usize) -> Result<&'a [u8]>,
-) -> Result<std::result::Result<usize, usize>> {
-    let wanted = prefix(key);
-    let end = within.end;
-    let mut damaged = None;
-    let index = lower_bound(within, |index| {
-        let Some(found) = sound_key(index) else {
-            damaged = Some(index);
-            return false;
-        };
-        match prefix(found).cmp(&wanted) {
-            Ordering::Equal => found < key,
-            order => order.is_lt(),
-        }
-    });
-    if let Some(damaged) = damaged {
-        key_at(damaged)?;
-    }
-    let found = index < end && key_at(index)? == key;
-    Ok(if found { Ok(index) } else { Err(index) })
 }

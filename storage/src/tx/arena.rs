@@ -1,5 +1,9 @@
 //! Where a write transaction keeps the bytes it was given, and how it refers to bytes at all.
 
+use std::ops::{Deref, DerefMut};
+
+use memmap2::MmapMut;
+
 use super::pages::Pages;
 use crate::freelist::Run;
 
@@ -7,8 +11,10 @@ use crate::freelist::Run;
 const FIRST_CHUNK: usize = 1 << 12;
 /// Bytes of a chunk; a longer piece gets a chunk of its own.
 const CHUNK: usize = 1 << 18;
+/// Bytes of each chunk once there are many: a huge page.
+const HUGE: usize = 1 << 21;
 /// Most bytes that are kept from one transaction to the next.
-const KEPT: usize = 1 << 20;
+const KEPT: usize = HUGE;
 /// Set in a [`Loc`] that lies in the arena.
 const IN_ARENA: u64 = 1 << 63;
 const OFFSET_BITS: u32 = 32;
@@ -32,36 +38,101 @@ impl Loc {
 /// until the transaction ends, so that an undo can point to it.
 #[derive(Debug, Default)]
 pub(crate) struct Arena {
-    chunks: Vec<Vec<u8>>,
+    chunks: Vec<Chunk>,
+}
+
+/// Memory of which the first `len` bytes are taken.
+#[derive(Debug)]
+struct Chunk {
+    memory: Memory,
+    len: usize,
+}
+
+/// Zeroed memory.
+#[derive(Debug)]
+enum Memory {
+    Heap(Vec<u8>),
+    /// On a huge page where the system has some: one fault instead of 512, and a commit that reads what lies in it in
+    /// another order seldom waits for an address to be looked up.
+    Huge(MmapMut),
+}
+
+impl Memory {
+    fn new(len: usize) -> Self {
+        if len != HUGE || cfg!(miri) {
+            return Self::Heap(vec![0; len]);
+        }
+        MmapMut::map_anon(len).map_or_else(
+            |_| Self::Heap(vec![0; len]),
+            |map| {
+                #[cfg(target_os = "linux")]
+                // A hint: where the system does not know it, the memory is as good as any other.
+                let _ = map.advise(memmap2::Advice::HugePage);
+                Self::Huge(map)
+            },
+        )
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Huge(map) => map,
+        }
+    }
+}
+
+impl DerefMut for Memory {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Huge(map) => map,
+        }
+    }
+}
+
+impl Chunk {
+    fn room(&self) -> usize {
+        self.memory.len() - self.len
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.memory[self.len..][..bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
 }
 
 impl Arena {
     /// Bytes that it holds.
     pub(crate) fn len(&self) -> usize {
-        self.chunks.iter().map(Vec::len).sum()
+        self.chunks.iter().map(|chunk| chunk.len).sum()
     }
 
     /// The arena of the next transaction: nothing is in it, and what memory it keeps need not be asked for again.
     pub(crate) fn emptied(mut self) -> Self {
-        let mut kept = self.chunks.pop().filter(|chunk| chunk.capacity() <= KEPT);
-        kept.iter_mut().for_each(Vec::clear);
-        Self { chunks: kept.into_iter().collect() }
+        let kept = self.chunks.pop().filter(|chunk| chunk.memory.len() <= KEPT);
+        Self { chunks: kept.map(|chunk| Chunk { len: 0, ..chunk }).into_iter().collect() }
     }
 
     /// Copies a key in, and its value right behind it. Together they may be up to 2^32 - 1 bytes long, twice what a
     /// value may have.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Loc {
         let len = key.len() + value.len();
-        let fits = self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= len);
-        if !fits {
-            let size = (FIRST_CHUNK << self.chunks.len().min(16)).min(CHUNK);
-            self.chunks.push(Vec::with_capacity(len.max(size)));
+        if self.chunks.last().is_none_or(|chunk| chunk.room() < len) {
+            let size = match FIRST_CHUNK << self.chunks.len().min(16) {
+                size if size > 2 * CHUNK => HUGE,
+                size => size.min(CHUNK),
+            };
+            self.chunks.push(Chunk { memory: Memory::new(len.max(size)), len: 0 });
         }
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
-        let offset = chunk.len() as u64;
-        chunk.extend_from_slice(key);
-        chunk.extend_from_slice(value);
+        let offset = chunk.len as u64;
+        chunk.push(key);
+        chunk.push(value);
         Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset)
     }
 }
@@ -82,8 +153,8 @@ impl<'a> Bytes<'a> {
         let address = slice.as_ptr().addr();
         let newest_first = self.arena.chunks.iter().enumerate().rev();
         let found = newest_first.filter_map(|(number, chunk)| {
-            let offset = address.checked_sub(chunk.as_ptr().addr())?;
-            (offset + slice.len() <= chunk.len())
+            let offset = address.checked_sub(chunk.memory.as_ptr().addr())?;
+            (offset + slice.len() <= chunk.len)
                 .then_some(Loc(IN_ARENA | (number as u64) << OFFSET_BITS | offset as u64))
         });
         found.into_iter().next().expect("a transaction's bytes lie in its map or in its arena")
@@ -101,6 +172,6 @@ impl<'a> Bytes<'a> {
         }
         let chunk = (loc.0 & !IN_ARENA) >> OFFSET_BITS;
         let offset = (loc.0 & u64::from(u32::MAX)) as usize;
-        &self.arena.chunks[chunk as usize][offset..offset + len]
+        &self.arena.chunks[chunk as usize].memory[offset..offset + len]
     }
 }

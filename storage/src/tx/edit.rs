@@ -31,8 +31,8 @@ impl Work {
     /// Inserts or replaces an entry, which must be of the kind that is there.
     pub(super) fn put_entry(&mut self, bucket: BucketId, entry: LeafEntry<'_>) -> Result<()> {
         let LeafEntry { key, value, is_bucket } = entry;
-        let leaf = self.leaf_node(bucket, key)?;
-        let found = self.node(leaf).slots.search(key, self.bytes());
+        let (leaf, between) = self.leaf_between(bucket, key)?;
+        let found = self.node(leaf).slots.search_between(key, between, self.bytes());
         let len = u32::try_from(value.len()).expect("values are bounded before they get here");
         let old = found.ok().and_then(|at| Some((at, self.node(leaf).slots.get(at, self.bytes())?)));
         if let Some((_, old)) = old
@@ -61,9 +61,9 @@ impl Work {
     }
 
     pub(super) fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
-        let leaf = self.leaf_node(bucket, key)?;
+        let (leaf, between) = self.leaf_between(bucket, key)?;
         let (leaf, bytes) = self.node_and_bytes(leaf);
-        if let Some(slot) = leaf.slots.search(key, bytes).ok().and_then(|at| leaf.remove(at, bytes)) {
+        if let Some(slot) = leaf.slots.search_between(key, between, bytes).ok().and_then(|at| leaf.remove(at, bytes)) {
             self.note(Undo::Removed(bucket, slot));
         }
         Ok(())

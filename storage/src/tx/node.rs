@@ -116,7 +116,12 @@ impl Node {
 
     /// The child in whose subtree `key` lies; `None` where there are no children.
     pub(crate) fn child_for(&self, key: &[u8], bytes: Bytes<'_>) -> Option<At> {
-        match self.slots.search(key, bytes) {
+        self.child_at_or_before(self.slots.search(key, bytes))
+    }
+
+    /// The same, where the search has found the key.
+    pub(crate) fn child_at_or_before(&self, found: std::result::Result<At, At>) -> Option<At> {
+        match found {
             Ok(at) => Some(at),
             Err(at) => self.slots.prev(at).or(self.slots.first()),
         }

@@ -146,7 +146,7 @@ impl Work {
                 }
                 Chunk::Changed(slots) => slots,
             };
-            for slot in slots {
+            for &slot in slots.range(0..slots.len()) {
                 left -= 1;
                 let Content::Node(child) = slot.content() else {
                     spilled.push(slot);

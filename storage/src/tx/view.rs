@@ -7,7 +7,7 @@ use super::node::Node;
 use super::pages::{MAX_DEPTH, Pages};
 use super::slots::{At, Content};
 use super::work::Work;
-use crate::format::{BranchPage, LeafEntry, LeafPage, Page, Pgid};
+use crate::format::{Between, BranchPage, Keys, LeafEntry, LeafPage, Page, Pgid};
 use crate::{Error, Result};
 
 /// What a transaction sees: a snapshot's pages, and over them what the write transaction changed.
@@ -70,25 +70,36 @@ impl<'tx> Source<'tx> {
         key: &[u8],
         mut visit: impl FnMut(Pgid),
     ) -> Result<Option<LeafEntry<'tx>>> {
-        let mut view = self.root(root)?;
-        let inline = matches!(root, Root::Inline(_));
+        let mut child = match root {
+            Root::Tree(child) => child,
+            Root::Inline(leaf) => return leaf.find(key, Between::ANY),
+        };
+        let mut between = Between::ANY;
         for _ in 0..MAX_DEPTH {
-            if !inline {
-                visit(view.page());
-            }
-            match view {
-                View::Leaf(leaf) => return leaf.search(key)?.ok().map(|index| leaf.entry(index)).transpose(),
-                View::Branch(branch) => view = self.view(Child::Page(branch.child(branch.search(key)?)?))?,
-                View::Node(node, bytes) if node.is_leaf => {
-                    return node.slots.search(key, bytes).ok().map(|at| view.entry(at)).transpose();
+            match child {
+                Child::Page(id) => {
+                    visit(id);
+                    match self.pages.sound_page(id) {
+                        Some(Page::Leaf(leaf)) => return leaf.find(key, between),
+                        Some(Page::Branch(branch)) => {
+                            let Some(subtree) = branch.sound_child(key, between) else { return Err(branch.fault()) };
+                            (child, between) = (Child::Page(subtree.page), subtree.between);
+                        }
+                        None => return Err(self.pages.fault(id)),
+                    }
                 }
-                View::Node(node, bytes) => match node.child_for(key, bytes) {
-                    Some(at) => view = self.view(view.child(at)?)?,
-                    None => return Ok(None),
-                },
+                Child::Node(_) => {
+                    let view = self.view(child)?;
+                    visit(view.page());
+                    let Some(at) = view.seek(key, &mut between)? else { return Ok(None) };
+                    if view.is_leaf() {
+                        return Ok(Some(view.entry(at)?).filter(|entry| entry.key == key));
+                    }
+                    child = view.child(at)?;
+                }
             }
         }
-        Err(too_deep(&view))
+        Err(too_deep(&self.view(child)?))
     }
 }
 
@@ -147,14 +158,19 @@ impl<'tx> View<'tx> {
         }
     }
 
-    /// In a leaf: the first entry whose key is not below `key`. In a branch: the child to go to.
-    pub(crate) fn seek(&self, key: &[u8]) -> Result<Option<At>> {
+    /// In a leaf: the first entry whose key is not below `key`. In a branch: the child to go to. `between` is what is
+    /// known of the keys here, and then of the child's.
+    pub(crate) fn seek(&self, key: &[u8], between: &mut Between) -> Result<Option<At>> {
         match self {
             Self::Leaf(leaf) => {
-                let (Ok(index) | Err(index)) = leaf.search(key)?;
+                let (Ok(index) | Err(index)) = leaf.search(key, *between)?;
                 Ok((index < leaf.len()).then_some(in_page(index)))
             }
-            Self::Branch(branch) => Ok(Some(in_page(branch.search(key)?))),
+            Self::Branch(branch) => {
+                let subtree = branch.search(key, *between)?;
+                *between = subtree.between;
+                Ok(Some(in_page(subtree.index)))
+            }
             Self::Node(node, bytes) if node.is_leaf => {
                 let (Ok(at) | Err(at)) = node.slots.search(key, *bytes);
                 Ok(node.slots.settle(at))
@@ -197,4 +213,46 @@ pub(crate) fn in_page(index: usize) -> At {
 #[cold]
 pub(crate) fn too_deep(view: &View<'_>) -> Error {
     Error::corrupt(view.page(), format!("the tree is deeper than {MAX_DEPTH} levels: it goes in circles"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Options};
+
+    /// Trees of several levels, with keys that lie evenly, unevenly, and behind what all have in common.
+    #[test]
+    fn every_key_is_found_whatever_its_shape_and_what_is_not_there_is_not() -> crate::Result<()> {
+        type Shape = fn(u64) -> Vec<u8>;
+        let shapes: [(&str, Shape); 6] = [
+            ("integers", |n| (n * 2).to_be_bytes().to_vec()),
+            ("spread", |n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes().to_vec()),
+            ("text", |n| format!("user:{n:010}:name").into_bytes()),
+            ("of many lengths", |n| format!("{:x}", n * n).into_bytes()),
+            ("in clumps", |n| [&(n / 1000).to_le_bytes()[..], &(n % 1000).to_be_bytes()].concat()),
+            ("long and alike", |n| [&[b'k'; 300][..], &n.to_be_bytes(), &[0; 20]].concat()),
+        ];
+        let db = Options::new().open_in_memory()?;
+        for (name, key) in shapes {
+            db.update(|tx| {
+                let mut bucket = tx.create_bucket(name)?;
+                (0..10_000).try_for_each(|n| bucket.put(key(n), n.to_be_bytes()))
+            })?;
+            db.view(|tx| {
+                let bucket = tx.bucket(name)?;
+                for n in 0..10_000 {
+                    let key = key(n);
+                    assert_eq!(bucket.get(&key)?, Some(&n.to_be_bytes()[..]), "{name}: {n}");
+                    assert_eq!(bucket.cursor().seek(&key)?.map(|(found, _)| found), Some(&key[..]), "{name}: {n}");
+                    for gap in [[&key[..], b"\0"].concat(), key[..key.len() - 1].to_vec()] {
+                        let next = bucket.cursor().seek(&gap)?;
+                        assert!(next.is_none_or(|(found, _)| found >= &gap[..]), "{name}: {n}");
+                        assert_eq!(bucket.get(&gap)?.is_some(), next.is_some_and(|(found, _)| found == gap));
+                    }
+                }
+                assert_eq!((bucket.get(b"")?, bucket.get([0xff; 400])?), (None, None), "{name}");
+                Ok::<_, Error>(())
+            })?;
+        }
+        Ok(())
+    }
 }

@@ -12,7 +12,7 @@ use super::view::{Child, Root, Source, View, too_deep};
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::db::Snapshot;
 use crate::error::BucketPath;
-use crate::format::{LeafPage, Page, bucket_value};
+use crate::format::{Between, LeafPage, Page, bucket_value};
 use crate::freelist::Run;
 use crate::{Error, Result};
 
@@ -233,14 +233,21 @@ impl Work {
 
     /// The leaf of `bucket` that `key` belongs to, and its ancestors, as nodes.
     pub(super) fn leaf_node(&mut self, bucket: BucketId, key: &[u8]) -> Result<NodeId> {
+        self.leaf_between(bucket, key).map(|(leaf, _)| leaf)
+    }
+
+    /// The same, and what its branch says of its keys.
+    pub(super) fn leaf_between(&mut self, bucket: BucketId, key: &[u8]) -> Result<(NodeId, Between)> {
         let mut id = self.root_node(bucket)?;
+        let mut between = Between::ANY;
         for _ in 0..MAX_DEPTH {
             let node = self.node(id);
             if node.is_leaf {
-                return Ok(id);
+                return Ok((id, between));
             }
-            let at = node.child_for(key, self.bytes());
-            let at = at.ok_or_else(|| Error::corrupt(0, "a branch without children"))?;
+            let at = node.slots.search_between(key, between, self.bytes());
+            let at = node.child_at_or_before(at).ok_or_else(|| Error::corrupt(0, "a branch without children"))?;
+            between = node.slots.between(at, self.bytes());
             (id, _) = self.child_node(id, at)?;
         }
         Err(too_deep(&View::Node(self.node(id), self.bytes())))

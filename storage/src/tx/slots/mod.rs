@@ -5,16 +5,17 @@
 //! a few hundred bound what an insert moves.
 
 mod slot;
+mod sorted;
 mod stretch;
 
+use std::cmp::Ordering;
+
 use super::arena::Bytes;
-use crate::format::{LeafEntry, Page, PageWriter, lower_bound, prefix};
+use crate::format::{Between, LeafEntry, Page, PageWriter, prefix, search};
 use crate::freelist::Run;
 pub(crate) use slot::{Content, Slot};
+use sorted::{CHUNK, Sorted};
 pub(crate) use stretch::Stretch;
-
-/// Most slots in a chunk; a full one is cut in half, or, when appended to, followed by a new one.
-const CHUNK: usize = 256;
 
 /// A stretch is cut where it is changed as long as there are fewer chunks than this; then what is left of it becomes
 /// slots, because many short chunks cost more than they save.
@@ -31,7 +32,7 @@ pub(crate) struct At {
 pub(crate) enum Chunk {
     /// As they are in the file.
     Untouched(Stretch),
-    Changed(Vec<Slot>),
+    Changed(Sorted),
 }
 
 impl Chunk {
@@ -39,6 +40,14 @@ impl Chunk {
         match self {
             Self::Untouched(stretch) => stretch.len(),
             Self::Changed(slots) => slots.len(),
+        }
+    }
+
+    /// How its first key stands to `key`, whose prefix is `wanted`.
+    fn cmp_first(&self, wanted: u64, key: &[u8], bytes: Bytes<'_>) -> Ordering {
+        match self {
+            Self::Untouched(stretch) => stretch.key(0, bytes).cmp(key),
+            Self::Changed(slots) => slots.get(0).map_or(Ordering::Greater, |slot| slot.cmp(bytes, wanted, key)),
         }
     }
 
@@ -52,7 +61,7 @@ impl Chunk {
     fn part(&self, from: usize, to: usize) -> Option<Piece<'_>> {
         match self {
             Self::Untouched(stretch) => stretch.part(from, to).map(Piece::Untouched),
-            Self::Changed(slots) => slots.get(from..to).filter(|slots| !slots.is_empty()).map(Piece::Changed),
+            Self::Changed(slots) => (from < to).then_some(Piece::Changed(slots, from, to)),
         }
     }
 }
@@ -61,7 +70,8 @@ impl Chunk {
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Untouched(Stretch),
-    Changed(&'a [Slot]),
+    /// The slots from one place on, up to another.
+    Changed(&'a Sorted, usize, usize),
 }
 
 /// An ordered sequence of entries. No chunk is ever empty.
@@ -140,29 +150,44 @@ impl Slots {
     /// `Ok`: where `key` stands; `Err`: where it would be inserted, which may be one past a chunk's
     /// end ([`Self::settle`] it before reading there).
     pub(crate) fn search(&self, key: &[u8], bytes: Bytes<'_>) -> Result<At, At> {
+        self.search_between(key, Between::ANY, bytes)
+    }
+
+    /// The same; `around` is what is known of all keys.
+    pub(crate) fn search_between(&self, key: &[u8], around: Between, bytes: Bytes<'_>) -> Result<At, At> {
         let wanted = prefix(key);
+        let Some(last) = self.firsts.len().checked_sub(1) else { return Err(at(0, 0)) };
         // The last chunk that begins at or before the key.
-        let after = lower_bound(0..self.firsts.len(), |chunk| {
-            let first = self.firsts[chunk];
-            first < wanted || first == wanted && self.begins_at_or_before(chunk, wanted, key, bytes)
-        });
-        let chunk = after.saturating_sub(1);
-        let found = match self.chunks.get(chunk) {
-            None => Err(0),
-            Some(Chunk::Untouched(stretch)) => stretch.search(key, bytes),
-            Some(Chunk::Changed(slots)) => {
-                let index = lower_bound(0..slots.len(), |index| slots[index].cmp(bytes, wanted, key).is_lt());
-                let found = slots.get(index).is_some_and(|slot| slot.cmp(bytes, wanted, key).is_eq());
-                if found { Ok(index) } else { Err(index) }
-            }
+        let all = 0..self.firsts.len();
+        let chunk = search(
+            all.clone(),
+            Between::prefixes(self.firsts[0], self.firsts[last]).guess(&all, wanted),
+            wanted,
+            |chunk| Some(self.firsts[chunk]),
+            |chunk| Some(self.chunks[chunk].cmp_first(wanted, key, bytes)),
+        );
+        let chunk = match chunk {
+            Some(Err(after)) => after.saturating_sub(1),
+            Some(Ok(chunk)) => chunk,
+            None => 0,
+        };
+        let between = match self.firsts.get(chunk + 1) {
+            Some(next) => Between::prefixes(self.firsts[chunk], *next),
+            None => around.from(self.firsts[chunk]),
+        };
+        let found = match &self.chunks[chunk] {
+            Chunk::Untouched(stretch) => stretch.search(key, between, bytes),
+            Chunk::Changed(slots) => slots.search(key, wanted, between, bytes),
         };
         found.map(|index| at(chunk, index)).map_err(|index| at(chunk, index))
     }
 
-    fn begins_at_or_before(&self, chunk: usize, wanted: u64, key: &[u8], bytes: Bytes<'_>) -> bool {
-        match &self.chunks[chunk] {
-            Chunk::Untouched(stretch) => stretch.key(0, bytes) <= key,
-            Chunk::Changed(slots) => slots[0].cmp(bytes, wanted, key).is_le(),
+    /// What is known of the keys below the child at `at`.
+    pub(crate) fn between(&self, at: At, bytes: Bytes<'_>) -> Between {
+        let next = self.next(at).and_then(|next| self.get(next, bytes));
+        match (self.get(at, bytes), next) {
+            (Some(slot), Some(next)) => Between::prefixes(slot.prefix, next.prefix),
+            _ => Between::ANY,
         }
     }
 
@@ -171,11 +196,10 @@ impl Slots {
         let last = self.chunks.len().saturating_sub(1);
         let at_end = at.chunk as usize >= last && self.chunks.last().is_none_or(|c| at.index as usize >= c.len());
         let (mut chunk, mut index) = self.make_gap(at, bytes);
-        if self.slots_of(chunk).len() == CHUNK {
+        if self.slots_of(chunk).is_full() {
             let cut = if at_end { CHUNK } else { CHUNK / 2 };
-            let mut tail = Vec::with_capacity(CHUNK);
-            tail.extend(self.slots_of(chunk).drain(cut..));
-            let first = tail.first().map_or(slot.prefix, |slot| slot.prefix);
+            let tail = self.slots_of(chunk).split_off(cut);
+            let first = tail.first_prefix().unwrap_or(slot.prefix);
             self.put_chunk(chunk + 1, Chunk::Changed(tail), first);
             if at_end || index > cut {
                 (chunk, index) = (chunk + 1, index - cut);
@@ -192,8 +216,8 @@ impl Slots {
     /// Appends a slot that comes after all others.
     pub(crate) fn push(&mut self, slot: Slot) {
         match self.chunks.last_mut() {
-            Some(Chunk::Changed(slots)) if slots.len() < CHUNK => slots.push(slot),
-            _ => self.put_chunk(self.chunks.len(), Chunk::Changed(vec![slot]), slot.prefix),
+            Some(Chunk::Changed(slots)) if !slots.is_full() => slots.insert(slots.len(), slot),
+            _ => self.put_chunk(self.chunks.len(), Chunk::Changed(Sorted::one(slot)), slot.prefix),
         }
         self.len += 1;
     }
@@ -214,7 +238,7 @@ impl Slots {
             }
             (chunk, index) = self.take_apart(chunk, stretch, index, bytes);
         }
-        self.slots_of(chunk)[index] = slot;
+        self.slots_of(chunk).replace(index, slot);
         self::at(chunk, index)
     }
 
@@ -231,7 +255,7 @@ impl Slots {
         }
         let slots = self.slots_of(chunk);
         slots.remove(index);
-        match slots.first().map(|first| first.prefix) {
+        match slots.first_prefix() {
             Some(first) => self.firsts[chunk] = first,
             None => self.take_chunk(chunk),
         }
@@ -253,11 +277,10 @@ impl Slots {
     pub(crate) fn sizes<'a>(&'a self, bytes: Bytes<'a>) -> impl Iterator<Item = usize> + 'a {
         self.pieces(At { chunk: 0, index: 0 }, self.len).flat_map(move |piece| {
             let (stretch, slots) = match piece {
-                Piece::Untouched(stretch) => (Some(stretch), &[][..]),
-                Piece::Changed(slots) => (None, slots),
+                Piece::Untouched(stretch) => (Some(stretch.sizes(bytes)), None),
+                Piece::Changed(slots, from, to) => (None, Some(slots.range(from..to).map(Slot::size))),
             };
-            let stretch = stretch.map(|stretch| stretch.sizes(bytes));
-            stretch.into_iter().flatten().chain(slots.iter().map(Slot::size))
+            stretch.into_iter().flatten().chain(slots.into_iter().flatten())
         })
     }
 
@@ -265,7 +288,7 @@ impl Slots {
         self.chunks.iter().any(|chunk| match chunk {
             Chunk::Untouched(stretch) => stretch.has_bucket(bytes),
             Chunk::Changed(slots) => {
-                slots.iter().any(|slot| matches!(slot.content(), Content::Value { is_bucket: true, .. }))
+                slots.range(0..slots.len()).any(|slot| matches!(slot.content(), Content::Value { is_bucket: true, .. }))
             }
         })
     }
@@ -283,8 +306,8 @@ impl Slots {
         for piece in self.pieces(at, count) {
             match piece {
                 Piece::Untouched(stretch) => stretch.write(page, bytes),
-                Piece::Changed(slots) => {
-                    for slot in slots {
+                Piece::Changed(slots, from, to) => {
+                    for slot in slots.range(from..to) {
                         let (key_len, data) = slot.data(bytes);
                         match slot.content() {
                             Content::Value { is_bucket, .. } => page.entry(key_len, data, is_bucket),
@@ -310,7 +333,7 @@ impl Slots {
         })
     }
 
-    fn slots_of(&mut self, chunk: usize) -> &mut Vec<Slot> {
+    fn slots_of(&mut self, chunk: usize) -> &mut Sorted {
         match &mut self.chunks[chunk] {
             Chunk::Changed(slots) => slots,
             Chunk::Untouched(_) => unreachable!("a stretch is cut, or made slots, before it is changed"),
@@ -336,7 +359,7 @@ impl Slots {
             }
             Some(Chunk::Untouched(_)) | None => {}
         }
-        self.put_chunk(chunk, Chunk::Changed(Vec::new()), 0);
+        self.put_chunk(chunk, Chunk::Changed(Sorted::EMPTY), 0);
         (chunk, 0)
     }
 
@@ -349,7 +372,7 @@ impl Slots {
             self.put_chunk(chunk, Chunk::Untouched(right), right.first_prefix(bytes));
         }
         if let Some(slot) = slot {
-            self.put_chunk(chunk, Chunk::Changed(vec![slot]), slot.prefix);
+            self.put_chunk(chunk, Chunk::Changed(Sorted::one(slot)), slot.prefix);
         }
         if let Some(left) = stretch.part(0, from) {
             self.put_chunk(chunk, Chunk::Untouched(left), left.first_prefix(bytes));
@@ -361,7 +384,7 @@ impl Slots {
         let slots: Vec<Slot> = (0..stretch.len()).filter_map(|index| stretch.slot(index, bytes)).collect();
         let parts = slots.chunks(CHUNK);
         self.firsts.splice(chunk..=chunk, parts.clone().map(|part| part[0].prefix));
-        self.chunks.splice(chunk..=chunk, parts.map(|part| Chunk::Changed(part.to_vec())));
+        self.chunks.splice(chunk..=chunk, parts.map(|part| Chunk::Changed(Sorted::of(part.to_vec()))));
         (chunk + index / CHUNK, index % CHUNK)
     }
 

@@ -2,7 +2,7 @@
 //! commit packs a whole stretch with one copy.
 
 use super::slot::Slot;
-use crate::format::{PAGE_HEADER, Packed, Page, PageWriter, prefix};
+use crate::format::{Between, PAGE_HEADER, Packed, Page, PageHeader, PageWriter, prefix};
 use crate::freelist::Run;
 use crate::tx::arena::{Bytes, Loc};
 
@@ -35,8 +35,11 @@ impl Stretch {
         (from < to).then(|| Self { from: at(from), to: at(to), ..*self })
     }
 
+    #[inline]
     fn page<'a>(&self, bytes: Bytes<'a>) -> Page<'a> {
-        Page::parse(0, bytes.at(self.page, self.len)).expect("the page was parsed when the stretch was made")
+        let page = bytes.at(self.page, self.len);
+        let page = PageHeader::of(page).and_then(|header| Page::sound(0, page, header, header.count.get().into()));
+        page.expect("the page was parsed when the stretch was made")
     }
 
     /// Entry `index` as a slot.
@@ -55,9 +58,9 @@ impl Stretch {
     }
 
     /// Where `key` stands in the stretch, or would stand.
-    pub(super) fn search(&self, key: &[u8], bytes: Bytes<'_>) -> std::result::Result<usize, usize> {
+    pub(super) fn search(&self, key: &[u8], between: Between, bytes: Bytes<'_>) -> std::result::Result<usize, usize> {
         let within = usize::from(self.from)..usize::from(self.to);
-        let found = self.page(bytes).search_in(within, key);
+        let found = self.page(bytes).search_in(within, key, between);
         let found = found.expect("all elements were looked at when the stretch was made");
         found.map(|index| index - usize::from(self.from)).map_err(|index| index - usize::from(self.from))
     }
