@@ -96,7 +96,7 @@ impl<'tx> Bucket<'tx> {
             return Ok(Self::of_work(work, id));
         }
         let (header, inline) = bucket_value(0, entry.value).map_err(|error| self.bad_bucket(entry, error))?;
-        let root = inline.map_or(Root::Tree(Child::Page(header.root.get())), Root::Inline);
+        let root = inline.map_or_else(|| self.source.tree(header.root.get()), Root::Inline);
         Ok(Self { source: self.source, root, name: entry.key, sequence: header.sequence.get(), state: None })
     }
 
@@ -139,6 +139,7 @@ impl<'tx> Bucket<'tx> {
     pub fn root_page(&self) -> Option<Pgid> {
         match self.root {
             Root::Tree(Child::Page(id)) => Some(id),
+            Root::Read(page) => Some(page.id()),
             Root::Tree(Child::Node(_)) | Root::Inline(_) => None,
         }
     }

@@ -28,6 +28,8 @@ pub(crate) enum Child {
 #[derive(Clone, Copy)]
 pub(crate) enum Root<'tx> {
     Tree(Child),
+    /// Its first page, which was read when the bucket was opened.
+    Read(Page<'tx>),
     Inline(LeafPage<'tx>),
 }
 
@@ -44,16 +46,19 @@ impl<'tx> Source<'tx> {
         match (child, self.work) {
             (Child::Node(id), Some(work)) => Ok(View::Node(work.node(id), work.bytes())),
             (Child::Node(_), None) => Err(Error::corrupt(0, "a read transaction met a node")),
-            (Child::Page(id), _) => Ok(match self.pages.page(id)? {
-                Page::Leaf(leaf) => View::Leaf(leaf),
-                Page::Branch(branch) => View::Branch(branch),
-            }),
+            (Child::Page(id), _) => self.pages.page(id).map(View::from),
         }
+    }
+
+    /// The tree that page `id` begins, which is read now, so that nobody who looks something up has to.
+    pub(crate) fn tree(&self, id: Pgid) -> Root<'tx> {
+        self.pages.sound_page(id).map_or(Root::Tree(Child::Page(id)), Root::Read)
     }
 
     pub(crate) fn root(&self, root: Root<'tx>) -> Result<View<'tx>> {
         match root {
             Root::Tree(child) => self.view(child),
+            Root::Read(page) => Ok(page.into()),
             Root::Inline(leaf) => Ok(View::Leaf(leaf)),
         }
     }
@@ -70,8 +75,9 @@ impl<'tx> Source<'tx> {
         key: &[u8],
         mut visit: impl FnMut(Pgid),
     ) -> Result<Option<LeafEntry<'tx>>> {
-        let mut child = match root {
-            Root::Tree(child) => child,
+        let (mut child, mut read) = match root {
+            Root::Tree(child) => (child, None),
+            Root::Read(page) => (Child::Page(page.id()), Some(page)),
             Root::Inline(leaf) => return leaf.find(key, Between::ANY),
         };
         let mut between = Between::ANY;
@@ -79,7 +85,7 @@ impl<'tx> Source<'tx> {
             match child {
                 Child::Page(id) => {
                     visit(id);
-                    match self.pages.sound_page(id) {
+                    match read.take().or_else(|| self.pages.sound_page(id)) {
                         Some(Page::Leaf(leaf)) => return leaf.find(key, between),
                         Some(Page::Branch(branch)) => {
                             let Some(subtree) = branch.sound_child(key, between) else { return Err(branch.fault()) };
@@ -100,6 +106,15 @@ impl<'tx> Source<'tx> {
             }
         }
         Err(too_deep(&self.view(child)?))
+    }
+}
+
+impl<'tx> From<Page<'tx>> for View<'tx> {
+    fn from(page: Page<'tx>) -> Self {
+        match page {
+            Page::Leaf(leaf) => Self::Leaf(leaf),
+            Page::Branch(branch) => Self::Branch(branch),
+        }
     }
 }
 

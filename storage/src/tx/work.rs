@@ -167,6 +167,7 @@ impl Work {
         let node = match self.root(bucket) {
             Root::Inline(leaf) => Node::of_page(None, &Page::Leaf(leaf), self.bytes())?,
             Root::Tree(child) => self.taken_apart(child)?,
+            Root::Read(page) => self.taken_apart(Child::Page(page.id()))?,
         };
         let id = self.add_node(node);
         self.state_mut(bucket).root_node = Some(id);
