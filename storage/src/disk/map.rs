@@ -102,17 +102,9 @@ impl Map {
     /// other. A hint: on other processors, and outside of the map, it does nothing.
     #[inline]
     pub(crate) fn prefetch(&self, offset: u64, len: usize) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(start) = usize::try_from(offset).ok().filter(|&start| start < self.len) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            for line in (0..len.min(self.len - start)).step_by(64) {
-                // SAFETY: the address is inside the map; a prefetch reads nothing that the program could see, and is
-                // dropped where the memory cannot be read.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(self.base.add(start + line).cast()) }
-            }
+            fetch(self.base.wrapping_add(start), len.min(self.len - start));
         }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = (offset, len);
     }
 
     /// `len` bytes from `offset`, or `None` where they are not all inside the map.
@@ -129,6 +121,25 @@ impl Map {
         // module's rule nobody writes these bytes while the slice lives. `u8` has no invalid values.
         Some(unsafe { std::slice::from_raw_parts(self.base.add(start), len) })
     }
+}
+
+/// Asks the processor to fetch what will be looked at soon: see [`Map::prefetch`].
+#[inline]
+pub(crate) fn prefetch<T>(soon: &[T]) {
+    fetch(soon.as_ptr().cast(), size_of_val(soon));
+}
+
+/// Fetches `len` bytes from `start` on, line by line.
+#[inline]
+fn fetch(start: *const u8, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    for line in (0..len).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program could see, and is dropped where the memory cannot be read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line).cast()) }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (start, len);
 }
 
 impl fmt::Debug for Map {

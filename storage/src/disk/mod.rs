@@ -19,9 +19,9 @@ pub(crate) use create::{Publish, create};
 pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
-pub(crate) use map::Map;
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
+pub(crate) use map::{Map, prefetch};
 pub(crate) use whole::{Existing, new_file, refuse_existing, write_file};
 
 /// Bytes that outlast the process, or play that role.

@@ -4,18 +4,22 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::slot::Slot;
+use crate::disk::prefetch;
 use crate::format::{Between, search};
 use crate::tx::arena::Bytes;
 
 /// Most slots in a chunk, which a byte can count: a full one is cut in half, or, when appended to, followed by a new one.
 pub(super) const CHUNK: usize = 256;
 
+/// Slots before a guess where a key may stand; and three times as many behind it, which an insert moves.
+const NEAR: usize = 24;
+
 /// Slots in the order of their keys. Most chunks have one, which takes no memory of its own.
 pub(crate) struct Sorted(Held);
 
 enum Held {
     Few(Option<Slot>),
-    Many(Box<Many>),
+    Many(Many),
 }
 
 /// What is searched and moved is a prefix and a byte for each; the slots themselves lie in the order they came.
@@ -58,6 +62,15 @@ impl Many {
         }
     }
 
+    /// Fetches what a search near `index`, and an insert after it, look at. In a node of a million these waits for memory
+    /// would follow one another.
+    fn prefetch(&self, index: usize) {
+        let around = index.saturating_sub(NEAR)..(index + 3 * NEAR).min(self.slots.len());
+        prefetch(&self.prefixes[around.clone()]);
+        prefetch(&self.places[around]);
+        prefetch(&self.slots[self.slots.len() - 1..]);
+    }
+
     /// Those at the places `within`, in order.
     fn part(&self, within: Range<usize>) -> Self {
         let mut slots = Vec::with_capacity(CHUNK);
@@ -76,7 +89,7 @@ impl Sorted {
 
     /// Up to [`CHUNK`] slots, which are in order.
     pub(super) fn of(slots: Vec<Slot>) -> Self {
-        Self(Held::Many(Box::new(Many::of(slots))))
+        Self(Held::Many(Many::of(slots)))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -116,9 +129,11 @@ impl Sorted {
             };
         };
         let all = 0..many.slots.len();
+        let guess = between.guess(&all, wanted);
+        many.prefetch(guess.unwrap_or(0));
         let found = search(
-            all.clone(),
-            between.guess(&all, wanted),
+            all,
+            guess,
             wanted,
             |index| Some(many.prefixes[index]),
             |index| many.get(index).map(|slot| slot.cmp(bytes, wanted, key)),
@@ -159,8 +174,8 @@ impl Sorted {
             Held::Few(_) => Self::EMPTY,
             Held::Many(many) => {
                 let right = many.part(index..many.slots.len());
-                **many = many.part(0..index);
-                Self(Held::Many(Box::new(right)))
+                *many = many.part(0..index);
+                Self(Held::Many(right))
             }
         }
     }
