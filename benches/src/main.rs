@@ -1,6 +1,7 @@
 //! `peers`: measures boltkv's engine beside every peer. What it does is in the library; here is only its command line.
 
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,14 +67,14 @@ struct Measure {
     large: bool,
     /// How often each engine does each work. [default: 5, experiments 3, with --quick 1]
     #[arg(long)]
-    rounds: Option<usize>,
+    rounds: Option<NonZeroUsize>,
     /// Keep what was measured in this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Where the databases are made; on the disk to be measured. [default: the system's folder for such]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Seconds after which a run is given up. [default: 60, experiments 120]
+    /// Seconds after which a run is given up. [default: 60, experiments 120; with --large 20 times that]
     #[arg(long)]
     limit: Option<u64>,
 }
@@ -118,8 +119,8 @@ impl Measure {
         let plan = Plan {
             suite,
             entries: measure::choose(suite.entries(scale), &self.only, &self.engines)?,
-            rounds: self.rounds.unwrap_or(if self.quick { 1 } else { suite.rounds() }),
-            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit())),
+            rounds: self.rounds.map_or(if self.quick { 1 } else { suite.rounds() }, NonZeroUsize::get),
+            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit() * if self.large { 20 } else { 1 })),
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
             scale,
             command: asked(),

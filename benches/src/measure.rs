@@ -56,6 +56,10 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         results.versions.extend(goprogram::versions(program)?);
     }
     let runner = Runner { folder: plan.folder.clone(), go: go.map_err(|why| format!("{why:#}")), limit: plan.limit };
+    // A file that cannot be written is known before hours of work.
+    if let Some(file) = &plan.keep {
+        results::write(file, &results)?;
+    }
     for entry in &plan.entries {
         work(entry, plan.rounds, &runner, &mut results)?;
         results.left_out.extend(results.disagreements(&entry.work.name));

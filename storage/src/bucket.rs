@@ -82,10 +82,15 @@ impl<'tx> Bucket<'tx> {
     pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Self> {
         let name = name.as_ref();
         let found = self.find(name)?.ok_or_else(|| self.located(Error::bucket_not_found(name)))?;
-        self.bucket_of(found)
+        let bucket = self.bucket_of(found)?;
+        let root = match bucket.root {
+            Root::Tree(Child::Page(id)) => bucket.source.tree(id),
+            root => root,
+        };
+        Ok(Self { root, ..bucket })
     }
 
-    /// The bucket in one of this bucket's entries.
+    /// The bucket in one of this bucket's entries. None of its pages is read.
     pub(crate) fn bucket_of(&self, entry: LeafEntry<'tx>) -> Result<Self> {
         if !entry.is_bucket {
             return Err(self.located(Error::incompatible(entry.key, false)));
@@ -96,7 +101,7 @@ impl<'tx> Bucket<'tx> {
             return Ok(Self::of_work(work, id));
         }
         let (header, inline) = bucket_value(0, entry.value).map_err(|error| self.bad_bucket(entry, error))?;
-        let root = inline.map_or_else(|| self.source.tree(header.root.get()), Root::Inline);
+        let root = inline.map_or(Root::Tree(Child::Page(header.root.get())), Root::Inline);
         Ok(Self { source: self.source, root, name: entry.key, sequence: header.sequence.get(), state: None })
     }
 

@@ -110,6 +110,14 @@ impl Measured {
         }
     }
 
+    /// What was measured, as the table of versions calls it.
+    fn name(&self) -> String {
+        match self {
+            Self::Works(results) => format!("{:?}", results.suite).to_lowercase(),
+            Self::Shell(_) => "shell".to_owned(),
+        }
+    }
+
     fn on(&self) -> (&Machine, &BTreeMap<String, String>) {
         match self {
             Self::Works(results) => (&results.machine, &results.versions),
@@ -123,13 +131,19 @@ fn machine(any: &Measured, measured: &[Measured], page: &mut Page) {
     let (machine, _) = any.on();
     let versions: BTreeMap<_, _> = measured.iter().flat_map(|measured| measured.on().1).collect();
     let memory = format!("{} GiB", machine.memory >> 30);
+    let mut commits: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for one in measured {
+        commits.entry(&one.on().0.commit).or_default().push(one.name());
+    }
+    let commits: Vec<_> = commits.iter().map(|(commit, of)| format!("{commit} ({})", of.join(", "))).collect();
+    let commits = commits.join("; ");
     let threads = machine.threads.to_string();
     let mut rows = vec![
         vec!["processor", &machine.processor],
         vec!["threads", &threads],
         vec!["memory", &memory],
         vec!["kernel", &machine.kernel],
-        vec!["boltkv", &machine.commit],
+        vec!["boltkv", &commits],
         vec!["Rust", &machine.rust],
         vec!["day", &machine.day],
     ];

@@ -91,8 +91,8 @@ fn aims(results: &Results, rows: &[(&Entry, &Row)]) -> String {
             }
         }
     }
-    let count = reached + open.len();
-    let unknown = if unknown > 0 { format!("; {unknown} more could not be measured") } else { String::new() };
+    let count = reached + open.len() + unknown;
+    let unknown = if unknown > 0 { format!(", {unknown} could not be measured") } else { String::new() };
     let others = if open.is_empty() { String::new() } else { format!(". The others:\n\n{}", open.join("\n")) };
     format!("{reached} of {count} aims are reached{unknown}{others}")
 }

@@ -33,8 +33,10 @@ pub(crate) trait Keys<'a> {
         prefix_at(self.bytes(), start, (ksize.get() as usize).checked_sub(alike)?)
     }
 
-    /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there. `None` where a key is damaged that
-    /// was looked at.
+    /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there. `None` where a key that it needs is
+    /// damaged: one whose prefix lies on the page is passed over by that, however long it says to be.
+    ///
+    /// What `between` says is believed: a key outside of it, which `check` reports, may not be found.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
     fn sound_search(

@@ -52,7 +52,7 @@ struct Chunk {
 #[derive(Debug)]
 enum Memory {
     Heap(Vec<u8>),
-    /// On a huge page where the system has some: one fault instead of 512, and a commit that reads what lies in it in
+    /// On a huge page where the system has some and aligns such memory (Linux from 6.7 on): one fault instead of 512, and a commit that reads what lies in it in
     /// another order seldom waits for an address to be looked up.
     Huge(MmapMut),
 }

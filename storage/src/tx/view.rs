@@ -28,7 +28,7 @@ pub(crate) enum Child {
 #[derive(Clone, Copy)]
 pub(crate) enum Root<'tx> {
     Tree(Child),
-    /// Its first page, which was read when the bucket was opened.
+    /// Its first page, which was read when the bucket was opened by its name.
     Read(Page<'tx>),
     Inline(LeafPage<'tx>),
 }

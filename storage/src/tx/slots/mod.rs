@@ -153,7 +153,7 @@ impl Slots {
         self.search_between(key, Between::ANY, bytes)
     }
 
-    /// The same; `around` is what is known of all keys.
+    /// The same; `around` is what is known of all keys, by whole prefixes.
     pub(crate) fn search_between(&self, key: &[u8], around: Between, bytes: Bytes<'_>) -> Result<At, At> {
         let wanted = prefix(key);
         let Some(last) = self.firsts.len().checked_sub(1) else { return Err(at(0, 0)) };

@@ -171,12 +171,12 @@ impl Sorted {
     /// Cuts off those from `index` on.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         match &mut self.0 {
-            Held::Few(_) => Self::EMPTY,
-            Held::Many(many) => {
+            Held::Many(many) if index < many.slots.len() => {
                 let right = many.part(index..many.slots.len());
                 *many = many.part(0..index);
                 Self(Held::Many(right))
             }
+            Held::Few(_) | Held::Many(_) => Self::EMPTY,
         }
     }
 }
