@@ -17,7 +17,6 @@ mod search;
 
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
-pub(crate) use keys::Keys;
 pub use meta::MetaFields;
 pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_meta};
 pub(crate) use packed::Packed;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BUCKET_FLAG, Between, ELEMENT, Keys, PAGE_HEADER, PageKind, Pgid};
+use super::{BUCKET_FLAG, Between, ELEMENT, PAGE_HEADER, PageKind, Pgid};
 use crate::{Error, Result};
 
 /// The first 16 bytes of every page.
@@ -76,21 +76,39 @@ pub(crate) struct LeafEntry<'a> {
     pub(crate) is_bucket: bool,
 }
 
-/// A leaf page, or the inline page of a bucket.
+/// A page of the tree with elements of one kind.
 #[derive(Clone, Copy)]
-pub(crate) struct LeafPage<'a> {
-    /// The page that holds it (an inline page: the page its parent's leaf is on).
+pub(crate) struct TreePage<'a, E> {
+    /// Of an inline page: the page that its parent's leaf is on.
     id: Pgid,
     bytes: &'a [u8],
-    elements: &'a [LeafElement],
+    elements: &'a [E],
 }
 
-/// A branch page.
-#[derive(Clone, Copy)]
-pub(crate) struct BranchPage<'a> {
-    id: Pgid,
-    bytes: &'a [u8],
-    elements: &'a [BranchElement],
+/// A leaf page, or the inline page of a bucket.
+pub(crate) type LeafPage<'a> = TreePage<'a, LeafElement>;
+
+/// A branch page. It has at least one element.
+pub(crate) type BranchPage<'a> = TreePage<'a, BranchElement>;
+
+/// What leaf and branch elements have in common.
+pub(crate) trait Element: Copy {
+    /// Where the key lies, counted from the element, and how long it is.
+    fn key(&self) -> (U32, U32);
+}
+
+impl Element for LeafElement {
+    #[inline]
+    fn key(&self) -> (U32, U32) {
+        (self.pos, self.ksize)
+    }
+}
+
+impl Element for BranchElement {
+    #[inline]
+    fn key(&self) -> (U32, U32) {
+        (self.pos, self.ksize)
+    }
 }
 
 /// Where a search goes on below a branch.
@@ -187,9 +205,22 @@ impl<'a> Page<'a> {
     }
 }
 
-impl<'a> LeafPage<'a> {
+impl<'a, E: Element> TreePage<'a, E> {
+    pub(crate) fn id(&self) -> Pgid {
+        self.id
+    }
+
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.bytes
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.elements.len()
+    }
+
+    pub(super) fn elements(&self) -> &'a [E] {
+        self.elements
     }
 
     /// Where `part`, a key or value of this page, begins in its bytes.
@@ -197,6 +228,18 @@ impl<'a> LeafPage<'a> {
         part.as_ptr().addr() - self.bytes.as_ptr().addr()
     }
 
+    #[inline]
+    fn element(&self, index: usize) -> Result<&'a E> {
+        self.elements.get(index).ok_or_else(|| no_element(self.id, index))
+    }
+
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        let (pos, ksize) = self.element(index)?.key();
+        data(self.id, self.bytes, index, pos, ksize)
+    }
+}
+
+impl<'a> LeafPage<'a> {
     /// The page of an inline bucket whose parent's leaf is on page `holder`. Its size is bounded
     /// by the value it lies in; its own `id` and `overflow` mean nothing.
     pub(crate) fn parse_inline(holder: Pgid, bytes: &'a [u8]) -> Result<Self> {
@@ -206,20 +249,6 @@ impl<'a> LeafPage<'a> {
             Err(Error::Corrupt { what, .. }) => Err(Error::corrupt(holder, format!("in an inline bucket: {what}"))),
             Err(other) => Err(other),
         }
-    }
-
-    pub(crate) fn id(&self) -> Pgid {
-        self.id
-    }
-
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.elements.len()
-    }
-
-    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
-        let element = self.element(index)?;
-        data(self.id, self.bytes, index, element.pos, element.ksize)
     }
 
     pub(crate) fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
@@ -256,41 +285,9 @@ impl<'a> LeafPage<'a> {
             None => Err(self.fault()),
         }
     }
-
-    pub(super) fn elements(&self) -> &'a [LeafElement] {
-        self.elements
-    }
-
-    #[inline]
-    fn element(&self, index: usize) -> Result<&'a LeafElement> {
-        self.elements.get(index).ok_or_else(|| no_element(self.id, index))
-    }
 }
 
-impl<'a> BranchPage<'a> {
-    pub(crate) fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// Where `part`, a key or value of this page, begins in its bytes.
-    pub(crate) fn offset_of(&self, part: &[u8]) -> usize {
-        part.as_ptr().addr() - self.bytes.as_ptr().addr()
-    }
-
-    pub(crate) fn id(&self) -> Pgid {
-        self.id
-    }
-
-    /// At least 1.
-    pub(crate) fn len(&self) -> usize {
-        self.elements.len()
-    }
-
-    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
-        let element = self.element(index)?;
-        data(self.id, self.bytes, index, element.pos, element.ksize)
-    }
-
+impl BranchPage<'_> {
     pub(crate) fn child(&self, index: usize) -> Result<Pgid> {
         Ok(self.element(index)?.child.get())
     }
@@ -301,7 +298,7 @@ impl<'a> BranchPage<'a> {
         self.sound_child(key, between).ok_or_else(|| self.fault())
     }
 
-    /// The same; `None` where a key is damaged, as [`Keys::fault`] then says.
+    /// The same; `None` where a key is damaged, as [`Self::fault`] then says.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
     pub(crate) fn sound_child(&self, key: &[u8], between: Between) -> Option<Subtree> {
@@ -316,14 +313,6 @@ impl<'a> BranchPage<'a> {
             (Some(low), Some(high)) => subtree(index, Between::new(low, high, key)),
             _ => subtree(index, Between::ANY),
         }
-    }
-
-    pub(super) fn elements(&self) -> &'a [BranchElement] {
-        self.elements
-    }
-
-    fn element(&self, index: usize) -> Result<&'a BranchElement> {
-        self.elements.get(index).ok_or_else(|| no_element(self.id, index))
     }
 }
 

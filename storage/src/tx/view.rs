@@ -7,7 +7,7 @@ use super::node::Node;
 use super::pages::{MAX_DEPTH, Pages};
 use super::slots::{At, Content};
 use super::work::Work;
-use crate::format::{Between, BranchPage, Keys, LeafEntry, LeafPage, Page, Pgid};
+use crate::format::{Between, BranchPage, LeafEntry, LeafPage, Page, Pgid};
 use crate::{Error, Result};
 
 /// What a transaction sees: a snapshot's pages, and over them what the write transaction changed.
