@@ -64,13 +64,16 @@ func measure(contestant, folder string) error {
 	return tell(map[string]uint64{"done": j.engine.usedBytes()})
 }
 
+// engines opens each engine that was built in.
+var engines = map[string]func(folder, freelist string, synced bool) (engine, error){"bbolt": openBbolt}
+
 func open(contestant, folder string, synced bool) (engine, error) {
 	name, freelist, _ := strings.Cut(contestant, "+")
-	switch name {
-	case "bbolt":
-		return openBbolt(folder, freelist, synced)
+	openEngine, ok := engines[name]
+	if !ok {
+		return nil, fmt.Errorf("no engine %q in the Go program", name)
 	}
-	return nil, fmt.Errorf("no engine %q in the Go program", name)
+	return openEngine(folder, freelist, synced)
 }
 
 func versions() map[string]string {

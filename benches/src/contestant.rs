@@ -13,7 +13,8 @@ use crate::work::{Told, Work};
 use crate::worker;
 
 /// Every engine, in the order in which they are shown.
-pub const ENGINES: [&str; 9] = ["boltkv", "bbolt", "lmdb", "redb", "fjall", "sanakirja", "jammdb", "nut", "bbolt-rs"];
+pub const ENGINES: [&str; 10] =
+    ["boltkv", "bbolt", "lmdb", "redb", "fjall", "sanakirja", "jammdb", "nut", "bbolt-rs", "bugfruit"];
 
 /// Those that sync with every commit, whatever they are asked for. In works without syncs they pay for what the others
 /// do not.
@@ -28,12 +29,6 @@ pub struct Contestant {
 }
 
 impl Contestant {
-    /// Whether the engine is measured by the Go program.
-    #[must_use]
-    pub fn is_go(&self) -> bool {
-        self.engine == "bbolt"
-    }
-
     /// Does a work in an empty folder.
     ///
     /// # Errors

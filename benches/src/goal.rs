@@ -39,7 +39,12 @@ impl Figure {
     /// The figure over all rounds.
     #[must_use]
     pub fn over(self, results: &Results, work: &str, contestant: &str) -> Option<Summary> {
-        Summary::of(results.of(work, contestant).filter_map(|run| self.of(run)))
+        Summary::of(self.rounds(results, work, contestant))
+    }
+
+    /// The figure of each round.
+    fn rounds(self, results: &Results, work: &str, contestant: &str) -> Vec<f64> {
+        results.of(work, contestant).filter_map(|run| self.of(run)).collect()
     }
 
     /// Whether more is better.
@@ -78,6 +83,17 @@ pub fn digits(value: f64) -> String {
         v if v < 100.0 => format!("{v:.1}"),
         v => format!("{v:.0}"),
     }
+}
+
+/// A number with the prefix of its unit, as an axis has room for.
+#[must_use]
+pub fn short(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (0.0, "n")];
+    let (unit, name) = units.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1.0, ""));
+    let unit = if unit == 0.0 { 1e-9 } else { unit };
+    let number = digits(value / unit);
+    let plain = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+    format!("{plain}{name}")
 }
 
 /// What a row should come to.
@@ -119,11 +135,9 @@ pub struct Row {
 /// Where a row stands against a goal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
-    /// The goal.
-    pub goal: Goal,
-    /// How many times the other's it is.
-    pub reached: f64,
-    /// Whether the goal is reached.
+    /// How many times the other's it is: the median over the other's median, and the least and the most of any round.
+    pub reached: Summary,
+    /// Whether the goal is reached, by the medians.
     pub holds: bool,
 }
 
@@ -134,13 +148,31 @@ impl Row {
         Self { title, ours: "boltkv", figure, bar: Some(bar), aim: Some(aim) }
     }
 
-    /// Where it stands; `None` where one of the two was not measured.
+    /// Where it stands; `None` where one of the two was not measured, or only on trial.
     #[must_use]
     pub fn standing(&self, goal: Goal, results: &Results, work: &str) -> Option<Standing> {
-        let ours = self.figure.over(results, work, self.ours)?.median;
-        let theirs = goal.of.map_or(Some(1.0), |of| Some(self.figure.over(results, work, of)?.median))?;
-        let reached = ours / theirs;
-        let holds = if self.figure.more_is_better() { reached >= goal.times } else { reached <= goal.times };
-        Some(Standing { goal, reached, holds })
+        if results.quick {
+            return None;
+        }
+        let ours = self.figure.rounds(results, work, self.ours);
+        let theirs = match goal.of {
+            Some(of) => self.figure.rounds(results, work, of),
+            None => vec![1.0; ours.len()],
+        };
+        let median = Summary::of(ours.iter().copied())?.median / Summary::of(theirs.iter().copied())?.median;
+        let rounds = Summary::of(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs))?;
+        let holds = if self.figure.more_is_better() { median >= goal.times } else { median <= goal.times };
+        Some(Standing { reached: Summary { median, ..rounds }, holds })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_on_axes_are_short() {
+        let shown = [0.000_002, 0.01, 1.0, 250.0, 5_000.0, 1_250_000.0].map(short);
+        assert_eq!(shown, ["2µ", "10m", "1", "250", "5k", "1.25M"]);
     }
 }

@@ -1,30 +1,53 @@
 //! The program that measures Go's engines: built from `go/` when it is needed, with the `go` command.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-/// Builds the program into `folder`.
+/// The engines that are written in Go.
+pub const ENGINES: [&str; 2] = ["bbolt", "bugfruit"];
+
+/// Builds the program for an engine into `folder`: bugfruit's has a module that the other's does without.
 ///
 /// # Errors
 /// There is no Go, a module cannot be fetched, or the program does not compile.
-pub fn build(folder: &Path) -> Result<PathBuf> {
-    let program = folder.join("gopeers");
-    let output = Command::new("go")
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/go"))
-        .env_remove("GOFLAGS")
-        .env("GOWORK", "off")
-        .args(["build", "-mod=readonly", "-o"])
-        .arg(&program)
-        .arg(".")
-        .output()
-        .context("go does not run")?;
-    if !output.status.success() {
-        bail!("go build: {}", String::from_utf8_lossy(&output.stderr).trim());
+pub fn build(engine: &str, folder: &Path) -> Result<PathBuf> {
+    let program = folder.join(format!("go-{engine}"));
+    let mut build = go();
+    build.args(["build", "-o"]).arg(&program);
+    if engine == "bugfruit" {
+        let modules = folder.join("bugfruit.mod");
+        for (from, to) in [("go.mod", "mod"), ("go.sum", "sum")] {
+            fs::copy(Path::new(SOURCE).join(from), modules.with_extension(to))?;
+        }
+        run(go().arg("get").arg("-modfile").arg(&modules).arg("github.com/reesporte/bugfruit@latest"))?;
+        build.args(["-tags", engine, "-modfile"]).arg(&modules);
     }
+    run(build.arg("."))?;
     Ok(program)
+}
+
+/// Where the program's source is.
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/go");
+
+/// Go's command, at the program's source.
+fn go() -> Command {
+    let mut go = Command::new("go");
+    go.current_dir(SOURCE).env_remove("GOFLAGS").env("GOWORK", "off");
+    go
+}
+
+fn run(go: &mut Command) -> Result<()> {
+    let output = go.output().context("go does not run")?;
+    if !output.status.success() {
+        let asked = go.get_args().next().unwrap_or_default().display().to_string();
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("go {asked}: {}", said.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    Ok(())
 }
 
 /// The versions of Go and of the engines that it was built with.
@@ -46,7 +69,7 @@ mod tests {
     #[test]
     fn go_makes_the_same_keys_and_values() {
         let folder = tempfile::tempdir().unwrap();
-        let program = match build(folder.path()) {
+        let program = match build("bbolt", folder.path()) {
             Ok(program) => program,
             Err(why) => {
                 let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");

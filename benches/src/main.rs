@@ -62,7 +62,7 @@ struct Measure {
     /// A hundredth of the work, once: to see that all of it runs.
     #[arg(long)]
     quick: bool,
-    /// Sizes that take hours and gigabytes, too: up to 10 million entries.
+    /// Sizes that take hours and gigabytes, too, in one round: up to 10 million entries.
     #[arg(long, conflicts_with = "quick")]
     large: bool,
     /// How often each engine does each work. [default: 5, experiments 3, with --quick 1]
@@ -74,7 +74,7 @@ struct Measure {
     /// Where the databases are made; on the disk to be measured. [default: the system's folder for such]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Seconds after which a run is given up. [default: 60, experiments 120; with --large 20 times that]
+    /// Seconds after which a run is given up. [default: 60, experiments 120, with --large 1200 but for c]
     #[arg(long)]
     limit: Option<u64>,
 }
@@ -120,7 +120,7 @@ impl Measure {
             suite,
             entries: measure::choose(suite.entries(scale), &self.only, &self.engines)?,
             rounds: self.rounds.map_or(if self.quick { 1 } else { suite.rounds() }, NonZeroUsize::get),
-            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit() * if self.large { 20 } else { 1 })),
+            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit(scale))),
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
             scale,
             command: asked(),

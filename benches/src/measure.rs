@@ -1,6 +1,6 @@
 //! Measures works: each in interleaved rounds, by everyone who takes part.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,8 +41,12 @@ pub struct Plan {
 /// Those of folders, processes and of writing, to standard output too. An engine that fails is left out, and said to be.
 pub fn measure(plan: &Plan) -> Result<Results> {
     let built = tempfile::tempdir()?;
-    let wants_go = plan.entries.iter().flat_map(|entry| &entry.field).any(|name| is_go(name));
-    let go = if wants_go { goprogram::build(built.path()) } else { Err(anyhow::anyhow!("nobody asked for it")) };
+    let takes_part = |engine: &str| plan.entries.iter().flat_map(|entry| &entry.field).any(|name| is(name, engine));
+    let go: BTreeMap<_, _> = goprogram::ENGINES
+        .into_iter()
+        .filter(|engine| takes_part(engine))
+        .map(|engine| (engine, goprogram::build(engine, built.path())))
+        .collect();
     let mut results = Results {
         machine: Machine::here(),
         command: plan.command.clone(),
@@ -52,13 +56,17 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         runs: Vec::new(),
         left_out: Vec::new(),
     };
-    if let Ok(program) = &go {
+    for program in go.values().flatten() {
         results.versions.extend(goprogram::versions(program)?);
     }
-    let runner = Runner { folder: plan.folder.clone(), go: go.map_err(|why| format!("{why:#}")), limit: plan.limit };
+    let go = go.into_iter().map(|(engine, built)| (engine, built.map_err(|why| format!("{why:#}")))).collect();
+    let runner = Runner { folder: plan.folder.clone(), go, limit: plan.limit };
     // A file that cannot be written is known before hours of work.
     if let Some(file) = &plan.keep {
         results::write(file, &results)?;
+    }
+    if results.quick {
+        writeln!(std::io::stdout().lock(), "{}\n", print::TRIAL)?;
     }
     for entry in &plan.entries {
         work(entry, plan.rounds, &runner, &mut results)?;
@@ -87,15 +95,16 @@ fn show(entry: &Entry, results: &Results) -> Result<()> {
     Ok(())
 }
 
-fn is_go(name: &str) -> bool {
-    name.parse::<Contestant>().is_ok_and(|contestant| contestant.is_go())
+/// Whether a contestant's name is that of an engine, in whatever setting.
+fn is(name: &str, engine: &str) -> bool {
+    name.split('+').next() == Some(engine)
 }
 
 /// Lets everyone do a work, in turn, as often as there are rounds. Who has failed is not asked again.
 fn work(entry: &Entry, rounds: usize, runner: &Runner, results: &mut Results) -> Result<()> {
     let mut out: BTreeSet<&str> = BTreeSet::new();
     // A count of instructions hardly changes from one time to the next.
-    let rounds = if entry.work.counted { 1 } else { rounds };
+    let rounds = if entry.once || entry.work.counted { 1 } else { rounds };
     for round in 0..rounds {
         // Each round begins with another one, so that nobody always comes after the same neighbour's writes.
         let (late, early) = entry.field.split_at(round % entry.field.len().max(1));
@@ -142,10 +151,12 @@ pub fn choose(suite: Vec<Entry>, only: &[String], engines: &[String]) -> Result<
     let wanted = |work: &str| only.is_empty() || only.iter().any(|name| work.starts_with(name.as_str()));
     let mut chosen: Vec<_> = suite.into_iter().filter(|entry| wanted(&entry.work.name)).collect();
     for entry in &mut chosen {
-        entry.field.retain(|name| {
-            let engine = name.split('+').next().unwrap_or(name);
-            engines.is_empty() || engines.iter().any(|chosen| chosen == name || chosen == engine)
-        });
+        let wanted = |name: &str| engines.is_empty() || engines.iter().any(|chosen| chosen == name || is(name, chosen));
+        entry.field.retain(|name| wanted(name));
+    }
+    chosen.retain(|entry| !entry.field.is_empty());
+    if chosen.is_empty() {
+        bail!("nothing of this is done by {}", engines.join(", "));
     }
     Ok(chosen)
 }

@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::goal::{Goal, Row, digits, per_second};
+use crate::goal::{Figure, Goal, Row, Standing, digits, per_second, short};
 use crate::results::Results;
 use crate::shell::Shell;
 use crate::stats::Summary;
+
+/// What has to be said of works that were made small.
+pub const TRIAL: &str = "A trial run of a hundredth of the work: these numbers say nothing about speed.";
 
 /// What a row came to: a line for each contestant, and where the goals stand.
 #[must_use]
@@ -32,7 +35,7 @@ pub fn row(row: &Row, results: &Results, work: &str) -> String {
     text
 }
 
-/// A work without rows: a line for each figure and contestant.
+/// A work without rows: a line for each figure and contestant, and one for the memory of each.
 #[must_use]
 pub fn work(results: &Results, work: &str) -> String {
     let mut text = format!("{work}\n");
@@ -40,11 +43,21 @@ pub fn work(results: &Results, work: &str) -> String {
     for figure in results.figures(work) {
         for contestant in &contestants {
             let Some(rate) = Summary::of(results.rates(work, contestant, figure)) else { continue };
-            let [median, min, max] = [rate.median, rate.min, rate.max].map(per_second);
-            let _ = writeln!(text, "  {figure:<17} {contestant:<17} {median:>10}  {:>24}", format!("({min} – {max})"));
+            line(&mut text, figure, contestant, rate, |rate| {
+                if results.suite.is_shown_as_time() { format!("{}s", short(1.0 / rate)) } else { per_second(rate) }
+            });
         }
     }
+    for contestant in &contestants {
+        let Some(memory) = Figure::PeakPrivate.over(results, work, contestant) else { continue };
+        line(&mut text, "private memory", contestant, memory, |bytes| Figure::PeakPrivate.show(bytes));
+    }
     text
+}
+
+fn line(text: &mut String, figure: &str, contestant: &str, of: Summary, show: impl Fn(f64) -> String) {
+    let spread = format!("({} – {})", show(of.min), show(of.max));
+    let _ = writeln!(text, "  {figure:<17} {contestant:<17} {:>10}  {spread:>24}", show(of.median));
 }
 
 /// What was measured from the shell: a line for each server and command, and what it takes to be there.
@@ -86,9 +99,7 @@ pub fn show(goal: Goal, row: &Row) -> String {
 /// Whether a goal is reached, in words.
 #[must_use]
 pub fn standing(row: &Row, goal: Goal, results: &Results, work: &str) -> String {
-    match row.standing(goal, results, work) {
-        None => "not measured".to_owned(),
-        Some(standing) if standing.holds => format!("holds, {}", digits(standing.reached)),
-        Some(standing) => format!("missed, {}", digits(standing.reached)),
-    }
+    let Some(Standing { reached, holds }) = row.standing(goal, results, work) else { return "not measured".to_owned() };
+    let [median, min, max] = [reached.median, reached.min, reached.max].map(digits);
+    format!("{}, {median} ({min} – {max})", if holds { "holds" } else { "missed" })
 }

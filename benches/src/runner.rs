@@ -1,6 +1,7 @@
 //! Runs works: each engine in a process of its own, on a folder of its own, in turn. Watches the time and the memory
 //! that a worker takes, from outside. Times nothing itself.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -24,8 +25,8 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct Runner {
     /// Where databases are made; on the disk that is to be measured.
     pub folder: PathBuf,
-    /// The program that measures Go's engines, or why there is none.
-    pub go: Result<PathBuf, String>,
+    /// The programs that measure Go's engines, or why there is none, for those that take part.
+    pub go: BTreeMap<&'static str, Result<PathBuf, String>>,
     /// How long a worker may take.
     pub limit: Duration,
 }
@@ -60,8 +61,8 @@ impl Runner {
     /// The program that measures a contestant, with its first arguments.
     fn worker(&self, contestant: &Contestant) -> Result<Vec<OsString>, String> {
         let name = contestant.to_string().into();
-        if contestant.is_go() {
-            return Ok(vec![self.go.clone()?.into(), name]);
+        if let Some(program) = self.go.get(contestant.engine) {
+            return Ok(vec![program.clone()?.into(), name]);
         }
         let this = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         Ok(vec![this.into(), "worker".into(), name])

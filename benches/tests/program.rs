@@ -39,10 +39,36 @@ fn an_engine_that_cannot_do_a_work_is_left_out_with_its_reason() {
 }
 
 #[test]
+fn an_engine_that_cannot_be_built_is_left_out_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let engines = ["--engines", "boltkv,bugfruit", "--json", "r.json"];
+    peers(&[&["peers", "--quick", "--only", "values-100k"], &engines[..]].concat(), folder.path());
+    let results: Results = results::read(&folder.path().join("r.json")).unwrap();
+    assert!(results.of("values-100k", "boltkv").any(|run| run.used.is_some()));
+    match results.left_out.as_slice() {
+        [out] => assert!(out.contestant == "bugfruit" && out.why.starts_with("go "), "{out:?}"),
+        others => assert!(others.is_empty() && results.of("values-100k", "bugfruit").any(|run| run.used.is_some())),
+    }
+}
+
+#[test]
+fn a_trial_says_so_and_judges_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = peers(&["peers", "--quick", "--only", "values-100k", "--engines", "boltkv,lmdb"], folder.path());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("A trial run") && !said.contains("holds") && !said.contains("missed"), "{said}");
+}
+
+#[test]
 fn names_that_fit_nothing_are_refused() {
-    for args in [["peers", "--only", "writing"], ["peers", "--engines", "leveldb"]] {
+    for (args, why) in [
+        (&["peers", "--only", "writing"][..], "no work \"writing\""),
+        (&["peers", "--engines", "leveldb"], "no engine \"leveldb\""),
+        (&["growth", "--engines", "nut,lmdb"], "nothing of this is done by nut, lmdb"),
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).output().unwrap();
         assert!(!output.status.success());
+        assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
     }
 }
 

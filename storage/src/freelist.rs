@@ -57,27 +57,19 @@ pub(crate) struct Freelist {
 }
 
 impl Freelist {
-    /// The list of a file, as ids in ascending order below `mark`.
+    /// The list of a file: ids below `mark`, which lie in ascending order as a rule.
     pub(crate) fn load(page: Pgid, ids: impl Iterator<Item = Pgid>, mark: Pgid) -> Result<Self> {
-        let mut free = Spans::default();
-        let mut open: Option<Run> = None;
+        let mut runs: Vec<Run> = Vec::new();
         for id in ids {
             if id < 2 || id >= mark {
                 return Err(Error::corrupt(page, format!("the freelist holds page {id}, outside of 2..{mark}")));
             }
-            match &mut open {
+            match runs.last_mut() {
                 Some(run) if run.start + run.len == id => run.len += 1,
-                _ => {
-                    if let Some(run) = open.replace(Run { start: id, len: 1 }) {
-                        free.insert(run)?;
-                    }
-                }
+                _ => runs.push(Run { start: id, len: 1 }),
             }
         }
-        if let Some(run) = open {
-            free.insert(run)?;
-        }
-        Ok(Self { free, ..Self::default() })
+        Ok(Self { free: Spans::of(runs)?, ..Self::default() })
     }
 
     /// Pages that may be used now.

@@ -3,9 +3,9 @@
 use anyhow::Result;
 
 use super::page::Page;
-use super::plot::{Panel, Series, short};
+use super::plot::{Panel, Series};
 use super::{open, rate};
-use crate::goal::{Figure, digits};
+use crate::goal::{Figure, digits, short};
 use crate::results::Results;
 use crate::works::Scale;
 use crate::works::growth::{FIELD, FIGURES, counts, name};

@@ -19,7 +19,9 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
+use crate::goal::short;
 use crate::machine::Machine;
+use crate::print::TRIAL;
 use crate::results::{LeftOut, Results};
 use crate::shell::Shell;
 use crate::stats::Summary;
@@ -162,7 +164,7 @@ fn headed((command, quick): (&str, bool), heading: &str, about: &str, page: &mut
     page.paragraph(about);
     page.paragraph(&format!("```sh\n{command}\n```"));
     if quick {
-        page.paragraph("**A trial run of a hundredth of the work: these numbers say nothing about speed.**");
+        page.paragraph(&format!("**{TRIAL}**"));
     }
 }
 
@@ -185,7 +187,7 @@ fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String
     Summary::of(results.rates(work, contestant, figure)).map_or_else(
         || "–".to_owned(),
         |rates| {
-            let [median, min, max] = [rates.median, rates.min, rates.max].map(plot::short);
+            let [median, min, max] = [rates.median, rates.min, rates.max].map(short);
             format!("{median} ({min}–{max})")
         },
     )

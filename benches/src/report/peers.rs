@@ -87,7 +87,12 @@ fn aims(results: &Results, rows: &[(&Entry, &Row)]) -> String {
             None => unknown += 1,
             Some(standing) if standing.holds => reached += 1,
             Some(standing) => {
-                open.push(format!("- {}: {}, it is {}", row.title, print::show(aim, row), digits(standing.reached)));
+                open.push(format!(
+                    "- {}: {}, it is {}",
+                    row.title,
+                    print::show(aim, row),
+                    digits(standing.reached.median)
+                ));
             }
         }
     }

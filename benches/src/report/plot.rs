@@ -9,7 +9,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::contestant::ENGINES;
-use crate::goal::digits;
+use crate::goal::short;
 
 /// Pixels of a panel.
 pub(super) const PANEL: (u32, u32) = (480, 320);
@@ -31,6 +31,7 @@ pub(super) const COLOURS: [RGBColor; ENGINES.len()] = [
     RGBColor(0x77, 0x77, 0x77),
     RGBColor(0x99, 0x66, 0x33),
     RGBColor(0x33, 0x33, 0x99),
+    RGBColor(0x00, 0x00, 0x00),
 ];
 
 /// A line.
@@ -167,17 +168,6 @@ fn around(values: impl Iterator<Item = f64>) -> Range<f64> {
     low / 1.5..high * 1.5
 }
 
-/// A number as an axis has room for.
-#[must_use]
-pub(super) fn short(value: f64) -> String {
-    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (0.0, "n")];
-    let (unit, name) = units.into_iter().find(|(unit, _)| value >= *unit).unwrap_or((1.0, ""));
-    let unit = if unit == 0.0 { 1e-9 } else { unit };
-    let number = digits(value / unit);
-    let plain = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
-    format!("{plain}{name}")
-}
-
 pub(super) fn said(error: impl std::fmt::Display) -> anyhow::Error {
     anyhow!("cannot draw: {error}")
 }
@@ -185,12 +175,6 @@ pub(super) fn said(error: impl std::fmt::Display) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_on_axes_are_short() {
-        let shown = [0.000_002, 0.01, 1.0, 250.0, 5_000.0, 1_250_000.0].map(short);
-        assert_eq!(shown, ["2µ", "10m", "1", "250", "5k", "1.25M"]);
-    }
 
     #[test]
     fn rows_of_dots_are_named() {

@@ -3,9 +3,9 @@
 use anyhow::Result;
 
 use super::bars::Bar;
+use super::headed;
 use super::page::Page;
-use super::{headed, plot::short};
-use crate::goal::digits;
+use crate::goal::{digits, short};
 use crate::shell::{PLAIN, Shell, Target, Timing};
 
 const COMMANDS: [&str; 2] = ["SET", "GET"];

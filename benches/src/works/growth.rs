@@ -49,7 +49,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 .timed("backup", Step::Chore { chore: Chore::Backup })
                 .timed("compact", Step::Chore { chore: Chore::Compact });
         }
-        Entry::new(work, []).by(&FIELD)
+        Entry::new(work, []).by(&FIELD).once(full > 1_000_000)
     };
     counts(scale).iter().map(entry).collect()
 }

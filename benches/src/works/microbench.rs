@@ -34,7 +34,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
             .timed("get", Step::Get { picks: Picks::random(scale.of(1_000_000), count), batch: count, threads: 1 })
             .timed("delete", Step::Delete { picks: Picks::first(count), batch })
             .timed("delete", Step::Sync);
-        Entry::new(work, [])
+        Entry::new(work, []).and_bugfruit().once(full > 1_000_000)
     };
     sizes(scale).iter().map(entry).collect()
 }

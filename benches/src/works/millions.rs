@@ -32,7 +32,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 .timed("insert", Step::Put { picks: Picks::first(count), batch: count, nested: false })
                 .timed("insert", Step::Sync)
                 .timed("get", Step::Get { picks: Picks::random(count, count), batch: count, threads: 1 });
-            entries.push(Entry::new(work, []).by(&FIELD));
+            entries.push(Entry::new(work, []).by(&FIELD).once(full > 2_000_000));
         }
     }
     entries

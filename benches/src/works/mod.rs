@@ -23,16 +23,32 @@ pub struct Entry {
     pub field: Vec<&'static str>,
     /// The rows.
     pub rows: Vec<Row>,
+    /// Whether it is done in one round only, because of its size.
+    pub once: bool,
 }
 
 impl Entry {
     fn new(work: Work, rows: impl Into<Vec<Row>>) -> Self {
-        Self { work, field: ENGINES.to_vec(), rows: rows.into() }
+        // bugfruit has only what its own micro-benchmark asks for.
+        let field = ENGINES.into_iter().filter(|engine| *engine != "bugfruit").collect();
+        Self { work, field, rows: rows.into(), once: false }
     }
 
     /// Only these take part.
     fn by(mut self, field: &[&'static str]) -> Self {
         self.field = field.to_vec();
+        self
+    }
+
+    /// bugfruit takes part, too.
+    fn and_bugfruit(mut self) -> Self {
+        self.field.push("bugfruit");
+        self
+    }
+
+    /// It is done in one round, if so.
+    fn once(mut self, once: bool) -> Self {
+        self.once = once;
         self
     }
 }
@@ -92,6 +108,12 @@ impl Suite {
         }
     }
 
+    /// Whether it is told how long an operation takes, and not how many there are in a second.
+    #[must_use]
+    pub fn is_shown_as_time(self) -> bool {
+        matches!(self, Self::C | Self::Growth)
+    }
+
     /// How often each work is done, if nobody says otherwise.
     #[must_use]
     pub fn rounds(self) -> usize {
@@ -100,7 +122,12 @@ impl Suite {
 
     /// How many seconds a run may take, if nobody says otherwise.
     #[must_use]
-    pub fn limit(self) -> u64 {
-        if self == Self::Peers { 60 } else { 120 }
+    pub fn limit(self, scale: Scale) -> u64 {
+        match (self, scale) {
+            (Self::Peers, _) => 60,
+            // Large ones, too: who needs more for one of its many cells is left out of it.
+            (Self::C, _) | (_, Scale::Full | Scale::Quick) => 120,
+            (_, Scale::Large) => 1200,
+        }
     }
 }

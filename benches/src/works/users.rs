@@ -46,7 +46,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                     .timed("field-sum", records(Task::FieldSum))
                     .timed("update", records(Task::Update))
                     .timed("update", Step::Sync);
-                entries.push(Entry::new(work, []).by(&FIELD));
+                entries.push(Entry::new(work, []).by(&FIELD).once(full > 100_000));
             }
         }
     }

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn every_row_looks_at_figures_and_contestants_of_its_work() {
-        for Entry { work, field, rows } in entries(Scale::Full) {
+        for Entry { work, field, rows, .. } in entries(Scale::Full) {
             assert!(field.iter().all(|name| name.parse::<Contestant>().is_ok()), "{field:?}");
             let timed: BTreeSet<_> = work.stages.iter().filter_map(|stage| stage.figure.as_deref()).collect();
             for row in rows {

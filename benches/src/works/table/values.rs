@@ -36,7 +36,8 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 ),
                 Row::new("the same 1M deletes", DELETE, times(1.4, "bbolt"), times(1.0, "sanakirja")),
             ],
-        ),
+        )
+        .and_bugfruit(),
         Entry::new(
             work("values-100k", 100_000, scale.of(2_000), 1, scale.of(1_000_000)),
             [
@@ -44,6 +45,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 Row::new("100,000-byte values, no sync: get", GET, times(2.0, "bbolt"), times(1.0, "lmdb")),
                 Row::new("100,000-byte values, no sync: delete", DELETE, times(20.0, "bbolt"), times(1.0, "lmdb")),
             ],
-        ),
+        )
+        .and_bugfruit(),
     ]
 }
