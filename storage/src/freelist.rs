@@ -21,6 +21,9 @@ pub(crate) struct Run {
     pub(crate) len: u64,
 }
 
+/// Runs that the list of fresh ones keeps room for.
+const KEPT: usize = 1024;
+
 fn freed_twice(page: Pgid) -> Error {
     Error::corrupt(page, "the page is freed twice, or freed and in use")
 }
@@ -93,7 +96,7 @@ impl Freelist {
         for reader in gone {
             again.extend(self.pinned.remove(&reader).into_iter().flatten());
         }
-        for waiting in again {
+        for waiting in again.drain(..) {
             if let Some(reader) = waiting.pinned_by(readers) {
                 self.pinned.entry(reader).or_default().push(waiting);
             } else {
@@ -101,6 +104,8 @@ impl Freelist {
                 self.free.insert(waiting.run)?;
             }
         }
+        again.shrink_to(KEPT);
+        self.fresh = again;
         Ok(())
     }
 

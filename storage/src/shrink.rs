@@ -5,6 +5,7 @@
 //! and the file is cut. Readers and writers go on between the steps; nothing is ever copied to
 //! another file.
 
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use crate::check::PageSet;
@@ -39,6 +40,8 @@ pub struct Shrunk {
 struct Place {
     bucket: Option<Rc<Nested>>,
     key: Vec<u8>,
+    /// How many pages it takes.
+    pages: u64,
 }
 
 /// A bucket on the way to a place, and its parent.
@@ -154,7 +157,7 @@ fn high_places(tx: &Tx, target: Pgid) -> Result<Vec<Place>> {
         let page = Page::parse(id, bytes)?;
         if run.start + run.len > target {
             let first = if page.len() == 0 { &[] } else { page.key(0)? };
-            places.push(Place { bucket: bucket.clone(), key: first.to_vec() });
+            places.push(Place { bucket: bucket.clone(), key: first.to_vec(), pages: run.len });
         }
         match page {
             Page::Branch(branch) => {
@@ -165,6 +168,8 @@ fn high_places(tx: &Tx, target: Pgid) -> Result<Vec<Place>> {
             Page::Leaf(leaf) => buckets_in(leaf, id, bucket.as_ref(), &mut ahead)?,
         }
     }
+    // Long runs first: single pages would break up what they need.
+    places.sort_by_key(|place| Reverse(place.pages));
     Ok(places)
 }
 

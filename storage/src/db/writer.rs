@@ -10,7 +10,7 @@ use crate::format::{Meta, Pgid, TxId};
 use crate::freelist::{Freelist, Run};
 use crate::options::Durability;
 use crate::stats::CommitStats;
-use crate::tx::Arena;
+use crate::tx::Spare;
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -45,8 +45,8 @@ pub(crate) struct Writer {
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
     pub(crate) commits: CommitStats,
-    /// Memory of the last transaction, for the next: asking the system for it anew costs more than a small commit.
-    pub(crate) arena: Arena,
+    /// Memory of the last transaction, for the next.
+    pub(crate) spare: Spare,
     /// The same for what is about to be written, and for the ids of free pages.
     pub(crate) buffer: Vec<u8>,
     pub(crate) ids: Vec<Pgid>,
@@ -91,7 +91,7 @@ impl Writer {
             stored_freelist,
             unsynced: None,
             commits,
-            arena: Arena::default(),
+            spare: Spare::default(),
             buffer: Vec::new(),
             ids: Vec::new(),
             has_long_nodes: false,

@@ -212,8 +212,19 @@ impl Meta {
         self.encode_for(self.slot())
     }
 
+    /// The same, over `page`.
+    pub(crate) fn write(&self, page: &mut [u8]) {
+        self.write_for(self.slot(), page);
+    }
+
     /// A whole page that holds this meta, for page 0 or 1.
     pub(crate) fn encode_for(&self, slot: Pgid) -> Vec<u8> {
+        let mut page = vec![0; self.page_size as usize];
+        self.write_for(slot, &mut page);
+        page
+    }
+
+    fn write_for(&self, slot: Pgid, page: &mut [u8]) {
         let mut fields = MetaFields {
             magic: MAGIC,
             version: VERSION,
@@ -229,11 +240,11 @@ impl Meta {
         fields.checksum = fields.computed_checksum();
         let header =
             PageHeader { id: slot.into(), flags: U16::new(PageKind::Meta as u16), count: 0.into(), overflow: 0.into() };
-        let mut page = Vec::with_capacity(self.page_size as usize);
-        page.extend_from_slice(header.as_bytes());
-        page.extend_from_slice(fields.raw().as_bytes());
-        page.resize(self.page_size as usize, 0);
-        page
+        let (head, rest) = page.split_at_mut(PAGE_HEADER);
+        let (body, rest) = rest.split_at_mut(META_BYTES - PAGE_HEADER);
+        head.copy_from_slice(header.as_bytes());
+        body.copy_from_slice(fields.raw().as_bytes());
+        rest.fill(0);
     }
 
     /// Whether what it says can be true of a file of `len` bytes.

@@ -84,9 +84,19 @@ impl Spans {
 
     /// Takes the lowest run of `len` pages, as bbolt's array freelist does.
     pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
-        let (&start, &found) = self.runs.iter().find(|&(_, &found)| found >= len)?;
+        let (start, found) = match len {
+            0 | 1 => self.runs.first_key_value().map(|(&start, &found)| (start, found)),
+            _ => self.lowest_of(len),
+        }?;
         self.take_from(start, found, len);
         Some(start)
+    }
+
+    /// The lowest run of `len` pages or more, which are several: the lowest of each such length that there is, which
+    /// are few, where all runs are not.
+    fn lowest_of(&self, len: u64) -> Option<(Pgid, u64)> {
+        let next = |len: u64| self.by_length.range((len, 0)..).next().map(|&(len, start)| (start, len));
+        std::iter::successors(next(len), |&(_, len)| next(len + 1)).min()
     }
 
     /// Takes `len` pages of the smallest run that has as many, or else the longest run. `None` where there are but
@@ -136,6 +146,17 @@ mod tests {
             assert!(spans.insert(run(start, len)).is_err(), "{start} {len}");
         }
         assert_eq!(spans.pages(), 6);
+    }
+
+    #[test]
+    fn the_lowest_run_that_is_long_enough_is_taken_whatever_is_below_it() {
+        let mut spans = Spans::default();
+        for (start, len) in [(2, 1), (4, 2), (8, 9), (20, 3), (30, 4), (40, 3)] {
+            spans.insert(run(start, len)).unwrap();
+        }
+        assert_eq!([3, 3, 3, 3, 1, 2].map(|len| spans.take(len)), [8, 11, 14, 20, 2, 4].map(Some));
+        assert_eq!([5, 4, 3, 2].map(|len| spans.take(len)), [None, Some(30), Some(40), None]);
+        assert_eq!(spans.pages(), 0);
     }
 
     #[test]

@@ -31,13 +31,13 @@ pub(super) struct Allocator<'a> {
 const NOTHING: Run = Run { start: 0, len: 0 };
 
 impl<'a> Allocator<'a> {
-    /// `taken` has left the freelist already.
-    pub(super) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>) -> Self {
+    /// `taken` has left the freelist already; `all` is empty.
+    pub(super) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>, all: Vec<Run>) -> Self {
         Self {
             freelist,
             mark,
             taken,
-            all: Vec::new(),
+            all,
             for_nodes: NOTHING,
             for_list: NOTHING,
             elsewhere: 0,
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_fits_a_run_lies_together_and_the_list_behind_it() {
         let mut freelist = list([3, 5, 7].into_iter().chain(20..30));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
         allocator.set_aside(5, 2);
         assert_eq!(allocator.unused_pages(), 13);
         assert_eq!(starts(&mut allocator, &[1, 2, 1]), [20, 21, 23], "in one run");
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn the_list_comes_first_where_no_run_takes_all() {
         let mut freelist = list([3, 5, 6].into_iter().chain(20..24).chain(40..44));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
         allocator.set_aside(10, 4);
         let expected = [40, 41, 42, 43, 5, 6, 3, 1000];
         assert_eq!(starts(&mut allocator, &[1; 8]), expected, "the longest run, then the next, then the lowest page");
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_replaced_soon_gets_the_run_that_is_nearly_long_enough() {
         let mut freelist = list([3, 5, 6].into_iter().chain(20..24));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
         allocator.set_aside(4, 1);
         assert_eq!(starts(&mut allocator, &[1; 4]), [5, 20, 21, 22], "a leaf, and the way to it");
         assert_eq!(allocator.allocate_list(1).unwrap().start, 23);
@@ -212,7 +212,7 @@ mod tests {
     fn what_is_undone_is_free_again() {
         let mut freelist = list(10..20);
         let before = freelist.free().clone();
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new());
+        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
         allocator.set_aside(4, 2);
         assert_eq!(starts(&mut allocator, &[2, 9]), [10, 1000]);
         allocator.undo();

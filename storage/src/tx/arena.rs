@@ -7,11 +7,13 @@ use memmap2::MmapMut;
 use super::pages::Pages;
 use crate::freelist::Run;
 
-/// Bytes of the first chunk: most transactions are small. Each further one has twice as many, up to [`CHUNK`].
+/// Bytes of the first chunk: most transactions are small. Each further one has twice as many, up to [`MOST_DOUBLED`].
+/// A longer piece gets a chunk of its own.
 const FIRST_CHUNK: usize = 1 << 12;
-/// Bytes of a chunk; a longer piece gets a chunk of its own.
-const CHUNK: usize = 1 << 18;
-/// Bytes of each chunk once there are many: a huge page.
+const MOST_DOUBLED: usize = 1 << 18;
+/// So many chunks are not on huge pages: two of the longest are among them.
+const SMALL_CHUNKS: usize = 8;
+/// Bytes of each chunk after these: a huge page.
 const HUGE: usize = 1 << 21;
 /// Most bytes that are kept from one transaction to the next.
 const KEPT: usize = HUGE;
@@ -52,8 +54,8 @@ struct Chunk {
 #[derive(Debug)]
 enum Memory {
     Heap(Vec<u8>),
-    /// On a huge page where the system has some and aligns such memory (Linux from 6.7 on): one fault instead of 512, and a commit that reads what lies in it in
-    /// another order seldom waits for an address to be looked up.
+    /// On a huge page where the system has some and aligns such memory (Linux from 6.7 on): one fault instead of 512,
+    /// and a commit that reads what lies in it in another order seldom waits for an address to be looked up.
     Huge(MmapMut),
 }
 
@@ -113,8 +115,11 @@ impl Arena {
 
     /// The arena of the next transaction: nothing is in it, and what memory it keeps need not be asked for again.
     pub(crate) fn emptied(mut self) -> Self {
-        let kept = self.chunks.pop().filter(|chunk| chunk.memory.len() <= KEPT);
-        Self { chunks: kept.map(|chunk| Chunk { len: 0, ..chunk }).into_iter().collect() }
+        self.chunks.drain(..self.chunks.len().saturating_sub(1));
+        self.chunks.retain(|chunk| chunk.memory.len() <= KEPT);
+        self.chunks.shrink_to(SMALL_CHUNKS);
+        self.chunks.iter_mut().for_each(|chunk| chunk.len = 0);
+        self
     }
 
     /// Copies a key in, and its value right behind it. Together they may be up to 2^32 - 1 bytes long, twice what a
@@ -122,9 +127,9 @@ impl Arena {
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Loc {
         let len = key.len() + value.len();
         if self.chunks.last().is_none_or(|chunk| chunk.room() < len) {
-            let size = match FIRST_CHUNK << self.chunks.len().min(16) {
-                size if size > 2 * CHUNK => HUGE,
-                size => size.min(CHUNK),
+            let size = match self.chunks.len() {
+                number if number < SMALL_CHUNKS => (FIRST_CHUNK << number).min(MOST_DOUBLED),
+                _ => HUGE,
             };
             self.chunks.push(Chunk { memory: Memory::new(len.max(size)), len: 0 });
         }

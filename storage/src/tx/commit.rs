@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::allocate::Allocator;
-use super::arena::Arena;
+use super::spare::Spare;
 use super::spill::Part;
 use super::work::Work;
 use super::{BucketId, Fill};
@@ -42,6 +42,44 @@ struct Prepared {
     taken: Vec<Run>,
 }
 
+/// Pages to be written.
+#[derive(Clone, Copy)]
+enum Written<'a> {
+    Part(&'a Part),
+    Freelist(Run, &'a [Pgid]),
+}
+
+impl Written<'_> {
+    fn run(&self) -> Run {
+        match self {
+            Self::Part(part) => part.run,
+            Self::Freelist(run, _) => *run,
+        }
+    }
+}
+
+impl Prepared {
+    /// All that is written but the meta, in the order of the file, which the parts are in.
+    fn in_order(&self) -> impl Iterator<Item = Written<'_>> {
+        let list = self.freelist.as_ref().map(|(run, ids)| Written::Freelist(*run, ids));
+        let before = self.parts.partition_point(|part| list.is_some_and(|list| part.run.start < list.run().start));
+        let (before, after) = self.parts.split_at(before);
+        before.iter().map(Written::Part).chain(list).chain(after.iter().map(Written::Part))
+    }
+
+    /// Leaves to the next transaction what it can use.
+    fn leave_memory(self, work: &mut Work, writer: &mut Writer) {
+        if let Some((_, mut ids)) = self.freelist {
+            ids.clear();
+            ids.shrink_to(KEPT / size_of::<Pgid>());
+            writer.ids = ids;
+        }
+        work.spare.parts = self.parts;
+        work.spare.taken = self.taken;
+        work.spare.allocated = self.allocated;
+    }
+}
+
 /// Whether a commit is followed by a sync point.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Sync {
@@ -65,7 +103,7 @@ fn ids_used_up() -> Error {
 /// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
 pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
-    let mut work = Work::new(shared.readers.current(), Arena::default(), shared.options.fill);
+    let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
     let txid = work.base.meta.txid;
     if writer.is_durable(txid, store_freelist) {
         return Ok(txid);
@@ -81,8 +119,9 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
         // The slot of the last durable meta is not touched before this one is durable.
         txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
     }
-    let prepared = prepare(work, txid, writer, sync)?;
-    let written = write_pages(work, &prepared, shared, writer).and_then(|()| writer.map(shared, prepared.meta.mark));
+    let mut prepared = prepare(work, txid, writer, sync)?;
+    let written =
+        write_pages(work, &mut prepared, shared, writer).and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
         writer.keep_map(shared);
@@ -108,12 +147,8 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
     if let Some(clock) = clock {
         count(work, &prepared, &mut writer.commits, clock);
     }
-    if let Some((_, mut ids)) = prepared.freelist {
-        ids.clear();
-        ids.shrink_to(KEPT / size_of::<Pgid>());
-        writer.ids = ids;
-    }
     shared.note_figures(writer);
+    prepared.leave_memory(work, writer);
     Ok(txid)
 }
 
@@ -127,7 +162,7 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         work.freed.extend(writer.stored_freelist);
     }
     let mut mark = work.base.meta.mark;
-    let mut taken = Vec::new();
+    let mut taken = std::mem::take(&mut work.spare.taken);
     if work.lower_mark
         && let Some(last) = writer.freelist.take_last(mark)
     {
@@ -137,12 +172,13 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     let may_lie_together =
         writer.shrinking == 0 && !writer.has_long_nodes && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
     let ids = std::mem::take(&mut writer.ids);
-    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken);
+    let all = std::mem::take(&mut work.spare.allocated);
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all);
     if may_lie_together {
         set_aside(work, &mut allocator, sync);
     }
     let placed = place(work, txid, &mut allocator, sync, ids).and_then(|placed| {
-        refuse_reuse(&allocator.taken, &work.freed)?;
+        refuse_reuse(&mut allocator.taken, &mut work.freed)?;
         Ok(placed)
     });
     match placed {
@@ -174,16 +210,15 @@ fn set_aside(work: &Work, allocator: &mut Allocator<'_>, sync: Sync) {
 
 /// An error where a page that the freelist gave is one that this transaction replaces: only a damaged file has it in
 /// both places. What is still to be copied from it would be overwritten.
-fn refuse_reuse(taken: &[Run], replaced: &[Run]) -> Result<()> {
-    let mut runs: Vec<(Run, bool)> = taken.iter().map(|&run| (run, true)).collect();
-    runs.extend(replaced.iter().map(|&run| (run, false)));
-    runs.sort_unstable_by_key(|(run, _)| run.start);
-    let mut ends = [0; 2];
-    for (Run { start, len }, is_taken) in runs {
-        if start < ends[usize::from(!is_taken)] {
-            return Err(Error::corrupt(start, "the page is in use, and in the freelist"));
+fn refuse_reuse(taken: &mut [Run], replaced: &mut [Run]) -> Result<()> {
+    taken.sort_unstable_by_key(|run| run.start);
+    replaced.sort_unstable_by_key(|run| run.start);
+    let mut taken = taken.iter().peekable();
+    for run in replaced {
+        while taken.next_if(|taken| taken.start + taken.len <= run.start).is_some() {}
+        if let Some(taken) = taken.peek().filter(|taken| taken.start < run.start + run.len) {
+            return Err(Error::corrupt(taken.start.max(run.start), "the page is in use, and in the freelist"));
         }
-        ends[usize::from(is_taken)] = start + len;
     }
     Ok(())
 }
@@ -217,19 +252,18 @@ fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
 }
 
 /// Grows the file if need be and writes all pages but the meta, in the order of the file.
-fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
     let page_size = work.pages().page_size();
     if prepared.meta.mark > work.base.meta.mark {
         writer.grow(shared, prepared.meta.mark)?;
     }
-    let mut parts: Vec<(Run, Option<&Part>)> = prepared.parts.iter().map(|part| (part.run, Some(part))).collect();
-    parts.extend(prepared.freelist.as_ref().map(|(run, _)| (*run, None)));
-    parts.sort_unstable_by_key(|(run, _)| run.start);
+    prepared.parts.sort_unstable_by_key(|part| part.run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);
     let mut filled = 0;
     let mut start = 0;
     let mut end = 0;
-    for (run, part) in parts {
+    for page in prepared.in_order() {
+        let run = page.run();
         if run.start != end || filled >= LONGEST_WRITE {
             write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
             filled = 0;
@@ -243,13 +277,12 @@ fn write_pages(work: &Work, prepared: &Prepared, shared: &Shared, writer: &mut W
             buffer.resize(filled, 0);
         }
         let pages = &mut buffer[from..filled];
-        match (part, &prepared.freelist) {
-            (Some(part), _) => work.encode(part, pages),
-            (None, Some((run, ids))) => {
+        match page {
+            Written::Part(part) => work.encode(part, pages),
+            Written::Freelist(run, ids) => {
                 let overflow = u32::try_from(run.len - 1).map_err(io::Error::other)?;
                 freelist_page(pages, run.start, overflow, ids);
             }
-            (None, None) => pages.fill(0),
         }
     }
     write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
@@ -272,7 +305,14 @@ fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> 
 fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
     let offset = meta.slot() * u64::from(meta.page_size);
     sync_disk(shared, writer)?;
-    let written = write_out(&meta.encode(), offset, shared, writer);
+    let mut buffer = std::mem::take(&mut writer.buffer);
+    let page_size = meta.page_size as usize;
+    if buffer.len() < page_size {
+        buffer.resize(page_size, 0);
+    }
+    meta.write(&mut buffer[..page_size]);
+    let written = write_out(&buffer[..page_size], offset, shared, writer);
+    writer.buffer = buffer;
     written.map_err(|error| shared.poison("write the meta page of", error))?;
     sync_disk(shared, writer)
 }

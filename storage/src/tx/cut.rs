@@ -45,6 +45,15 @@ impl Rule {
         }
     }
 
+    /// Whether so many bytes are left as one part. bbolt cuts what takes just a page; then a page that was filled to its
+    /// last byte would become two whenever it is written anew.
+    fn fits(self, size: usize, page_size: usize) -> bool {
+        match self {
+            Self::Bbolt { .. } => size < page_size,
+            Self::Full | Self::Even => size <= page_size,
+        }
+    }
+
     /// Bytes up to which the next part is filled; `left` are those that are still to be cut.
     fn limit(self, left: usize, page_size: usize) -> usize {
         match self {
@@ -69,7 +78,7 @@ impl Cutter {
             Rule::Bbolt { .. } => count <= 2 * MIN_KEYS,
             Rule::Full | Rule::Even => !self.is_leaf && count < 2 * MIN_KEYS,
         };
-        too_few || size < self.page_size
+        too_few || self.rule.fits(size, self.page_size)
     }
 
     /// Most entries of a part that is not the last.
@@ -102,20 +111,20 @@ impl Cutter {
     }
 }
 
-/// The parts that a node is written in: where bbolt would split it, or by the rules of [`Fill::Auto`]; and further
-/// where these leave a part that no page can hold.
-pub(super) fn cuts(node: &Node, bytes: Bytes<'_>, fill: Fill, page_size: usize) -> Vec<Cut> {
+/// Appends the parts that a node is written in: where bbolt would split it, or by the rules of [`Fill::Auto`]; and
+/// further where these leave a part that no page can hold.
+pub(super) fn cuts(node: &Node, bytes: Bytes<'_>, fill: Fill, page_size: usize, cuts: &mut Vec<Cut>) {
     let (count, size) = (node.slots.len(), node.size());
-    if size < page_size && count <= MAX_ELEMENTS {
-        return vec![Cut { count, size }];
-    }
     let rule = Rule::of(fill, node.growth, page_size);
-    Cutter { rule, is_leaf: node.is_leaf, page_size }.cut(count, size, node.slots.sizes(bytes))
+    if rule.fits(size, page_size) && count <= MAX_ELEMENTS {
+        cuts.push(Cut { count, size });
+        return;
+    }
+    Cutter { rule, is_leaf: node.is_leaf, page_size }.cut(count, size, node.slots.sizes(bytes), cuts);
 }
 
 impl Cutter {
-    fn cut(&self, count: usize, size: usize, sizes: impl Iterator<Item = usize>) -> Vec<Cut> {
-        let mut cuts = Vec::new();
+    fn cut(&self, count: usize, size: usize, sizes: impl Iterator<Item = usize>, cuts: &mut Vec<Cut>) {
         let mut sizes = sizes.peekable();
         let (mut left, mut left_size) = (count, size);
         loop {
@@ -136,7 +145,7 @@ impl Cutter {
             left_size -= cut.size - PAGE_HEADER;
             cuts.push(cut);
             if left == 0 {
-                return cuts;
+                return;
             }
         }
     }
@@ -152,7 +161,8 @@ mod tests {
     fn counts(rule: Rule, is_leaf: bool, sizes: &[usize]) -> Vec<usize> {
         let cutter = Cutter { rule, is_leaf, page_size: PAGE };
         let size = PAGE_HEADER + sizes.iter().sum::<usize>();
-        let cuts = cutter.cut(sizes.len(), size, sizes.iter().copied());
+        let mut cuts = Vec::new();
+        cutter.cut(sizes.len(), size, sizes.iter().copied(), &mut cuts);
         assert_eq!(cuts.iter().map(|cut| cut.size - PAGE_HEADER).sum::<usize>(), size - PAGE_HEADER);
         cuts.into_iter().map(|cut| cut.count).collect()
     }
@@ -170,6 +180,15 @@ mod tests {
     #[test]
     fn a_node_that_grew_at_its_end_is_cut_full() {
         assert_eq!(counts(Rule::Full, true, &[56; 150]), [72, 72, 6]);
+    }
+
+    #[test]
+    fn what_takes_just_a_page_stays_on_it_but_for_bbolts_rule() {
+        for rule in [Rule::Even, Rule::Full] {
+            assert_eq!(counts(rule, true, &[120; 34]), [34]);
+            assert_eq!(counts(rule, true, &[120; 35]).len(), 2);
+        }
+        assert_eq!(counts(Rule::Bbolt { threshold: PAGE / 2 }, true, &[120; 34]), [16, 18]);
     }
 
     #[test]

@@ -106,7 +106,6 @@ impl Work {
         self.remove(parent, name)?;
         let freed = self.freed.len()..self.freed.len() + runs.len();
         self.freed.extend(runs);
-        self.state_mut(parent).children.remove(name);
         let opened = self.mark_deleted(opened);
         self.note(Undo::Deleted { opened, freed });
         Ok(())

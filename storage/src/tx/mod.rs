@@ -4,13 +4,15 @@
 //! owned: they borrow nothing from the [`Db`](crate::Db), and everything that they lend (buckets,
 //! cursors, keys, values) borrows from them.
 //!
-//! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart
+//! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart; `buckets`: those that were opened;
+//!   `spare`: memory for the next transaction
 //! - `view`: one way to read pages and nodes; `work`: all that a write transaction has changed
 //! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` (by way of `cut` and `allocate`) and `commit`
 //!   write it to the file, in that order
 
 mod allocate;
 mod arena;
+mod buckets;
 mod bulk;
 mod commit;
 mod cut;
@@ -20,6 +22,7 @@ mod node;
 mod pages;
 mod rebalance;
 mod slots;
+mod spare;
 mod spill;
 mod undo;
 mod view;
@@ -28,10 +31,10 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use arena::Arena;
 pub(crate) use commit::{Sync, sync_point};
 pub(crate) use pages::{MAX_DEPTH, Pages};
 pub(crate) use slots::At;
+pub(crate) use spare::Spare;
 pub use undo::Savepoint;
 pub(crate) use view::{Child, Root, Source, View, in_page, too_deep};
 pub(crate) use work::Work;
@@ -206,7 +209,7 @@ pub struct TxMut {
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, mut writer: Box<Writer>) -> Self {
-        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.arena), shared.options.fill);
+        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
         Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
     }
 
@@ -403,7 +406,7 @@ impl Drop for TxMut {
             self.shared.poison("commit to", std::io::Error::other("the commit panicked"));
         }
         if let Some(mut writer) = self.writer.take() {
-            writer.arena = std::mem::take(&mut self.work.arena).emptied();
+            writer.spare = self.work.take_spare();
             self.shared.writer.put_back(writer);
         }
     }

@@ -1,5 +1,6 @@
 //! Moving a bucket from one parent to another: its entry goes, its pages stay where they are.
 
+use super::arena::Bytes;
 use super::undo::Undo;
 use super::work::Work;
 use super::{BucketId, ROOT_BUCKET};
@@ -44,20 +45,17 @@ impl Work {
 
     /// Whether `bucket` is the one called `name` in `parent`, or lies within that one.
     fn is_within(&self, mut bucket: BucketId, parent: BucketId, name: &[u8]) -> bool {
-        while let Some((above, its_name)) = &self.state(bucket).parent {
-            if *above == parent && **its_name == *name {
+        while let Some((above, its_name)) = self.state(bucket).parent {
+            if above == parent && its_name.get(self.bytes()) == name {
                 return true;
             }
-            bucket = *above;
+            bucket = above;
         }
         false
     }
 
     /// Makes a bucket that is opened for writing a child of another one.
     pub(super) fn relink(&mut self, bucket: BucketId, to: BucketId) {
-        let Some((from, name)) = self.state_mut(bucket).parent.take() else { return };
-        self.state_mut(from).children.remove(&name);
-        self.state_mut(to).children.insert(name.clone(), bucket);
-        self.state_mut(bucket).parent = Some((to, name));
+        self.buckets.relink(bucket, to, Bytes { pages: self.base.pages(), arena: &self.arena });
     }
 }

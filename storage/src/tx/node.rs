@@ -37,9 +37,9 @@ impl Node {
         Self { is_leaf, ..Self::default() }
     }
 
-    /// Takes a page apart. `run` is `None` for an inline page, which has no pages to free.
-    pub(crate) fn of_page(run: Option<Run>, page: &Page<'_>, bytes: Bytes<'_>) -> Result<Self> {
-        let mut node = Self { page: run, ..Self::new(matches!(page, Page::Leaf(_))) };
+    /// Takes a page apart. `run` is `None` for an inline page, which has no pages to free; `slots` are empty.
+    pub(crate) fn of_page(run: Option<Run>, page: &Page<'_>, slots: Slots, bytes: Bytes<'_>) -> Result<Self> {
+        let mut node = Self { page: run, slots, ..Self::new(matches!(page, Page::Leaf(_))) };
         if let Some((stretch, size)) = Stretch::of_page(page, bytes) {
             node.push_stretch(stretch, size, bytes);
         } else {

@@ -27,27 +27,18 @@ impl Work {
     /// Gives pages to everything that was changed; returns the root bucket's root page and the
     /// pages to be written.
     pub(super) fn spill(&mut self, allocator: &mut Allocator<'_>) -> Result<(Pgid, Vec<Part>)> {
-        let mut parts = Vec::new();
-        let top_down = self.open_buckets();
+        let mut parts = std::mem::take(&mut self.spare.parts);
+        let mut top_down = std::mem::take(&mut self.spare.order);
+        self.buckets.top_down(&mut top_down);
         for &bucket in top_down[1..].iter().rev() {
             self.spill_child_bucket(bucket, allocator, &mut parts)?;
         }
+        self.spare.order = top_down;
         if let Some(root) = self.state(ROOT_BUCKET).root_node {
             let root = self.spill_root(root, self.state(ROOT_BUCKET).fill, allocator, &mut parts)?;
             self.state_mut(ROOT_BUCKET).root = root;
         }
         Ok((self.state(ROOT_BUCKET).root, parts))
-    }
-
-    /// The root bucket and all buckets that were opened for writing, each after its parent.
-    fn open_buckets(&self) -> Vec<BucketId> {
-        let mut found = vec![ROOT_BUCKET];
-        let mut next = 0;
-        while let Some(&bucket) = found.get(next) {
-            found.extend(self.state(bucket).children.values());
-            next += 1;
-        }
-        found
     }
 
     /// Writes a changed bucket's pages, or its inline page, and its header into its parent.
@@ -59,12 +50,18 @@ impl Work {
     ) -> Result<()> {
         let state = self.state(bucket);
         let (false, Some(root)) = (state.deleted, state.root_node) else { return Ok(()) };
+        let Some((parent, name)) = state.parent else { return Ok(()) };
         let (fill, sequence) = (state.fill, state.sequence);
-        let mut value = vec![0; BUCKET_HEADER];
+        let mut entry = std::mem::take(&mut self.spare.entry);
+        entry.clear();
+        entry.extend_from_slice(name.get(self.bytes()));
+        let value_start = entry.len();
+        let page_start = value_start + BUCKET_HEADER;
+        entry.resize(page_start, 0);
         let root = if self.fits_inline(root) {
             let node = self.node(root);
-            value.resize(BUCKET_HEADER + node.size(), 0);
-            let mut page = PageWriter::leaf(&mut value[BUCKET_HEADER..], 0, 0, node.slots.len());
+            entry.resize(page_start + node.size(), 0);
+            let mut page = PageWriter::leaf(&mut entry[page_start..], 0, 0, node.slots.len());
             node.slots.write(START, node.slots.len(), &mut page, self.bytes());
             self.freed.extend(node.page);
             0
@@ -72,9 +69,11 @@ impl Work {
             self.spill_root(root, fill, allocator, parts)?
         };
         let header = BucketHeader { root: root.into(), sequence: sequence.into() };
-        value[..BUCKET_HEADER].copy_from_slice(header.as_bytes());
-        let Some((parent, name)) = self.state_mut(bucket).parent.take() else { return Ok(()) };
-        self.put_entry(parent, LeafEntry { key: &name, value: &value, is_bucket: true })
+        entry[value_start..page_start].copy_from_slice(header.as_bytes());
+        let (key, value) = entry.split_at(value_start);
+        self.put_entry(parent, LeafEntry { key, value, is_bucket: true })?;
+        self.spare.entry = entry;
+        Ok(())
     }
 
     /// Whether a bucket's root is a single leaf without buckets that takes up to a quarter page.
@@ -94,32 +93,30 @@ impl Work {
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<Pgid> {
-        let mut children = self.spill_node(root, fill, allocator, parts)?;
+        let mut count = self.spill_node(root, fill, allocator, parts)?;
         let growth = self.node(root).growth;
-        loop {
-            if let [only] = children.as_slice() {
-                return match only.content() {
-                    Content::Page(id) => Ok(id),
-                    _ => Err(Error::corrupt(0, "a spilled node has no page")),
-                };
-            }
-            let mut node = Node { growth, ..Node::new(false) };
-            for slot in children {
-                node.push(slot);
-            }
+        while count > 1 {
+            let mut node = Node { growth, slots: self.spare_slots(), ..Node::new(false) };
+            let from = self.spare.children.len() - count;
+            self.spare.children.drain(from..).for_each(|child| node.push(child));
             let node = self.add_node(node);
-            children = self.write_parts(node, fill, allocator, parts)?;
+            count = self.write_parts(node, fill, allocator, parts)?;
+        }
+        match self.spare.children.pop().map(|only| only.content()) {
+            Some(Content::Page(id)) => Ok(id),
+            _ => Err(Error::corrupt(0, "a spilled node has no page")),
         }
     }
 
-    /// Gives pages to a node and to what was changed below it; returns its slots for the parent.
+    /// Gives pages to a node and to what was changed below it. Its slots for the parent are then the last of the
+    /// [`children`](super::spare::Spare::children); returns how many they are.
     fn spill_node(
         &mut self,
         id: NodeId,
         fill: Fill,
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<usize> {
         if !self.node(id).is_leaf {
             self.spill_children(id, fill, allocator, parts)?;
         }
@@ -135,13 +132,13 @@ impl Work {
         parts: &mut Vec<Part>,
     ) -> Result<()> {
         let old = std::mem::take(&mut self.node_mut(id).slots);
-        let mut spilled = Node { page: self.node(id).page, ..Node::new(false) };
+        let mut spilled = Node { page: self.node(id).page, slots: self.spare_slots(), ..Node::new(false) };
         let mut left = old.len();
-        for chunk in old.into_chunks() {
+        for chunk in old.chunks() {
             let slots = match chunk {
                 Chunk::Untouched(stretch) => {
                     left -= stretch.len();
-                    spilled.push_stretch(stretch, stretch.size(self.bytes()), self.bytes());
+                    spilled.push_stretch(*stretch, stretch.size(self.bytes()), self.bytes());
                     continue;
                 }
                 Chunk::Changed(slots) => slots,
@@ -152,38 +149,40 @@ impl Work {
                     spilled.push(slot);
                     continue;
                 };
-                let children = self.spill_node(child, fill, allocator, parts)?;
-                if children.len() > 1 {
+                let count = self.spill_node(child, fill, allocator, parts)?;
+                if count > 1 {
                     let appended = left == 0 && spilled.growth == Growth::None;
                     spilled.growth = if appended { Growth::Appended } else { Growth::Mixed };
                 }
-                for child in children {
-                    spilled.push(child);
-                }
+                let from = self.spare.children.len() - count;
+                self.spare.children.drain(from..).for_each(|child| spilled.push(child));
             }
         }
+        self.spare.slots.push(old.emptied());
         *self.node_mut(id) = spilled;
         Ok(())
     }
 
     /// Splits a node and allocates its parts, from left to right. A part that is all that was on the node's page, as
     /// when something was inserted beside a large value, is not written again: its page stays, unless bbolt's rule is
-    /// asked for.
+    /// asked for. The parts' slots and their number are left as by [`Self::spill_node`].
     fn write_parts(
         &mut self,
         id: NodeId,
         fill: Fill,
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<usize> {
         let page_size = self.pages().page_size();
         let mut replaced = self.node_mut(id).page.take();
+        let mut children = std::mem::take(&mut self.spare.children);
+        let mut all_cuts = std::mem::take(&mut self.spare.cuts);
+        all_cuts.clear();
         let node = &self.nodes[id.0 as usize];
-        let mut slots = Vec::new();
         let mut from = node.slots.first();
-        let cuts = cuts(node, self.bytes(), fill, page_size);
-        let may_stay = cuts.len() > 1 && fill == Fill::Auto;
-        for Cut { count, size } in cuts {
+        cuts(node, self.bytes(), fill, page_size, &mut all_cuts);
+        let may_stay = all_cuts.len() > 1 && fill == Fill::Auto;
+        for &Cut { count, size } in &all_cuts {
             let at = from.unwrap_or(START);
             let stays = may_stay && replaced.is_some_and(|run| node.slots.is_all_of(run, at, count, self.bytes()));
             let run = if let Some(run) = replaced.take_if(|_| stays) {
@@ -198,12 +197,14 @@ impl Work {
                 .slots
                 .get(at, self.bytes())
                 .unwrap_or_else(|| Slot::new(&[], Loc::EMPTY, Content::Page(run.start)));
-            slots.push(first.with(Content::Page(run.start)));
+            children.push(first.with(Content::Page(run.start)));
             from = node.slots.skip(at, count);
         }
+        let count = all_cuts.len();
         self.freed.extend(replaced);
-        self.splits += slots.len() as u64 - 1;
-        Ok(slots)
+        self.splits += count as u64 - 1;
+        (self.spare.children, self.spare.cuts) = (children, all_cuts);
+        Ok(count)
     }
 
     /// Writes a part over `page`, which is as long as its run.

@@ -102,10 +102,8 @@ impl Work {
                 for &id in &opened {
                     self.state_mut(id).deleted = false;
                 }
-                if let Some(&first) = opened.first()
-                    && let Some((parent, name)) = self.state(first).parent.clone()
-                {
-                    self.state_mut(parent).children.insert(name, first);
+                if let Some(&first) = opened.first() {
+                    self.buckets.name(first, Bytes { pages: self.base.pages(), arena: &self.arena });
                 }
                 Ok(())
             }
@@ -135,18 +133,19 @@ impl Work {
         if !matches!(slot.content(), Content::Value { is_bucket: true, .. }) {
             return;
         }
-        let name = slot.key(self.bytes()).to_vec();
-        let opened = self.state_mut(parent).children.remove(name.as_slice());
+        let opened = self.opened(parent, slot.key(self.bytes()));
         self.mark_deleted(opened);
     }
 
     /// Marks a bucket and those opened in it as deleted; returns them, the bucket itself first.
     pub(super) fn mark_deleted(&mut self, bucket: Option<BucketId>) -> Vec<BucketId> {
-        let mut deleted: Vec<BucketId> = bucket.into_iter().collect();
+        let Some(bucket) = bucket else { return Vec::new() };
+        self.buckets.forget_name(bucket, Bytes { pages: self.base.pages(), arena: &self.arena });
+        let mut deleted = vec![bucket];
         let mut next = 0;
         while let Some(&id) = deleted.get(next) {
             self.state_mut(id).deleted = true;
-            deleted.extend(self.state(id).children.values());
+            deleted.extend(self.buckets.children(id).filter(|child| !self.state(*child).deleted));
             next += 1;
         }
         deleted

@@ -1,12 +1,13 @@
 //! Everything a write transaction has changed so far. Dropping it is the rollback.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::arena::{Arena, Bytes, Loc};
+use super::arena::{Arena, Bytes};
+use super::buckets::{BucketState, Buckets, Name};
 use super::node::Node;
 use super::pages::{MAX_DEPTH, Pages};
-use super::slots::{At, Content};
+use super::slots::{At, Content, Slots};
+use super::spare::Spare;
 use super::undo::UndoList;
 use super::view::{Child, Root, Source, View, too_deep};
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
@@ -21,10 +22,11 @@ pub(crate) struct Work {
     pub(super) base: Arc<Snapshot>,
     pub(super) nodes: Vec<Node>,
     /// Buckets that were opened for writing, and some that were deleted since.
-    pub(super) buckets: Vec<BucketState>,
+    pub(super) buckets: Buckets,
     pub(crate) arena: Arena,
     /// Pages that this transaction no longer needs.
     pub(super) freed: Vec<Run>,
+    pub(super) spare: Spare,
     /// How to get back to the savepoints; nothing is noted before there is one.
     pub(super) undo: Option<UndoList>,
     /// The commit gives up the free pages at the end of the file.
@@ -34,46 +36,29 @@ pub(crate) struct Work {
     pub(super) rebalances: u64,
 }
 
-/// A bucket that was opened for writing.
-pub(super) struct BucketState {
-    /// Where its header stands: `None` for the root bucket, whose header is the meta's.
-    pub(super) parent: Option<(BucketId, Box<[u8]>)>,
-    /// The page its tree starts at, as the file has it; 0 for an inline bucket.
-    pub(super) root: u64,
-    pub(super) sequence: u64,
-    /// Its only page, for an inline bucket.
-    pub(super) inline: Option<(Loc, usize)>,
-    /// The root, once something in the bucket was changed.
-    pub(super) root_node: Option<NodeId>,
-    pub(super) children: BTreeMap<Box<[u8]>, BucketId>,
-    pub(super) fill: Fill,
-    /// It was deleted after it was opened.
-    pub(super) deleted: bool,
-}
-
 impl Work {
-    pub(crate) fn new(base: Arc<Snapshot>, arena: Arena, fill: Fill) -> Self {
-        let root = BucketState {
-            parent: None,
-            root: base.meta.root,
-            sequence: base.meta.sequence,
-            inline: None,
-            root_node: None,
-            children: BTreeMap::new(),
-            fill,
-            deleted: false,
-        };
+    pub(crate) fn new(base: Arc<Snapshot>, mut spare: Spare, fill: Fill) -> Self {
+        let root = BucketState::new(base.meta.root, base.meta.sequence, None, fill);
         Self {
             base,
-            nodes: Vec::new(),
-            buckets: vec![root],
-            arena,
-            freed: Vec::new(),
+            nodes: std::mem::take(&mut spare.nodes),
+            buckets: std::mem::take(&mut spare.buckets).begin(root),
+            arena: std::mem::take(&mut spare.arena),
+            freed: std::mem::take(&mut spare.freed),
+            spare,
             undo: None,
             lower_mark: false,
             splits: 0,
             rebalances: 0,
         }
+    }
+
+    /// What the next transaction can use of its memory. This one is over.
+    pub(super) fn take_spare(&mut self) -> Spare {
+        let spare = std::mem::take(&mut self.spare);
+        let (nodes, buckets) = (std::mem::take(&mut self.nodes), std::mem::take(&mut self.buckets));
+        let (arena, freed) = (std::mem::take(&mut self.arena), std::mem::take(&mut self.freed));
+        Spare { arena, nodes, buckets, freed, ..spare }.emptied()
     }
 
     pub(crate) fn pages(&self) -> Pages<'_> {
@@ -97,11 +82,11 @@ impl Work {
     }
 
     pub(super) fn state(&self, id: BucketId) -> &BucketState {
-        &self.buckets[id.0 as usize]
+        self.buckets.get(id)
     }
 
     pub(super) fn state_mut(&mut self, id: BucketId) -> &mut BucketState {
-        &mut self.buckets[id.0 as usize]
+        self.buckets.get_mut(id)
     }
 
     pub(crate) fn sequence(&self, id: BucketId) -> u64 {
@@ -110,7 +95,7 @@ impl Work {
 
     /// The state of a child bucket that was opened for writing.
     pub(crate) fn opened(&self, parent: BucketId, name: &[u8]) -> Option<BucketId> {
-        self.state(parent).children.get(name).copied()
+        self.buckets.opened(parent, name, self.bytes())
     }
 
     /// Where the bucket's tree starts now.
@@ -136,21 +121,11 @@ impl Work {
             return Err(Error::incompatible(name, false));
         }
         let (header, inline) = bucket_value(0, found.value)?;
+        let (sequence, name) = (header.sequence.get(), Name::of(found.key, self.bytes()));
         let inline = inline.map(|leaf| (self.bytes().loc_of(leaf.bytes()), leaf.bytes().len()));
-        let state = BucketState {
-            parent: Some((parent, name.into())),
-            root: header.root.get(),
-            sequence: header.sequence.get(),
-            inline,
-            root_node: None,
-            children: BTreeMap::new(),
-            fill: self.state(ROOT_BUCKET).fill,
-            deleted: false,
-        };
-        let id = BucketId(u32::try_from(self.buckets.len()).expect("fewer than 2^32 buckets fit in memory"));
-        self.buckets.push(state);
-        self.state_mut(parent).children.insert(name.into(), id);
-        Ok(id)
+        let state = BucketState::new(header.root.get(), sequence, inline, self.state(ROOT_BUCKET).fill);
+        let bytes = Bytes { pages: self.base.pages(), arena: &self.arena };
+        Ok(self.buckets.open(state, parent, name, bytes))
     }
 
     pub(super) fn add_node(&mut self, node: Node) -> NodeId {
@@ -164,20 +139,26 @@ impl Work {
         if let Some(id) = self.state(bucket).root_node {
             return Ok(id);
         }
+        let slots = self.spare_slots();
         let node = match self.root(bucket) {
-            Root::Inline(leaf) => Node::of_page(None, &Page::Leaf(leaf), self.bytes())?,
-            Root::Tree(child) => self.taken_apart(child)?,
-            Root::Read(page) => self.taken_apart(Child::Page(page.id()))?,
+            Root::Inline(leaf) => Node::of_page(None, &Page::Leaf(leaf), slots, self.bytes())?,
+            Root::Tree(child) => self.taken_apart(child, slots)?,
+            Root::Read(page) => self.taken_apart(Child::Page(page.id()), slots)?,
         };
         let id = self.add_node(node);
         self.state_mut(bucket).root_node = Some(id);
         Ok(id)
     }
 
-    fn taken_apart(&self, child: Child) -> Result<Node> {
+    fn taken_apart(&self, child: Child, slots: Slots) -> Result<Node> {
         let Child::Page(id) = child else { return Err(Error::corrupt(0, "a node cannot be taken apart")) };
         let (run, bytes) = self.pages().bytes(id)?;
-        Node::of_page(Some(run), &Page::parse(id, bytes)?, self.bytes())
+        Node::of_page(Some(run), &Page::parse(id, bytes)?, slots, self.bytes())
+    }
+
+    /// For a new node: empty, with room if there is some.
+    pub(super) fn spare_slots(&mut self) -> Slots {
+        self.spare.slots.pop().unwrap_or_default()
     }
 
     /// The child at `at` of a branch, as a node, and where it then stands.
@@ -191,7 +172,8 @@ impl Work {
                 return Err(Error::corrupt(page, "a branch entry is expected"));
             }
         };
-        let node = self.taken_apart(page)?;
+        let slots = self.spare_slots();
+        let node = self.taken_apart(page, slots)?;
         let id = self.add_node(node);
         let (parent, bytes) = self.node_and_bytes(parent);
         Ok((id, parent.replace(at, &slot, slot.with(Content::Node(id)), bytes)))
@@ -205,20 +187,20 @@ impl Work {
 
     /// The bucket that holds this bucket's header, and its name there.
     pub(crate) fn parent_of(&self, bucket: BucketId) -> Option<(BucketId, Vec<u8>)> {
-        self.state(bucket).parent.as_ref().map(|(parent, name)| (*parent, name.to_vec()))
+        self.state(bucket).parent.map(|(parent, name)| (parent, name.get(self.bytes()).to_vec()))
     }
 
     /// The bucket's name; empty for the root bucket.
     pub(crate) fn name_of(&self, bucket: BucketId) -> &[u8] {
-        self.state(bucket).parent.as_ref().map_or(b"", |(_, name)| name)
+        self.state(bucket).parent.map_or(b"", |(_, name)| name.get(self.bytes()))
     }
 
     /// Puts the names that lead to the bucket around those of `place`.
     pub(crate) fn wrap_in_names(&self, bucket: BucketId, place: &mut BucketPath) {
-        let mut next = &self.state(bucket).parent;
+        let mut next = self.state(bucket).parent;
         while let Some((parent, name)) = next {
-            place.wrap(name);
-            next = &self.state(*parent).parent;
+            place.wrap(name.get(self.bytes()));
+            next = self.state(parent).parent;
         }
     }
 

@@ -269,8 +269,18 @@ impl Slots {
         self.firsts.append(&mut other.firsts);
     }
 
-    pub(crate) fn into_chunks(self) -> Vec<Chunk> {
-        self.chunks
+    pub(crate) fn chunks(&self) -> &[Chunk] {
+        &self.chunks
+    }
+
+    /// Without what is in it, for another node; memory for a few chunks is kept.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.chunks.clear();
+        self.firsts.clear();
+        self.chunks.shrink_to(MOST_CUT);
+        self.firsts.shrink_to(MOST_CUT);
+        self.len = 0;
+        self
     }
 
     /// Bytes that each entry takes on a page.
@@ -381,7 +391,8 @@ impl Slots {
 
     /// Makes slots of a stretch; returns where its entry `index` then is.
     fn take_apart(&mut self, chunk: usize, stretch: Stretch, index: usize, bytes: Bytes<'_>) -> (usize, usize) {
-        let slots: Vec<Slot> = (0..stretch.len()).filter_map(|index| stretch.slot(index, bytes)).collect();
+        let slot = |index| stretch.slot(index, bytes).expect("all elements were looked at when the stretch was made");
+        let slots: Vec<Slot> = (0..stretch.len()).map(slot).collect();
         let parts = slots.chunks(CHUNK);
         self.firsts.splice(chunk..=chunk, parts.clone().map(|part| part[0].prefix));
         self.chunks.splice(chunk..=chunk, parts.map(|part| Chunk::Changed(Sorted::of(part.to_vec()))));
