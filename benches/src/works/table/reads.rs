@@ -23,15 +23,14 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     vec![Entry::new(
         work,
         [
-            Row::new("random get", rate("get"), times(1.25, "bbolt"), times(1.0, "lmdb")),
-            Row::new(
-                "random get, each in its own transaction",
-                rate("get-tx"),
-                times(1.4, "bbolt"),
-                times(1.0, "lmdb"),
-            ),
-            Row::new("full scan", rate("scan"), times(1.2, "bbolt"), times(1.0, "lmdb")),
-            Row::new("2 reader threads over 1", Figure::Ratio("two-threads", "one-thread"), plainly(1.8), plainly(2.0)),
+            Row::of("random get", rate("get")).bar(times(1.25, "bbolt")).aim(times(1.0, "lmdb")),
+            Row::of("random get, each in its own transaction", rate("get-tx"))
+                .bar(times(1.4, "bbolt"))
+                .aim(times(1.0, "lmdb")),
+            Row::of("full scan", rate("scan")).bar(times(1.2, "bbolt")).aim(times(1.0, "lmdb")),
+            Row::of("2 reader threads over 1", Figure::Ratio("two-threads", "one-thread"))
+                .bar(plainly(1.8))
+                .aim(plainly(2.0)),
         ],
     )]
 }
