@@ -35,7 +35,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         .by(&FIELD),
         Entry::new(
             load("one-put-half-deleted").then(Step::Delete { picks: every_second, batch }).timed("commit", one_put),
-            [on_close("one put a commit, 1M loaded, then half deleted")],
+            [on_close("one put a commit, 1M loaded, half deleted, freelist stored on a clean close")],
         )
         .by(&FIELD),
     ]
