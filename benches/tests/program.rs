@@ -60,11 +60,13 @@ fn a_trial_says_so_and_judges_nothing() {
 }
 
 #[test]
-fn names_that_fit_nothing_are_refused() {
+fn what_cannot_be_measured_is_refused() {
     for (args, why) in [
         (&["peers", "--only", "writing"][..], "no work \"writing\""),
         (&["peers", "--engines", "leveldb"], "no engine \"leveldb\""),
         (&["growth", "--engines", "nut,lmdb"], "nothing of this is done by nut, lmdb"),
+        (&["peers", "--rounds", "0"], "'0' for '--rounds"),
+        (&["peers", "--limit", "0"], "'0' for '--limit"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).output().unwrap();
         assert!(!output.status.success());
