@@ -16,6 +16,8 @@ pub enum Figure {
     PeakPrivate,
     /// Bytes of the file in use.
     Used,
+    /// Bytes of the file.
+    File,
 }
 
 impl Figure {
@@ -33,6 +35,7 @@ impl Figure {
             }
             Self::PeakPrivate => run.peak_private.map(|bytes| bytes as f64),
             Self::Used => run.used.map(|bytes| bytes as f64),
+            Self::File => run.file_bytes.map(|bytes| bytes as f64),
         }
     }
 
@@ -59,7 +62,7 @@ impl Figure {
         match self {
             Self::Rate(_) => per_second(value),
             Self::Ratio(..) | Self::Growth(_) => format!("{} ×", digits(value)),
-            Self::PeakPrivate | Self::Used => format!("{} MiB", digits(value / f64::from(1 << 20))),
+            Self::PeakPrivate | Self::Used | Self::File => format!("{} MiB", digits(value / f64::from(1 << 20))),
         }
     }
 }

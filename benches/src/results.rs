@@ -52,6 +52,10 @@ pub struct Run {
     pub peak_private: Option<u64>,
     /// Bytes of its file in use at the end.
     pub used: Option<u64>,
+    /// Bytes of all that lies in its folder once its process has ended; `None` as for the memory, and in files from
+    /// before it was kept.
+    #[serde(default)]
+    pub file_bytes: Option<u64>,
 }
 
 /// What the stages of one figure cost together.

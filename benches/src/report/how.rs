@@ -16,7 +16,7 @@ const HOW: &str = "\
   that guesses where a key stands. Those of the rows with 100-byte and 100,000-byte values are 16 random bytes. Keys in
   clumps are 16 bytes, too: an owner's, scattered, then a number; a hundred entries of an owner lie together.
 - Memory is what a process has for itself (`RssAnon`), looked at every 10 ms. Pages in use are those that hold something
-  at the end.
+  at the end; the size of a file is that of all in its folder, once its process has ended.
 - Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough. Integer keys are
   kept as such by Sanakirja, as bytes by all others.
 - A work that an engine cannot do, does not end within the time limit, or fails in is left out of its row, and named

@@ -167,7 +167,7 @@ mod tests {
         for entry in suite.entries(Scale::Full) {
             for (speed, name) in entry.field.iter().enumerate() {
                 let mut run = Run { work: entry.work.name.clone(), contestant: (*name).to_owned(), ..Run::default() };
-                (run.peak_private, run.used) = (Some(1 << 20), Some(1 << 20));
+                (run.peak_private, run.used, run.file_bytes) = (Some(1 << 20), Some(1 << 20), Some(1 << 21));
                 for figure in entry.work.stages.iter().filter_map(|stage| stage.figure.clone()) {
                     let seconds = 0.1_f64.powi(i32::try_from(speed).unwrap());
                     run.add(Cost { figure, operations: 1000, seconds, witness: 0 });
