@@ -11,14 +11,15 @@ use crate::results::Results;
 use crate::works::Scale;
 use crate::works::users::{FIELD, FIGURES, LOADS, counts, name};
 
+const ABOUT: &str = "\
+A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in one (`all`), without
+syncs but for one after the writes and one after the updates. *Read*: half of them at random, one a transaction;
+*ReadMany*: a third of them in a row, in one transaction; *FieldSum*: one field of all; *Update*: one field of half of
+them at random, one a transaction. Time for one record, boltkv / Go's bbolt. *Storage*: the bytes of the file at the end,
+for one record; *in use*: those of its pages that hold something.";
+
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
-    let about = "A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in \
-                 one (`all`), without syncs\nbut for one after the writes and one after the updates. *Read*: half of \
-                 them at random, one a transaction; *ReadMany*: a\nthird of them in a row, in one transaction; \
-                 *FieldSum*: one field of all; *Update*: one field of half of them at random,\none a transaction. Time \
-                 for one record, boltkv / Go's bbolt. *Storage*: the file's bytes at the end, for one record; *in use*: those of \
-                 its pages that\nhold something.";
-    open(results, "## Experiment (c): six ways to store a record", about, page);
+    open(results, "## Experiment (c): six ways to store a record", ABOUT, page);
     let measured = |count: &&u64| !results.contestants(&name("binary", "all", **count)).is_empty();
     for &count in counts(Scale::Large).iter().filter(measured).filter(|count| COUNTS_SHOWN.contains(count)) {
         page.heading(&format!("### {count} records"));
