@@ -5,7 +5,9 @@
 mod loaded;
 
 use std::hint::black_box;
-use std::time::Duration;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use boltkv_benches::data::{Key, Keys, splitmix};
 use boltkv_storage::Db;
@@ -50,6 +52,21 @@ fn loaded() -> (tempfile::TempDir, Db) {
     (folder, db)
 }
 
+/// What so many begins take each of two threads that begin together: the time of the later one.
+fn on_two_threads(db: &Db, times: u64) -> Duration {
+    let ready = Barrier::new(2);
+    let begin = || {
+        ready.wait();
+        let start = Instant::now();
+        (0..times).for_each(|_| drop(black_box(db.begin().expect("a reader"))));
+        start.elapsed()
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(begin);
+        begin().max(other.join().expect("the other thread"))
+    })
+}
+
 fn reads(c: &mut Criterion) {
     let (_folder, db) = loaded();
     let mut keys = (0..).map(any);
@@ -84,6 +101,7 @@ fn reads(c: &mut Criterion) {
         });
     });
     group.bench_function("begin", |b| b.iter(|| black_box(db.begin().expect("a reader"))));
+    group.bench_function("begin, two threads at once", |b| b.iter_custom(|times| on_two_threads(&db, times)));
     group.throughput(Throughput::Elements(KEYS));
     group.sample_size(20).bench_function("full scan", |b| {
         let tx = db.begin().expect("a reader");

@@ -5,6 +5,9 @@ import "encoding/binary"
 // poolBytes is how many bytes values are cut out of; see src/data.rs, which this file agrees with byte for byte.
 const poolBytes = 1 << 16
 
+// owned is how many entries of an owner there are in keys in clumps.
+const owned = 100
+
 // splitmix is the next number of a splitmix64 sequence after the state n.
 func splitmix(n uint64) uint64 {
 	x := n + 0x9E3779B97F4A7C15
@@ -43,6 +46,10 @@ func (m *maker) keyOf(n uint64) []byte {
 	case "random":
 		binary.BigEndian.PutUint64(m.key[:8], splitmix(n))
 		return m.key[:8]
+	case "clumped":
+		binary.BigEndian.PutUint64(m.key[:8], splitmix(n/owned))
+		binary.BigEndian.PutUint64(m.key[8:], n)
+		return m.key[:]
 	default: // "random16"
 		binary.BigEndian.PutUint64(m.key[:8], splitmix(n))
 		binary.BigEndian.PutUint64(m.key[8:], splitmix(^n))

@@ -7,7 +7,6 @@ use std::str::FromStr;
 
 use anyhow::{Error, Result, bail};
 
-use crate::data::Keys;
 use crate::engines::{self, Freelist, Setup};
 use crate::work::{Told, Work};
 use crate::worker;
@@ -34,7 +33,7 @@ impl Contestant {
     /// # Errors
     /// The engine's; an engine that was not built in.
     pub fn run(&self, work: &Work, folder: &Path, tell: impl FnMut(Told) -> Result<()>) -> Result<()> {
-        let numbers = work.value_bytes == 8 && work.keys != Keys::Random16;
+        let numbers = work.value_bytes == 8 && work.keys.are_numbers();
         let setup = Setup { synced: work.synced, numbers, freelist: self.freelist };
         match self.engine {
             "boltkv" => worker::run::<engines::Boltkv>(work, folder, setup, tell),

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// The longest key that [`Keys`] makes, in bytes.
 const LONGEST_KEY: usize = 16;
 
+/// Entries of an owner in [`Keys::Clumped`].
+const OWNED: u64 = 100;
+
 /// Bytes that values are cut out of: more than a page holds, so that neighbours share nothing, and little enough to
 /// stay in the processor's cache.
 const POOL: usize = 1 << 16;
@@ -30,6 +33,8 @@ pub enum Keys {
     Random,
     /// 16 bytes, scattered.
     Random16,
+    /// 16 bytes: an owner's, scattered, and the number. An owner's entries lie together, as those of real keys do.
+    Clumped,
 }
 
 impl Keys {
@@ -40,7 +45,14 @@ impl Keys {
             Self::Sequential => Key::of(n, None),
             Self::Random => Key::of(splitmix(n), None),
             Self::Random16 => Key::of(splitmix(n), Some(splitmix(!n))),
+            Self::Clumped => Key::of(splitmix(n / OWNED), Some(n)),
         }
+    }
+
+    /// Whether they are numbers of 8 bytes.
+    #[must_use]
+    pub fn are_numbers(self) -> bool {
+        matches!(self, Self::Sequential | Self::Random)
     }
 }
 
@@ -111,9 +123,17 @@ mod tests {
 
     #[test]
     fn keys_have_the_length_that_their_kind_says() {
-        assert_eq!(Keys::Random.key(7).as_ref().len(), 8);
-        assert_eq!(Keys::Random16.key(7).as_ref().len(), 16);
+        for keys in [Keys::Sequential, Keys::Random, Keys::Random16, Keys::Clumped] {
+            assert_eq!(keys.key(7).as_ref().len(), if keys.are_numbers() { 8 } else { 16 });
+        }
         assert_eq!(Keys::Sequential.key(7).number(), 7);
+    }
+
+    #[test]
+    fn clumped_keys_ascend_within_an_owner_and_owners_are_scattered() {
+        let keys = |numbers: std::ops::Range<u64>| numbers.map(|n| Keys::Clumped.key(n)).collect::<Vec<_>>();
+        assert!(keys(0..OWNED).is_sorted_by(|a, b| a.number() == b.number() && a.as_ref() < b.as_ref()));
+        assert!(!keys(0..10 * OWNED).is_sorted_by(|a, b| a.as_ref() < b.as_ref()));
     }
 
     #[test]

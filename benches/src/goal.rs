@@ -16,6 +16,8 @@ pub enum Figure {
     PeakPrivate,
     /// Bytes of the file in use.
     Used,
+    /// Bytes of the file.
+    File,
 }
 
 impl Figure {
@@ -33,6 +35,7 @@ impl Figure {
             }
             Self::PeakPrivate => run.peak_private.map(|bytes| bytes as f64),
             Self::Used => run.used.map(|bytes| bytes as f64),
+            Self::File => run.file_bytes.map(|bytes| bytes as f64),
         }
     }
 
@@ -59,7 +62,7 @@ impl Figure {
         match self {
             Self::Rate(_) => per_second(value),
             Self::Ratio(..) | Self::Growth(_) => format!("{} ×", digits(value)),
-            Self::PeakPrivate | Self::Used => format!("{} MiB", digits(value / f64::from(1 << 20))),
+            Self::PeakPrivate | Self::Used | Self::File => format!("{} MiB", digits(value / f64::from(1 << 20))),
         }
     }
 }
@@ -142,10 +145,31 @@ pub struct Standing {
 }
 
 impl Row {
-    /// A row of ours in its default setting.
+    /// A row of ours in its default setting, without goals.
     #[must_use]
-    pub const fn new(title: &'static str, figure: Figure, bar: Goal, aim: Goal) -> Self {
-        Self { title, ours: "boltkv", figure, bar: Some(bar), aim: Some(aim) }
+    pub const fn of(title: &'static str, figure: Figure) -> Self {
+        Self { title, ours: "boltkv", figure, bar: None, aim: None }
+    }
+
+    /// This must hold.
+    #[must_use]
+    pub const fn bar(mut self, bar: Goal) -> Self {
+        self.bar = Some(bar);
+        self
+    }
+
+    /// There we are going.
+    #[must_use]
+    pub const fn aim(mut self, aim: Goal) -> Self {
+        self.aim = Some(aim);
+        self
+    }
+
+    /// That contestant is us.
+    #[must_use]
+    pub const fn ours(mut self, contestant: &'static str) -> Self {
+        self.ours = contestant;
+        self
     }
 
     /// Where it stands; `None` where one of the two was not measured, or only on trial.

@@ -78,11 +78,17 @@ mod tests {
                 return;
             }
         };
-        for (keys, name) in [(Keys::Sequential, "sequential"), (Keys::Random, "random"), (Keys::Random16, "random16")] {
-            let told = Command::new(&program).args(["data", name, "37", "100"]).output().unwrap();
+        for (keys, name) in [
+            (Keys::Sequential, "sequential"),
+            (Keys::Random, "random"),
+            (Keys::Random16, "random16"),
+            (Keys::Clumped, "clumped"),
+        ] {
+            // More than an owner of keys in clumps has.
+            let told = Command::new(&program).args(["data", name, "37", "250"]).output().unwrap();
             let values = Values::new(37);
             let mut expected = String::new();
-            for n in 0..100 {
+            for n in 0..250 {
                 writeln!(expected, "{} {}", hex(keys.key(n).as_ref()), hex(values.value(n))).unwrap();
             }
             assert_eq!(String::from_utf8(told.stdout).unwrap(), expected, "{name}");

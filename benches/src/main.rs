@@ -1,7 +1,7 @@
 //! `peers`: measures boltkv's engine beside every peer. What it does is in the library; here is only its command line.
 
 use std::io::Write as _;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -74,9 +74,9 @@ struct Measure {
     /// Where the databases are made; on the disk to be measured. [default: the system's folder for such]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Seconds after which a run is given up. [default: 60, experiments 120, with --large 1200 but for c]
+    /// Seconds after which a run is given up. [default: 180, experiments 120, with --large 1200 but for c]
     #[arg(long)]
-    limit: Option<u64>,
+    limit: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Args)]
@@ -120,7 +120,7 @@ impl Measure {
             suite,
             entries: measure::choose(suite.entries(scale), &self.only, &self.engines)?,
             rounds: self.rounds.map_or(if self.quick { 1 } else { suite.rounds() }, NonZeroUsize::get),
-            limit: Duration::from_secs(self.limit.unwrap_or(suite.limit(scale))),
+            limit: Duration::from_secs(self.limit.map_or(suite.limit(scale), NonZeroU64::get)),
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
             scale,
             command: asked(),

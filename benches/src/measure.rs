@@ -52,6 +52,8 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         command: plan.command.clone(),
         suite: plan.suite,
         quick: plan.scale == Scale::Quick,
+        rounds: Some(plan.rounds),
+        limit: Some(plan.limit.as_secs()),
         versions: versions::of_crates(),
         runs: Vec::new(),
         left_out: Vec::new(),

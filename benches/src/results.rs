@@ -24,6 +24,12 @@ pub struct Results {
     pub command: String,
     /// Whether the works were a hundredth of their size, to try the program and not the engines.
     pub quick: bool,
+    /// How often each work was to be done, but for those that are done once; `None` in files from before it was kept.
+    #[serde(default)]
+    pub rounds: Option<usize>,
+    /// Seconds after which a run was given up; `None` as above.
+    #[serde(default)]
+    pub limit: Option<u64>,
     /// Who took part, in which version.
     pub versions: BTreeMap<String, String>,
     /// What was measured.
@@ -46,6 +52,10 @@ pub struct Run {
     pub peak_private: Option<u64>,
     /// Bytes of its file in use at the end.
     pub used: Option<u64>,
+    /// Bytes of all that lies in its folder once its process has ended; `None` as for the memory, and in files from
+    /// before it was kept.
+    #[serde(default)]
+    pub file_bytes: Option<u64>,
 }
 
 /// What the stages of one figure cost together.
@@ -172,6 +182,8 @@ mod tests {
             machine: Machine::default(),
             command: String::new(),
             quick: false,
+            rounds: None,
+            limit: None,
             versions: BTreeMap::new(),
             runs,
             left_out: Vec::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Runner {
             Ok(program) => self.work(&program, work, &mut run)?,
         };
         if failed.is_some() {
-            run.peak_private = None;
+            (run.peak_private, run.file_bytes) = (None, None);
         }
         Ok(Outcome { run, failed })
     }
@@ -81,6 +81,7 @@ impl Runner {
         // It has ended, or it has to.
         let _ = worker.kill();
         let status = worker.wait()?;
+        run.file_bytes = Some(bytes(folder.path())?);
         Ok(watched?.or_else(|| (!status.success()).then(|| format!("its worker ended with {status}"))))
     }
 
@@ -151,4 +152,13 @@ impl Runner {
         let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
         Ok(count.ok_or_else(|| "valgrind has not counted".to_owned()))
     }
+}
+
+/// Bytes of all files in a folder.
+fn bytes(folder: &Path) -> std::io::Result<u64> {
+    fs::read_dir(folder)?.try_fold(0, |sum, entry| {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        Ok(sum + if metadata.is_dir() { bytes(&entry.path())? } else { metadata.len() })
+    })
 }

@@ -23,7 +23,7 @@ fn a_row_is_measured_printed_kept_and_reported() {
     let results: Results = results::read(&folder.path().join("peers.json")).unwrap();
     assert_eq!(results.runs.len(), 3 * 3);
     assert!(results.left_out.is_empty(), "{:?}", results.left_out);
-    assert!(results.runs.iter().all(|run| run.used.is_some() && !run.costs.is_empty()));
+    assert!(results.runs.iter().all(|run| run.used.is_some() && run.file_bytes >= run.used && !run.costs.is_empty()));
 
     peers(&["report", "--from", "peers.json"], folder.path());
     assert!(folder.path().join("docs/benchmarks.md").exists());
@@ -60,11 +60,13 @@ fn a_trial_says_so_and_judges_nothing() {
 }
 
 #[test]
-fn names_that_fit_nothing_are_refused() {
+fn what_cannot_be_measured_is_refused() {
     for (args, why) in [
         (&["peers", "--only", "writing"][..], "no work \"writing\""),
         (&["peers", "--engines", "leveldb"], "no engine \"leveldb\""),
         (&["growth", "--engines", "nut,lmdb"], "nothing of this is done by nut, lmdb"),
+        (&["peers", "--rounds", "0"], "'0' for '--rounds"),
+        (&["peers", "--limit", "0"], "'0' for '--limit"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).output().unwrap();
         assert!(!output.status.success());

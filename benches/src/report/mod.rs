@@ -4,11 +4,13 @@
 mod bars;
 mod batches;
 mod growth;
+mod how;
 mod microbench;
 mod millions;
 mod page;
 mod peers;
 mod plot;
+mod rounds;
 mod shell;
 mod users;
 
@@ -27,20 +29,6 @@ use crate::shell::Shell;
 use crate::stats::Summary;
 use crate::works::Suite;
 use page::Page;
-
-const HOW: &str = "\
-- Each engine does each work in a process of its own, from an empty folder on; the engines take turns, round by round,
-  and each round begins with another one. A cell is the median of the rounds; in brackets the smallest and the largest.
-- All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
-  What they read is summed up, and who has read something else than the others is named below.
-- Loading is not timed. Works without syncs end with one, within what is timed. Those that always sync (Sanakirja,
-  jammdb) pay for it in these works; nut never syncs, and sits the others out.
-- Memory is what a process has for itself (`RssAnon`), looked at every 10 ms. Pages in use are those that hold something
-  at the end.
-- Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough. Integer keys are
-  kept as such by Sanakirja, as bytes by all others.
-- A work that an engine cannot do, does not end within the time limit, or fails in is left out of its row, and named
-  below.";
 
 /// All suites, in the page's order.
 const SUITES: [Suite; 6] = [Suite::Peers, Suite::A, Suite::B, Suite::C, Suite::D, Suite::Growth];
@@ -72,9 +60,7 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
         "boltkv's engine beside its peers, on works that others chose. This page is written by\n\
          `cargo run --release -p boltkv-benches -- report`: to change a number, measure again.",
     );
-    page.heading("## How it is measured");
-    page.paragraph(HOW);
-    machine(any, measured, &mut page);
+    how::section(any, measured, &mut page);
     for suite in SUITES {
         let Some(results) = measured.iter().rev().find_map(|measured| measured.works(suite)) else { continue };
         match suite {
@@ -128,35 +114,10 @@ impl Measured {
     }
 }
 
-/// The machine of one result, and the versions of all.
-fn machine(any: &Measured, measured: &[Measured], page: &mut Page) {
-    let (machine, _) = any.on();
-    let versions: BTreeMap<_, _> = measured.iter().flat_map(|measured| measured.on().1).collect();
-    let memory = format!("{} GiB", machine.memory >> 30);
-    let mut commits: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for one in measured {
-        commits.entry(&one.on().0.commit).or_default().push(one.name());
-    }
-    let commits: Vec<_> = commits.iter().map(|(commit, of)| format!("{commit} ({})", of.join(", "))).collect();
-    let commits = commits.join("; ");
-    let threads = machine.threads.to_string();
-    let mut rows = vec![
-        vec!["processor", &machine.processor],
-        vec!["threads", &threads],
-        vec!["memory", &memory],
-        vec!["kernel", &machine.kernel],
-        vec!["boltkv", &commits],
-        vec!["Rust", &machine.rust],
-        vec!["day", &machine.day],
-    ];
-    rows.extend(versions.iter().map(|(name, version)| vec![name.as_str(), version.as_str()]));
-    page.heading("## Machine and versions");
-    page.table(&["", ""], &rows);
-}
-
-/// A section's first lines: what it is about, and the command that measures it again.
+/// A section's first lines: what it is about, the command that measures it again, and how often it was measured.
 fn open(results: &Results, heading: &str, about: &str, page: &mut Page) {
     headed((&results.command, results.quick), heading, about, page);
+    page.paragraph(&rounds::said(results));
 }
 
 fn headed((command, quick): (&str, bool), heading: &str, about: &str, page: &mut Page) {
@@ -206,7 +167,7 @@ mod tests {
         for entry in suite.entries(Scale::Full) {
             for (speed, name) in entry.field.iter().enumerate() {
                 let mut run = Run { work: entry.work.name.clone(), contestant: (*name).to_owned(), ..Run::default() };
-                (run.peak_private, run.used) = (Some(1 << 20), Some(1 << 20));
+                (run.peak_private, run.used, run.file_bytes) = (Some(1 << 20), Some(1 << 20), Some(1 << 21));
                 for figure in entry.work.stages.iter().filter_map(|stage| stage.figure.clone()) {
                     let seconds = 0.1_f64.powi(i32::try_from(speed).unwrap());
                     run.add(Cost { figure, operations: 1000, seconds, witness: 0 });
@@ -217,7 +178,8 @@ mod tests {
         let left_out =
             vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: "it | cracked".to_owned() }];
         let (machine, command) = (Machine::default(), "cargo run".to_owned());
-        Measured::Works(Results { suite, machine, command, quick: false, versions: BTreeMap::new(), runs, left_out })
+        let (quick, rounds, limit, versions) = (false, Some(1), Some(60), BTreeMap::new());
+        Measured::Works(Results { suite, machine, command, quick, rounds, limit, versions, runs, left_out })
     }
 
     #[test]
@@ -228,6 +190,7 @@ mod tests {
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len());
+        assert_eq!(text.matches("given up after 60 s").count(), SUITES.len());
         assert!(text.contains("it \\| cracked") && text.contains("| hyperfine 1.2.3 |"));
         for plot in text.split("](benchmarks/").skip(1).filter_map(|rest| rest.split(')').next()) {
             assert!(docs.path().join("benchmarks").join(plot).exists(), "{plot}");

@@ -18,7 +18,7 @@ pub(super) const PANEL: (u32, u32) = (480, 320);
 pub(super) const ROW: u32 = 24;
 
 /// Pixels that the names of rows take.
-const NAMES: u32 = 440;
+const NAMES: u32 = 520;
 
 /// A colour for each engine, the same in every plot, that also those tell apart who see colours otherwise.
 pub(super) const COLOURS: [RGBColor; ENGINES.len()] = [

@@ -11,13 +11,15 @@ use crate::results::Results;
 use crate::works::Scale;
 use crate::works::users::{FIELD, FIGURES, LOADS, counts, name};
 
+const ABOUT: &str = "\
+A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in one (`all`), without
+syncs but for one after the writes and one after the updates. *Read*: half of them at random, one a transaction;
+*ReadMany*: a third of them in a row, in one transaction; *FieldSum*: one field of all; *Update*: one field of half of
+them at random, one a transaction. Time for one record, boltkv / Go's bbolt. *Storage*: the bytes of the file at the end,
+for one record; *in use*: those of its pages that hold something.";
+
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
-    let about = "A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in \
-                 one (`all`), without syncs\nbut for one after the writes and one after the updates. *Read*: half of \
-                 them at random, one a transaction; *ReadMany*: a\nthird of them in a row, in one transaction; \
-                 *FieldSum*: one field of all; *Update*: one field of half of them at random,\none a transaction. Time \
-                 for one record, boltkv / Go's bbolt. *Storage*: pages in use at the end, for one record.";
-    open(results, "## Experiment (c): six ways to store a record", about, page);
+    open(results, "## Experiment (c): six ways to store a record", ABOUT, page);
     let measured = |count: &&u64| !results.contestants(&name("binary", "all", **count)).is_empty();
     for &count in counts(Scale::Large).iter().filter(measured).filter(|count| COUNTS_SHOWN.contains(count)) {
         page.heading(&format!("### {count} records"));
@@ -33,10 +35,13 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
 /// The numbers of records that have a table; the plot has them all.
 const COUNTS_SHOWN: [u64; 3] = [1_000, 100_000, 1_000_000];
 
+/// What the file comes to, with what it is.
+const STORAGE: [(Figure, &str); 2] = [(Figure::File, "Storage"), (Figure::Used, "in use")];
+
 fn head() -> Vec<&'static str> {
     let mut head = vec!["layout", "load"];
     head.extend(FIGURES.iter().map(|(_, named)| *named));
-    head.push("Storage");
+    head.extend(STORAGE.map(|(_, named)| named));
     head
 }
 
@@ -52,12 +57,14 @@ fn rows(results: &Results, count: u64) -> Vec<Vec<String>> {
             for (figure, _) in FIGURES {
                 row.push(both(&|engine| Some(short(1.0 / rate(results, &work, engine, figure)?) + "s")));
             }
-            row.push(both(&|engine| {
-                let written = results.of(&work, engine).next()?.costs.get("write")?.operations;
-                #[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
-                let each = Figure::Used.over(results, &work, engine)?.median / written as f64;
-                Some(short(each) + "B")
-            }));
+            for (figure, _) in STORAGE {
+                row.push(both(&|engine| {
+                    let written = results.of(&work, engine).next()?.costs.get("write")?.operations;
+                    #[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
+                    let each = figure.over(results, &work, engine)?.median / written as f64;
+                    Some(short(each) + "B")
+                }));
+            }
             rows.push(row);
         }
     }

@@ -124,7 +124,8 @@ impl Suite {
     #[must_use]
     pub fn limit(self, scale: Scale) -> u64 {
         match (self, scale) {
-            (Self::Peers, _) => 60,
+            // Sanakirja's commits sync, and it takes part in works of a thousand commits.
+            (Self::Peers, _) => 180,
             // Large ones, too: who needs more for one of its many cells is left out of it.
             (Self::C, _) | (_, Scale::Full | Scale::Quick) => 120,
             (_, Scale::Large) => 1200,

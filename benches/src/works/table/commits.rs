@@ -21,39 +21,21 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     };
     let one_put = Step::Put { picks: Picks::random(scale.of(3_000), loaded), batch: 1, nested: false };
     let every_second = Picks { stride: 2, ..Picks::first(loaded / 2) };
+    let on_close = |title| Row::of(title, COMMITS).ours(ON_CLOSE).bar(times(1.0, NOT_STORED)).aim(times(1.0, "lmdb"));
     vec![
         Entry::new(
             load("one-put").timed("commit", one_put.clone()),
             [
-                Row {
-                    ours: ON_CLOSE,
-                    ..Row::new(
-                        "one put a commit, 1M loaded, freelist stored on a clean close",
-                        COMMITS,
-                        times(1.0, NOT_STORED),
-                        times(1.0, "lmdb"),
-                    )
-                },
-                Row::new(
-                    "one put a commit, 1M loaded, freelist stored",
-                    COMMITS,
-                    times(1.1, "bbolt"),
-                    times(1.0, "lmdb"),
-                ),
+                on_close("one put a commit, 1M loaded, freelist stored on a clean close"),
+                Row::of("one put a commit, 1M loaded, freelist stored", COMMITS)
+                    .bar(times(1.1, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
             ],
         )
         .by(&FIELD),
         Entry::new(
             load("one-put-half-deleted").then(Step::Delete { picks: every_second, batch }).timed("commit", one_put),
-            [Row {
-                ours: ON_CLOSE,
-                ..Row::new(
-                    "one put a commit, 1M loaded, then half deleted",
-                    COMMITS,
-                    times(1.0, NOT_STORED),
-                    times(1.0, "lmdb"),
-                )
-            }],
+            [on_close("one put a commit, 1M loaded, half deleted, freelist stored on a clean close")],
         )
         .by(&FIELD),
     ]

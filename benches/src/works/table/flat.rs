@@ -35,25 +35,16 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     vec![
         Entry::new(
             growing("flat-100k"),
-            [Row {
-                bar: None,
-                aim: None,
-                ..Row::new(
-                    "time of a random insert at 1k, 10k, 100k a transaction",
-                    Figure::Growth(&["1k", "10k", "100k"]),
-                    plainly(4.0),
-                    plainly(2.0),
-                )
-            }],
+            [Row::of("time of a random insert at 1k, 10k, 100k a transaction", Figure::Growth(&["1k", "10k", "100k"]))],
         ),
         Entry::new(
             insert(growing("flat"), "1M", scale.of(1_000_000), 1),
-            [Row::new(
+            [Row::of(
                 "time of a random insert at 1k, 10k, 100k, 1M a transaction",
                 Figure::Growth(&["1k", "10k", "100k", "1M"]),
-                plainly(4.0),
-                plainly(2.0),
-            )],
+            )
+            .bar(plainly(4.0))
+            .aim(plainly(2.0))],
         )
         .by(&FIELD),
         Entry::new(
@@ -64,12 +55,12 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                     work.timed(*figure, Step::Put { picks: Picks::first(size), batch: size, nested: false })
                 },
             ),
-            [Row::new(
+            [Row::of(
                 "instructions of a random insert at 1k, 10k, 100k, 1M a transaction",
                 Figure::Growth(&["1k", "10k", "100k", "1M"]),
-                plainly(2.0),
-                plainly(1.5),
-            )],
+            )
+            .bar(plainly(2.0))
+            .aim(plainly(1.5))],
         )
         .by(&["boltkv"]),
     ]

@@ -19,13 +19,10 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         Entry::new(
             work,
             [
-                Row::new(
-                    "(u64, u64), 1M random inserts in one transaction, no sync",
-                    Figure::Rate("insert"),
-                    times(0.8, "lmdb"),
-                    times(1.0, "sanakirja"),
-                ),
-                Row::new("then 1M random gets", Figure::Rate("get"), times(0.8, "lmdb"), times(1.0, "lmdb")),
+                Row::of("(u64, u64), 1M random inserts in one transaction, no sync", Figure::Rate("insert"))
+                    .bar(times(0.8, "lmdb"))
+                    .aim(times(1.0, "sanakirja")),
+                Row::of("then 1M random gets", Figure::Rate("get")).bar(times(0.8, "lmdb")).aim(times(1.0, "lmdb")),
             ],
         )
         .by(&FIELD),

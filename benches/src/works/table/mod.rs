@@ -52,7 +52,7 @@ mod tests {
                     Figure::Rate(name) => vec![name],
                     Figure::Ratio(over, under) => vec![over, under],
                     Figure::Growth(names) => names.to_vec(),
-                    Figure::PeakPrivate | Figure::Used => vec![],
+                    Figure::PeakPrivate | Figure::Used | Figure::File => vec![],
                 };
                 assert!(named.iter().all(|name| timed.contains(name)), "{}: {named:?}", row.title);
             }

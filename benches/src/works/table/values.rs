@@ -26,24 +26,27 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         Entry::new(
             work("values-100", 100, million, 1_000, million),
             [
-                Row::new("100-byte values, no sync, 1k a commit: set", SET, times(1.5, "bbolt"), times(1.0, "lmdb")),
-                Row::new("100-byte values, no sync, 1k a commit: get", GET, times(1.5, "bbolt"), times(1.0, "lmdb")),
-                Row::new(
-                    "100-byte values, no sync, 1k a commit: delete",
-                    DELETE,
-                    times(1.5, "bbolt"),
-                    times(1.0, "lmdb"),
-                ),
-                Row::new("the same 1M deletes", DELETE, times(1.4, "bbolt"), times(1.0, "sanakirja")),
+                Row::of("100-byte values, no sync, 1k a commit: set", SET)
+                    .bar(times(1.5, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
+                Row::of("100-byte values, no sync, 1k a commit: get", GET)
+                    .bar(times(1.5, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
+                Row::of("100-byte values, no sync, 1k a commit: delete", DELETE)
+                    .bar(times(1.5, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
+                Row::of("the same 1M deletes", DELETE).bar(times(1.4, "bbolt")).aim(times(1.0, "sanakirja")),
             ],
         )
         .and_bugfruit(),
         Entry::new(
             work("values-100k", 100_000, scale.of(2_000), 1, scale.of(1_000_000)),
             [
-                Row::new("100,000-byte values, no sync: set", SET, times(4.0, "bbolt"), times(1.0, "lmdb")),
-                Row::new("100,000-byte values, no sync: get", GET, times(2.0, "bbolt"), times(1.0, "lmdb")),
-                Row::new("100,000-byte values, no sync: delete", DELETE, times(20.0, "bbolt"), times(1.0, "lmdb")),
+                Row::of("100,000-byte values, no sync: set", SET).bar(times(4.0, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("100,000-byte values, no sync: get", GET).bar(times(2.0, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("100,000-byte values, no sync: delete", DELETE)
+                    .bar(times(20.0, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
             ],
         )
         .and_bugfruit(),

@@ -23,41 +23,39 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         Entry::new(
             write("sequential", Keys::Sequential, million, hundred),
             [
-                Row::new("sequential write, 100k a commit", PUT, times(2.5, "bbolt"), times(1.0, "lmdb")),
-                Row::new("pages in use, 1M sequential", Figure::Used, times(0.6, "bbolt"), times(1.2, "lmdb")),
+                Row::of("sequential write, 100k a commit", PUT).bar(times(2.5, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("pages in use, 1M sequential", Figure::Used).bar(times(0.6, "bbolt")).aim(times(1.2, "lmdb")),
             ],
         ),
         Entry::new(
             write("random-10k", Keys::Random, million, ten),
-            [Row::new("random write, 10k a commit", PUT, times(1.6, "bbolt"), times(1.1, "lmdb"))],
+            [Row::of("random write, 10k a commit", PUT).bar(times(1.6, "bbolt")).aim(times(1.1, "lmdb"))],
         ),
         Entry::new(
             write("random-100k", Keys::Random, million, hundred),
             [
-                Row::new("random write, 100k a commit", PUT, times(5.0, "bbolt"), times(1.0, "lmdb")),
-                Row {
-                    aim: None,
-                    ..Row::new(
-                        "peak private memory, random, 100k a commit",
-                        Figure::PeakPrivate,
-                        times(0.5, "bbolt"),
-                        times(0.5, "bbolt"),
-                    )
-                },
+                Row::of("random write, 100k a commit", PUT).bar(times(5.0, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("peak private memory, random, 100k a commit", Figure::PeakPrivate).bar(times(0.5, "bbolt")),
             ],
         ),
         Entry::new(
             write("random-one-commit", Keys::Random, hundred, hundred),
-            [Row::new("random write, 100k entries in one commit", PUT, times(70.0, "bbolt"), times(1.0, "lmdb"))],
+            [Row::of("random write, 100k entries in one commit", PUT)
+                .bar(times(70.0, "bbolt"))
+                .aim(times(1.0, "lmdb"))],
         ),
         Entry::new(
             nested("nested-sequential", Keys::Sequential),
-            [Row::new("sequential into nested buckets, 10k a commit", PUT, times(1.3, "bbolt"), times(2.0, "bbolt"))],
+            [Row::of("sequential into nested buckets, 10k a commit", PUT)
+                .bar(times(1.3, "bbolt"))
+                .aim(times(2.0, "bbolt"))],
         )
         .by(&BOLTS),
         Entry::new(
             nested("nested-random", Keys::Random),
-            [Row::new("random into nested buckets, 10k a commit", PUT, times(1.3, "bbolt"), times(2.0, "bbolt"))],
+            [Row::of("random into nested buckets, 10k a commit", PUT)
+                .bar(times(1.3, "bbolt"))
+                .aim(times(2.0, "bbolt"))],
         )
         .by(&BOLTS),
     ]
