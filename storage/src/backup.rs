@@ -43,7 +43,7 @@ impl Tx {
     }
 
     fn read_exactly(&self, part: &mut [u8], at: u64) -> io::Result<()> {
-        let read = self.shared.disk.read_at(part, at)?;
+        let read = self.disk().read_at(part, at)?;
         if read < part.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
     }
 

@@ -313,7 +313,7 @@ impl PageInfos<'_> {
             return Ok(Some(PageInfo { id, page_type: PageType::Free, count: 0, overflow: 0 }));
         }
         let mut header = [0; PAGE_HEADER];
-        let read = self.tx.shared.disk.read_at(&mut header, id * u64::from(meta.page_size));
+        let read = self.tx.disk().read_at(&mut header, id * u64::from(meta.page_size));
         let read = read.map_err(Error::io("read the header of a page", None))?;
         let header = PageHeader::read(&header[..read]).filter(|header| header.id == id);
         let kind = header.and_then(|header| PageKind::of(header.flags.get()));

@@ -3,6 +3,7 @@
 //! [`repair`](crate::repair)) writes through this; it never looks at what it is given.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::db::{Db, new_database};
 use crate::disk::{Disk as _, Existing, OsFolder, new_file, refuse_existing};
@@ -24,7 +25,7 @@ pub(crate) fn in_new_file<T>(path: &Path, mode: u32, page_size: u32, fill: impl 
         let failed = |error| Error::io("write", Some(path))(error);
         file.write_at(&new_database(&options)?, 0).map_err(failed)?;
         let disk = file.try_clone().map_err(failed)?;
-        let target = Db::on_disk(Box::new(disk), Some(path), &options)?;
+        let target = Db::on_disk(Arc::new(disk), Some(path), &options)?;
         let filled = fill(&target)?;
         target.sync()?;
         // Behind its last page is only room to grow.

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use boltkv_storage::{Db, Durability, Error, FreelistStored, Options};
+use boltkv_storage::{Db, Durability, Error, FreelistStored, Options, Tx};
 
 /// The keys of bucket `b` in a copy of the file, which is checked.
 fn after_a_crash(file: &Path) -> Vec<String> {
@@ -17,7 +17,10 @@ fn after_a_crash(file: &Path) -> Vec<String> {
 }
 
 fn keys(db: &Db) -> Vec<String> {
-    let tx = db.begin().unwrap();
+    keys_of(&db.begin().unwrap())
+}
+
+fn keys_of(tx: &Tx) -> Vec<String> {
     match tx.bucket("b") {
         Ok(bucket) => bucket.iter().map(|entry| String::from_utf8_lossy(entry.unwrap().0).into_owned()).collect(),
         Err(Error::BucketNotFound { .. }) => Vec::new(),
@@ -57,6 +60,24 @@ fn without_syncs_readers_see_every_commit_and_the_file_the_last_sync_point() {
     assert_eq!(after_a_crash(&file), ["a", "b", "c"]);
     drop(db);
     assert_eq!(after_a_crash(&file), ["a", "b", "c", "d"], "closing is a sync point");
+}
+
+#[test]
+fn a_reader_keeps_the_file_locked_but_does_not_put_off_the_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let open = || Options::new().durability(Durability::Never).timeout(Duration::from_millis(20)).open(&file);
+    let db = open().unwrap();
+    put(&db, "seen");
+    let reader = db.begin().unwrap();
+    put(&db, "later");
+    drop(db);
+    assert_eq!(after_a_crash(&file), ["later", "seen"], "dropping the last handle is a sync point");
+    assert!(matches!(open(), Err(Error::LockTimeout { .. })));
+    assert_eq!(keys_of(&reader), ["seen"]);
+    assert_eq!(reader.write_to(&mut Vec::new()).unwrap(), reader.size(), "the file is still open");
+    drop(reader);
+    assert_eq!(keys(&open().unwrap()), ["later", "seen"]);
 }
 
 #[test]

@@ -136,6 +136,78 @@ fn a_transaction_moves_to_another_thread_with_what_it_holds() {
 }
 
 #[test]
+fn threads_read_in_one_transaction() {
+    let db = database();
+    put_version(&db, 1, 4);
+    let tx = db.begin().unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| assert_version(&tx, 1, 4));
+        }
+        put_version(&db, 2, 4);
+    });
+}
+
+#[test]
+fn readers_are_counted_whichever_thread_they_began_in_and_end_in() {
+    // More than a thread has slots for tokens that are not counted: what it takes beyond them is.
+    const EACH: usize = 10;
+    let db = database();
+    put_version(&db, 1, 4);
+    let begin = || (0..EACH).map(|_| db.begin().unwrap()).collect::<Vec<_>>();
+    let open = || db.stats().open_readers;
+    thread::scope(|scope| {
+        let (theirs, others) = (scope.spawn(begin), scope.spawn(begin));
+        let (mut theirs, others) = (theirs.join().unwrap(), others.join().unwrap());
+        let ours = begin();
+        assert_eq!([open(), open()], [3 * EACH; 2], "also those that were counted before");
+        theirs.truncate(3);
+        assert_eq!(open(), 2 * EACH + 3);
+        put_version(&db, 2, 4);
+        let newer = begin();
+        assert_eq!(open(), 3 * EACH + 3, "of both snapshots");
+        scope.spawn(move || drop((others, ours))).join().unwrap();
+        assert_eq!(open(), EACH + 3);
+        for (txs, version) in [(&theirs, 1), (&newer, 2)] {
+            for tx in txs {
+                assert_version(tx, version, 4);
+            }
+        }
+        drop((theirs, newer));
+        assert_eq!(open(), 0);
+    });
+    put_version(&db, 3, 4);
+    assert_sound(&db);
+}
+
+#[test]
+fn counting_beside_readers_and_the_writer_counts_who_is_there_and_frees_nobodys_pages() {
+    let db = database();
+    put_version(&db, 1, 4);
+    let kept = db.begin().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..6 {
+                assert!(db.stats().open_readers >= 1);
+            }
+        });
+        scope.spawn(|| {
+            for _ in 0..6 {
+                let tx = db.begin().unwrap();
+                let version = tx.bucket("b").unwrap().get([0]).unwrap().unwrap()[0];
+                assert_version(&tx, version, 4);
+            }
+        });
+        for version in 2..6 {
+            put_version(&db, version, 4);
+        }
+    });
+    assert_version(&kept, 1, 4);
+    assert_eq!(db.stats().open_readers, 1);
+    assert_sound(&db);
+}
+
+#[test]
 fn buckets_within_buckets_move_out_of_their_parent_and_back() {
     let db = database();
     let path = ["a", "b", "c"];

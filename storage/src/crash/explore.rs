@@ -1,6 +1,7 @@
 //! Goes through a log, crashes at every moment of it, and looks at what is left.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use super::losses::losses;
 use super::model::Model;
@@ -113,7 +114,7 @@ pub(super) fn sound_state(
 }
 
 fn open(disk: &SimDisk, options: &Options) -> Result<Db, String> {
-    Db::on_disk(Box::new(disk.clone()), None, options).map_err(|error| format!("it does not open: {error}"))
+    Db::on_disk(Arc::new(disk.clone()), None, options).map_err(|error| format!("it does not open: {error}"))
 }
 
 fn holds(db: &Db, model: &Model) -> Result<bool, String> {

@@ -5,6 +5,7 @@
 //! file holds the last state that was promised, or one that came after it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::explore::{is_clean, sound_state};
 use super::losses::losses;
@@ -74,7 +75,7 @@ impl<'a> Run<'a> {
     }
 
     fn open(&self) -> Db {
-        let open = || Db::on_disk(Box::new(self.disk.clone()), None, &self.setup.options());
+        let open = || Db::on_disk(Arc::new(self.disk.clone()), None, &self.setup.options());
         match open() {
             Ok(db) => db,
             Err(Error::Io { .. }) if self.trap.sprung().is_some() => open().expect("only one call fails"),

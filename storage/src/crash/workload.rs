@@ -3,6 +3,7 @@
 //! points, readers that are kept for a while, files that shrink, clean closes, and processes that are
 //! killed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::model::{BucketPath, Change, Model};
@@ -127,7 +128,7 @@ impl<'a> Worker<'a> {
     }
 
     fn open(&self) -> Db {
-        Db::on_disk(Box::new(self.disk.clone()), None, &self.setup.options()).expect("it holds a sound database")
+        Db::on_disk(Arc::new(self.disk.clone()), None, &self.setup.options()).expect("it holds a sound database")
     }
 
     /// What a killed process has written is there, if not on the disk: the cache of the system has

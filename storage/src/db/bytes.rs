@@ -1,6 +1,8 @@
 //! Databases that are only bytes: what the fuzz targets need beyond the public API, and compiled for them alone.
 //! Nothing here may decide anything; it leads past the file to the same code.
 
+use std::sync::Arc;
+
 use super::Db;
 use crate::disk::{Disk as _, HeapDisk};
 use crate::{Error, Options, Result};
@@ -13,7 +15,7 @@ impl Options {
     pub fn open_bytes(&self, file: &[u8]) -> Result<Db> {
         let disk = HeapDisk::default();
         disk.write_at(file, 0).map_err(Error::io("copy", None))?;
-        Db::on_disk(Box::new(disk), None, self)
+        Db::on_disk(Arc::new(disk), None, self)
     }
 }
 

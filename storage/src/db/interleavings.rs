@@ -14,7 +14,7 @@ use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::thread;
 
 use super::{Readers, Snapshot};
-use crate::disk::{Map, Region};
+use crate::disk::{HeapDisk, Map, Region};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
 use crate::freelist::{Freelist, Run};
 use crate::{Db, Durability, Options};
@@ -32,11 +32,16 @@ struct Model {
     pages: [AtomicU64; PAGES],
 }
 
+/// One whose disk nobody reads: loom looks at what is in the maps.
+fn registry(newest: Snapshot) -> Readers {
+    Readers::new(newest, Arc::new(HeapDisk::default()))
+}
+
 impl Model {
     fn new() -> Arc<Self> {
         let meta = Meta { page_size: 1024, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
         let map = Arc::new(Map::of_region(Region::new(64).unwrap(), 64));
-        Arc::new(Self { readers: Readers::new(Snapshot { meta, map }), pages: Default::default() })
+        Arc::new(Self { readers: registry(Snapshot { meta, map }), pages: Default::default() })
     }
 
     fn page(&self, id: Pgid) -> &AtomicU64 {
@@ -137,6 +142,23 @@ fn pages_are_handed_out_again_once_the_readers_are_gone() {
     });
 }
 
+#[test]
+fn a_reader_is_counted_once_whatever_is_published_meanwhile() {
+    loom::model(|| {
+        let readers = Arc::new(registry(grown(0)));
+        let reader = readers.enter();
+        let writer = {
+            let readers = Arc::clone(&readers);
+            thread::spawn(move || readers.publish(Arc::new(grown(1))))
+        };
+        assert_eq!(readers.count().0, 1);
+        writer.join().unwrap();
+        assert_eq!(readers.count().0, 1);
+        drop(reader);
+        assert_eq!(readers.count(), (0, None));
+    });
+}
+
 /// Pages of the map that transaction `txid` publishes: each is larger than the one before.
 fn mapped_pages(txid: TxId) -> Pgid {
     4 << txid
@@ -156,7 +178,7 @@ fn grown(txid: TxId) -> Snapshot {
 #[test]
 fn a_reader_has_the_map_of_its_meta_whatever_larger_ones_are_swapped_in() {
     loom::model(|| {
-        let readers = Arc::new(Readers::new(grown(0)));
+        let readers = Arc::new(registry(grown(0)));
         let reader = {
             let readers = Arc::clone(&readers);
             thread::spawn(move || {

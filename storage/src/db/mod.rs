@@ -48,10 +48,11 @@ use crate::{Error, Result};
 #[derive(Clone)]
 pub struct Db(Arc<Shared>);
 
-/// What the handles and transactions of a database have in common.
+/// What the handles and write transactions of a database have in common. A read transaction needs none of it: its token
+/// keeps the snapshot and the disk.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) disk: Box<dyn Disk>,
+    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) readers: Readers,
     pub(crate) writer: WriterSlot,
     batcher: batch::Batcher,
@@ -66,7 +67,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(
-        disk: Box<dyn Disk>,
+        disk: Arc<dyn Disk>,
         path: Option<&Path>,
         options: &Options,
         snapshot: Snapshot,
@@ -74,8 +75,8 @@ impl Shared {
         figures: Figures,
     ) -> Self {
         Self {
+            readers: Readers::new(snapshot, Arc::clone(&disk)),
             disk,
-            readers: Readers::new(snapshot),
             writer: WriterSlot::new(writer),
             batcher: batch::Batcher::default(),
             options: options.clone(),
@@ -196,7 +197,7 @@ impl Db {
     /// # Errors
     /// None today; a `Result` so that limits on readers can come.
     pub fn begin(&self) -> Result<Tx> {
-        Ok(Tx::new(Arc::clone(&self.0)))
+        Ok(Tx::new(self.0.readers.enter()))
     }
 
     /// Begins the write transaction, waiting for the one before it to end. A thread that already
@@ -251,10 +252,10 @@ impl Db {
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
-    /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, and cannot say
-    /// whether it worked. The file is unlocked with the last handle and transaction: unlike bbolt's
-    /// `Close`, this does not wait for readers. It waits for the write transaction that is open, for
-    /// ever on the thread that has it.
+    /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, also while
+    /// transactions read on, and cannot say whether it worked. The file is unlocked with the last
+    /// handle and transaction: unlike bbolt's `Close`, this does not wait for readers. It waits for
+    /// the write transaction that is open, for ever on the thread that has it.
     ///
     /// # Errors
     /// As [`TxMut::commit`].

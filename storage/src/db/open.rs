@@ -32,7 +32,7 @@ impl Db {
     /// Opens the file of that name in a folder.
     pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
-        let db = Self::on_disk(Box::new(file), Some(path), options)?;
+        let db = Self::on_disk(Arc::new(file), Some(path), options)?;
         // Before the first commit to a file its name has to be on the disk. Who created it may have
         // died before that, so that everybody who opens a file without commits sees to it.
         if !options.read_only && db.0.readers.current().meta.txid <= NEWEST_OF_NEW {
@@ -44,11 +44,11 @@ impl Db {
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
         let disk = HeapDisk::default();
         disk.write_at(&new_database(options)?, 0).map_err(Error::io("create a database in memory", None))?;
-        Self::on_disk(Box::new(disk), None, options)
+        Self::on_disk(Arc::new(disk), None, options)
     }
 
     /// Opens what is on a disk that belongs to this process.
-    pub(crate) fn on_disk(disk: Box<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
+    pub(crate) fn on_disk(disk: Arc<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
         if !options.read_only {
             // A process that was killed may have left a meta in the system's cache only. The pages
             // that its transaction freed must not be written over before it is on the disk.

@@ -3,6 +3,11 @@
 //! A reader holds a token of its snapshot; a snapshot is read for as long as somebody but the registry has one. So a
 //! reader comes and goes without a lock, without a system call, and without telling the writer: it is the writer that
 //! looks, once a transaction, whose tokens have come back.
+//!
+//! Readers do not write to the same memory either, or each would take it from the other cores. A token of the newest
+//! snapshot is not counted: it is noted in a slot of the thread that took it (a *debt* of `arc_swap`'s). Whoever swaps
+//! the newest token for another counts the noted ones first, so that none is missed once the old one is in hand: if one
+//! were, dropping it would free what that reader reads. `arc_swap` could not be sound otherwise.
 
 use std::ops::Deref;
 use std::sync::{Arc, PoisonError};
@@ -15,7 +20,7 @@ use std::sync::{Arc as Token, Mutex, MutexGuard};
 #[cfg(all(test, loom))]
 use loom::sync::{Arc as Token, Mutex, MutexGuard};
 
-use crate::disk::Map;
+use crate::disk::{Disk, Map};
 use crate::format::{Meta, Pgid, TxId};
 use crate::tx::Pages;
 
@@ -34,22 +39,36 @@ impl Snapshot {
 
 /// What the tokens of a snapshot have in common.
 #[derive(Debug)]
-struct Registered(Arc<Snapshot>);
+struct Registered {
+    snapshot: Arc<Snapshot>,
+    /// Open, and so locked, for as long as somebody reads, whatever has become of the handles.
+    disk: Arc<dyn Disk>,
+}
 
-/// A reader's token: while it lives, its snapshot's pages stay as they are.
+/// A reader's token: while it lives, its snapshot's pages stay as they are, and the file stays open and locked.
 #[derive(Debug)]
-pub(crate) struct Reading(Token<Registered>);
+pub(crate) struct Reading(Loaded);
+
+impl Reading {
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.0.disk
+    }
+}
 
 impl Deref for Reading {
     type Target = Snapshot;
 
     fn deref(&self) -> &Snapshot {
-        &self.0.0
+        &self.0.snapshot
     }
 }
 
 #[cfg(not(all(test, loom)))]
 type Newest = arc_swap::ArcSwap<Registered>;
+
+/// A token that may not be counted yet.
+#[cfg(not(all(test, loom)))]
+type Loaded = arc_swap::Guard<Token<Registered>>;
 
 /// What `ArcSwap` does, for loom, which cannot look into it.
 #[cfg(all(test, loom))]
@@ -57,12 +76,15 @@ type Newest = arc_swap::ArcSwap<Registered>;
 struct Newest(Mutex<Token<Registered>>);
 
 #[cfg(all(test, loom))]
+type Loaded = Token<Registered>;
+
+#[cfg(all(test, loom))]
 impl Newest {
     fn new(token: Token<Registered>) -> Self {
         Self(Mutex::new(token))
     }
 
-    fn load_full(&self) -> Token<Registered> {
+    fn load(&self) -> Loaded {
         Token::clone(&self.0.lock().unwrap())
     }
 
@@ -74,6 +96,8 @@ impl Newest {
 /// The newest snapshot, and the older ones that are still read.
 #[derive(Debug)]
 pub(crate) struct Readers {
+    disk: Arc<dyn Disk>,
+    /// Swapped under the lock of `older` only.
     newest: Newest,
     /// Ascending. Only the writer and who asks for figures come here.
     older: Mutex<Vec<Older>>,
@@ -88,44 +112,51 @@ struct Older {
 
 impl Older {
     fn snapshot(&self) -> &Snapshot {
-        &self.token.0
+        &self.token.snapshot
     }
 
     /// Whether a reader has a token, too. None can come back: new readers get tokens of the newest snapshot.
     fn is_read(&mut self) -> bool {
-        // What the last reader did with its pages has happened before this sees that it is gone.
+        // The swap that gave us ours has counted all others. What the last reader did with its pages has happened
+        // before this sees that it is gone.
         Token::get_mut(&mut self.token).is_none()
     }
 }
 
 impl Readers {
-    pub(crate) fn new(newest: Snapshot) -> Self {
-        let token = Token::new(Registered(Arc::new(newest)));
-        Self { newest: Newest::new(token), older: Mutex::new(Vec::new()) }
+    pub(crate) fn new(newest: Snapshot, disk: Arc<dyn Disk>) -> Self {
+        let token = Token::new(Registered { snapshot: Arc::new(newest), disk: Arc::clone(&disk) });
+        Self { disk, newest: Newest::new(token), older: Mutex::new(Vec::new()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Older>> {
+        // Nothing under this lock can panic with the list half changed.
+        self.older.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The older snapshots that are read.
     fn older(&self) -> MutexGuard<'_, Vec<Older>> {
-        // Nothing under this lock can panic with the list half changed.
-        let mut older = self.older.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut older = self.lock();
         older.retain_mut(Older::is_read);
         older
     }
 
     pub(crate) fn current(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.newest.load_full().0)
+        Arc::clone(&self.newest.load().snapshot)
     }
 
     /// Begins to read the newest snapshot: its pages stay as they are until the token is dropped.
     pub(crate) fn enter(&self) -> Reading {
-        Reading(self.newest.load_full())
+        Reading(self.newest.load())
     }
 
     /// What readers that enter from now on see.
     pub(crate) fn publish(&self, snapshot: Arc<Snapshot>) {
+        let newer = Token::new(Registered { snapshot, disk: Arc::clone(&self.disk) });
+        let mut older = self.lock();
         // Whoever got a token of the old one by now is counted when this returns.
-        let token = self.newest.swap(Token::new(Registered(snapshot)));
-        self.older.lock().unwrap_or_else(PoisonError::into_inner).push(Older { token, since: Instant::now() });
+        let token = self.newest.swap(newer);
+        older.push(Older { token, since: Instant::now() });
     }
 
     /// Whether snapshots are read that are not the newest.
@@ -133,12 +164,14 @@ impl Readers {
         !self.older().is_empty()
     }
 
-    /// How many readers there are, and for how long the oldest of their snapshots has not been the newest.
+    /// How many readers there are, and for how long the oldest of their snapshots has not been the newest. Who only asks
+    /// for [`Self::current`] at this moment may be taken for one.
     pub(crate) fn count(&self) -> (usize, Option<Duration>) {
-        let newest = self.newest.load_full();
-        // The registry has a token of each, and this function one of the newest.
-        let of_newest = Token::strong_count(&newest).saturating_sub(2);
         let older = self.older();
+        // Swapped for itself, so that its readers are counted.
+        let newest = self.newest.swap(Token::clone(&self.newest.load()));
+        // The registry has a token of each, and this function one of the newest.
+        let of_newest = Token::strong_count(&newest) - 2;
         let of_older: usize = older.iter().map(|older| Token::strong_count(&older.token) - 1).sum();
         (of_newest + of_older, older.first().map(|oldest| oldest.since.elapsed()))
     }

@@ -1,5 +1,7 @@
 //! Surgery on the freelist: giving up the stored one, and storing one that was found anew.
 
+use std::sync::Arc;
+
 use super::meta::{valid_metas, without_freelist};
 use super::{Surgery, refused};
 use crate::db::Db;
@@ -63,7 +65,7 @@ impl Surgery {
     /// Opening a file to write finds its free pages, closing it stores them.
     fn store_freelist(&self, copy: &FileDisk) -> Result<Rebuilt> {
         let disk = copy.try_clone().map_err(Error::io("open", Some(self.output())))?;
-        let db = Db::on_disk(Box::new(disk), Some(self.output()), &Options::new())?;
+        let db = Db::on_disk(Arc::new(disk), Some(self.output()), &Options::new())?;
         db.sync()?;
         let stats = db.stats();
         let free_pages = stats.free_pages.unwrap_or(0) + stats.pending_pages.unwrap_or(0);

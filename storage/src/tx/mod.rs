@@ -43,6 +43,7 @@ use crate::bucket::{Bucket, BucketMut, Buckets};
 use crate::check::{CheckOptions, Problem};
 use crate::cursor::Cursor;
 use crate::db::{Reading, Shared, Snapshot, Writer};
+use crate::disk::Disk;
 use crate::format::TxId;
 use crate::freelist::Spans;
 use crate::options::Durability;
@@ -94,15 +95,19 @@ impl Fill {
 /// A read transaction: one snapshot of the database, unchanged for as long as it lives.
 ///
 /// It never waits for the writer, nor the writer for it; but pages that it can see are not used
-/// again before it ends, so that a file under writes grows while an old one is kept open.
+/// again before it ends, so that a file under writes grows while an old one is kept open. It can
+/// outlive the handles of its database: the file stays open and locked until it ends.
 pub struct Tx {
     snapshot: Reading,
-    pub(crate) shared: Arc<Shared>,
 }
 
 impl Tx {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { snapshot: shared.readers.enter(), shared }
+    pub(crate) fn new(snapshot: Reading) -> Self {
+        Self { snapshot }
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        self.snapshot.disk()
     }
 
     pub(crate) fn source(&self) -> Source<'_> {
