@@ -137,8 +137,8 @@ impl Freelist {
     }
 
     /// Every page that is free once `freed` is, ascending: what the file's freelist page lists. They come into `ids`,
-    /// in place of what is there.
-    pub(crate) fn ids_with(&self, freed: &[Run], ids: &mut Vec<Pgid>) -> Result<()> {
+    /// in place of what is there; `waiting` is memory for what has to be sorted.
+    pub(crate) fn ids_with(&self, freed: &[Run], waiting: &mut Vec<Run>, ids: &mut Vec<Pgid>) -> Result<()> {
         ids.clear();
         let mut add = |run: Run| {
             if ids.last().is_some_and(|&last| last >= run.start) {
@@ -147,10 +147,11 @@ impl Freelist {
             ids.extend(run.start..run.start + run.len);
             Ok(())
         };
-        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
-        let mut waiting: Vec<Run> = waiting.chain(freed.iter().copied()).collect();
+        waiting.clear();
+        waiting.extend(self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run));
+        waiting.extend(freed);
         waiting.sort_unstable_by_key(|run| run.start);
-        let mut waiting = waiting.into_iter().peekable();
+        let mut waiting = waiting.iter().copied().peekable();
         for run in self.free.iter() {
             while let Some(before) = waiting.next_if(|waiting| waiting.start <= run.start) {
                 add(before)?;
@@ -196,10 +197,10 @@ mod tests {
         assert_eq!(free.free_pages(), 0);
         free.give_back(&[run(9, 3), run(3, 1)]);
         let mut ids = vec![1];
-        free.ids_with(&[run(7, 1)], &mut ids).unwrap();
+        free.ids_with(&[run(7, 1)], &mut Vec::new(), &mut ids).unwrap();
         assert_eq!(ids, [3, 7, 9, 10, 11]);
         for freed in [3, 10, 11] {
-            assert!(free.ids_with(&[run(freed, 1)], &mut ids).is_err(), "{freed}");
+            assert!(free.ids_with(&[run(freed, 1)], &mut Vec::new(), &mut ids).is_err(), "{freed}");
         }
     }
 

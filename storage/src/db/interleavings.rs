@@ -60,7 +60,7 @@ impl Model {
         let rewritten = if meta.txid % 2 == 0 { &mut meta.root } else { &mut meta.sequence };
         let old = std::mem::replace(rewritten, id);
         self.page(id).store(meta.txid, Relaxed);
-        self.readers.publish(Arc::new(Snapshot { meta, map: Arc::clone(&base.map) }));
+        self.readers.publish(Snapshot { meta, map: Arc::clone(&base.map) });
         let run = |start| [Run { start, len: 1 }];
         freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older());
     }
@@ -149,7 +149,7 @@ fn a_reader_is_counted_once_whatever_is_published_meanwhile() {
         let reader = readers.enter();
         let writer = {
             let readers = Arc::clone(&readers);
-            thread::spawn(move || readers.publish(Arc::new(grown(1))))
+            thread::spawn(move || readers.publish(grown(1)))
         };
         assert_eq!(readers.count().0, 1);
         writer.join().unwrap();
@@ -195,7 +195,7 @@ fn a_reader_has_the_map_of_its_meta_whatever_larger_ones_are_swapped_in() {
             })
         };
         for txid in 1..=3 {
-            readers.publish(Arc::new(grown(txid)));
+            readers.publish(grown(txid));
         }
         let (snapshot, map) = reader.join().unwrap();
         assert_eq!(readers.current().meta.txid, 3);

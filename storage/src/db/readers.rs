@@ -97,10 +97,45 @@ impl Newest {
 #[derive(Debug)]
 pub(crate) struct Readers {
     disk: Arc<dyn Disk>,
-    /// Swapped under the lock of `older` only.
+    /// Swapped under the lock of `past` only.
     newest: Newest,
-    /// Ascending. Only the writer and who asks for figures come here.
-    older: Mutex<Vec<Older>>,
+    /// Only the writer and who asks for figures come here.
+    past: Mutex<Past>,
+}
+
+/// What is behind the newest snapshot.
+#[derive(Debug, Default)]
+struct Past {
+    /// Ascending.
+    older: Vec<Older>,
+    /// The token of a snapshot that nobody reads, whose memory the next one gets.
+    spare: Option<Token<Registered>>,
+}
+
+impl Past {
+    /// Forgets snapshots that nobody reads.
+    fn forget(&mut self, newest: &Snapshot) {
+        let Self { older, spare } = self;
+        older.retain_mut(|older| {
+            let is_read = older.is_read();
+            // A map that was replaced is not kept for the sake of a few bytes.
+            if !is_read && Arc::ptr_eq(&older.snapshot().map, &newest.map) {
+                *spare = Some(Token::clone(&older.token));
+            }
+            is_read
+        });
+    }
+
+    /// A token for a new snapshot.
+    fn token(&mut self, snapshot: Snapshot, disk: &Arc<dyn Disk>) -> Token<Registered> {
+        if let Some(mut token) = self.spare.take()
+            && let Some(old) = Token::get_mut(&mut token).and_then(|old| Arc::get_mut(&mut old.snapshot))
+        {
+            *old = snapshot;
+            return token;
+        }
+        Token::new(Registered { snapshot: Arc::new(snapshot), disk: Arc::clone(disk) })
+    }
 }
 
 /// A snapshot that is not the newest any more.
@@ -125,20 +160,21 @@ impl Older {
 
 impl Readers {
     pub(crate) fn new(newest: Snapshot, disk: Arc<dyn Disk>) -> Self {
-        let token = Token::new(Registered { snapshot: Arc::new(newest), disk: Arc::clone(&disk) });
-        Self { disk, newest: Newest::new(token), older: Mutex::new(Vec::new()) }
+        let mut past = Past::default();
+        let newest = Newest::new(past.token(newest, &disk));
+        Self { disk, newest, past: Mutex::new(past) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Older>> {
+    fn lock(&self) -> MutexGuard<'_, Past> {
         // Nothing under this lock can panic with the list half changed.
-        self.older.lock().unwrap_or_else(PoisonError::into_inner)
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The older snapshots that are read.
-    fn older(&self) -> MutexGuard<'_, Vec<Older>> {
-        let mut older = self.lock();
-        older.retain_mut(Older::is_read);
-        older
+    /// The past, with those older snapshots only that are read.
+    fn past(&self) -> MutexGuard<'_, Past> {
+        let mut past = self.lock();
+        past.forget(&self.newest.load().snapshot);
+        past
     }
 
     pub(crate) fn current(&self) -> Arc<Snapshot> {
@@ -151,23 +187,23 @@ impl Readers {
     }
 
     /// What readers that enter from now on see.
-    pub(crate) fn publish(&self, snapshot: Arc<Snapshot>) {
-        let newer = Token::new(Registered { snapshot, disk: Arc::clone(&self.disk) });
-        let mut older = self.lock();
+    pub(crate) fn publish(&self, snapshot: Snapshot) {
+        let mut past = self.lock();
+        let newer = past.token(snapshot, &self.disk);
         // Whoever got a token of the old one by now is counted when this returns.
         let token = self.newest.swap(newer);
-        older.push(Older { token, since: Instant::now() });
+        past.older.push(Older { token, since: Instant::now() });
     }
 
     /// Whether snapshots are read that are not the newest.
     pub(crate) fn any_older(&self) -> bool {
-        !self.older().is_empty()
+        !self.past().older.is_empty()
     }
 
     /// How many readers there are, and for how long the oldest of their snapshots has not been the newest. Who only asks
     /// for [`Self::current`] at this moment may be taken for one.
     pub(crate) fn count(&self) -> (usize, Option<Duration>) {
-        let older = self.older();
+        let older = &self.past().older;
         // Swapped for itself, so that its readers are counted.
         let newest = self.newest.swap(Token::clone(&self.newest.load()));
         // The registry has a token of each, and this function one of the newest.
@@ -179,11 +215,11 @@ impl Readers {
     /// The highest high-water mark of the newest snapshot and those that are being read.
     pub(crate) fn highest_mark(&self) -> Pgid {
         let newest = self.current().meta.mark;
-        self.older().iter().map(|older| older.snapshot().meta.mark).fold(newest, Pgid::max)
+        self.past().older.iter().map(|older| older.snapshot().meta.mark).fold(newest, Pgid::max)
     }
 
     /// The snapshots other than the newest that are being read, ascending.
     pub(crate) fn older_txids(&self) -> Vec<TxId> {
-        self.older().iter().map(|older| older.snapshot().meta.txid).collect()
+        self.past().older.iter().map(|older| older.snapshot().meta.txid).collect()
     }
 }

@@ -9,7 +9,6 @@
 //! last durable state is pinned like a reader, so that the file is whole at any moment.
 
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::allocate::Allocator;
@@ -229,7 +228,7 @@ fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync,
     let (root, parts) = work.spill(allocator)?;
     let freelist = if sync == (Sync::Point { store_freelist: true }) {
         let run = allocator.allocate_list(freelist_pages(work, allocator, 0))?;
-        allocator.freelist().ids_with(&work.freed, &mut ids)?;
+        allocator.freelist().ids_with(&work.freed, &mut work.spare.waiting, &mut ids)?;
         Some((run, ids))
     } else {
         allocator.give_back_rest();
@@ -339,7 +338,7 @@ fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Ins
 /// Shows the new state to readers, and tells the freelist.
 fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared, writer: &mut Writer, sync: Sync) {
     let meta = snapshot.meta;
-    shared.readers.publish(Arc::new(snapshot));
+    shared.readers.publish(snapshot);
     match sync {
         Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
         Sync::Point { .. } => {

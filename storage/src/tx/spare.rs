@@ -34,6 +34,8 @@ pub(crate) struct Spare {
     pub(super) parts: Vec<Part>,
     pub(super) taken: Vec<Run>,
     pub(super) allocated: Vec<Run>,
+    /// Those that the stored list of free pages adds to the free ones.
+    pub(super) waiting: Vec<Run>,
     /// A bucket's name and its new value.
     pub(super) entry: Vec<u8>,
 }
@@ -59,6 +61,7 @@ impl Spare {
             parts: emptied(self.parts),
             taken: emptied(self.taken),
             allocated: emptied(self.allocated),
+            waiting: emptied(self.waiting),
             entry: emptied(self.entry),
         }
     }

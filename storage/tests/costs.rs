@@ -1,0 +1,63 @@
+//! What small transactions cost beyond their time: system calls, which the disk sees, and allocations.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use allocation_counter::measure;
+use boltkv_storage::{Db, FreelistStored, Options};
+
+const ENTRIES: u32 = 20_000;
+const COMMITS: u32 = 500;
+
+fn key(n: u32) -> [u8; 4] {
+    n.wrapping_mul(0x9E37_79B1).to_be_bytes()
+}
+
+/// A tree of three levels, and pages that were freed.
+fn loaded(folder: &tempfile::TempDir, stored: FreelistStored) -> Db {
+    let db = Options::new().freelist(stored).open(folder.path().join("db")).unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        (0..ENTRIES).try_for_each(|n| bucket.put(key(n), [7; 100]))
+    })
+    .unwrap();
+    // The first commits after a load get the memory that the next ones keep.
+    (0..50).for_each(|n| put(&db, n));
+    db
+}
+
+fn put(db: &Db, n: u32) {
+    db.update(|tx| tx.bucket_mut("b")?.put(key(n % ENTRIES), [8; 100])).unwrap();
+}
+
+#[test]
+fn a_commit_of_one_put_is_two_syncs_and_few_writes() {
+    for stored in [FreelistStored::Always, FreelistStored::OnCleanClose, FreelistStored::Never] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = loaded(&folder, stored);
+        let before = db.stats().commits;
+        (0..COMMITS).for_each(|n| put(&db, n));
+        let after = db.stats().commits;
+        assert_eq!(after.syncs - before.syncs, 2 * u64::from(COMMITS), "{stored:?}");
+        // The way to the leaf lies in one run, the leaf with it or elsewhere; the meta is one more.
+        let writes = after.writes - before.writes;
+        assert!(writes <= 4 * u64::from(COMMITS), "{stored:?}: {writes} writes in {COMMITS} commits");
+    }
+}
+
+#[test]
+fn a_commit_of_one_put_allocates_nothing() {
+    for stored in [FreelistStored::Always, FreelistStored::OnCleanClose, FreelistStored::Never] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = loaded(&folder, stored);
+        let allocated = measure(|| (0..COMMITS).for_each(|n| put(&db, n)));
+        assert_eq!(allocated.count_total, 0, "{stored:?}");
+    }
+}
+
+#[test]
+fn a_get_in_a_transaction_of_its_own_allocates_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = loaded(&folder, FreelistStored::Always);
+    let get = |n: u32| assert!(db.view(|tx| tx.bucket("b")?.get(key(n)).map(|value| value.is_some())).unwrap());
+    get(0);
+    assert_eq!(measure(|| (0..COMMITS).for_each(get)).count_total, 0);
+}
