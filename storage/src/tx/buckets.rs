@@ -118,9 +118,10 @@ impl Buckets {
     }
 
     /// Adds one that was opened in `parent`.
-    pub(super) fn open(&mut self, state: BucketState, parent: BucketId, name: Name, bytes: Bytes<'_>) -> BucketId {
+    pub(super) fn open(&mut self, mut state: BucketState, parent: BucketId, name: Name, bytes: Bytes<'_>) -> BucketId {
         let id = BucketId(u32::try_from(self.states.len()).expect("fewer than 2^32 buckets fit in memory"));
-        self.states.push(BucketState { parent: Some((parent, name)), ..state });
+        state.parent = Some((parent, name));
+        self.states.push(state);
         self.put_below(id, parent);
         self.name(id, bytes);
         id

@@ -24,12 +24,14 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         .timed("two-threads", get(loaded, loaded, 2));
     let rate = Figure::Rate;
     // The goals are for consecutive integers, which suit best a search that guesses where a key stands. How others do
-    // has no goal: it shows what of that is left. They are loaded out of order, in batches that every engine stands.
+    // has no goal: it shows what of that is left. They are loaded out of order, in batches that Go's bbolt stands.
     let others = [
         ("reads-random", Keys::Random, "random get, random keys"),
         ("reads-clumped", Keys::Clumped, "random get, keys in clumps"),
     ];
-    let others = others.map(|(name, keys, title)| Entry::new(load(name, keys, 10_000), [Row::of(title, rate("get"))]));
+    let others = others.map(|(name, keys, title)| {
+        Entry::new(load(name, keys, 10_000), [Row::of(title, rate("get"))]).by(&["boltkv", "bbolt", "lmdb"])
+    });
     let rows = [
         Row::of("random get", rate("get")).bar(times(1.25, "bbolt")).aim(times(1.0, "lmdb")),
         Row::of("random get, each in its own transaction", rate("get-tx"))
