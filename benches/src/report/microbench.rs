@@ -15,8 +15,7 @@ const FIGURES: [&str; 3] = ["set", "get", "delete"];
 
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What bugfruit was measured by: random 16-byte keys with random values of 100 bytes, 1,000 a commit, \
-                 and of 100,000 bytes,\none a commit, without syncs but for one at the end. Operations a second. \
-                 bugfruit itself, whose module the Go proxy does\nnot give out, is not here.";
+                 and of 100,000 bytes,\none a commit, without syncs but for one at the end. Operations a second.";
     open(results, "## Experiment (d): bugfruit's micro-benchmark", about, page);
     for &(bytes, count) in sizes(Scale::Large).iter().filter(|size| measured(results, **size)) {
         let work = name(bytes, count);

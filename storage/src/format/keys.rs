@@ -20,7 +20,7 @@ impl<'a, E: Element> TreePage<'a, E> {
     fn sound_prefix(&self, index: usize, alike: usize) -> Option<u64> {
         let (pos, ksize) = self.elements().get(index)?.key();
         let start = usize::try_from(data_start(index, pos) + alike as u64).ok()?;
-        prefix_at(self.bytes(), start, (ksize.get() as usize).checked_sub(alike)?)
+        prefix_at(self.bytes(), start, ksize.get() as usize, alike)
     }
 
     /// `Ok(i)`: the key is at `i`, one of `within`; `Err(i)`: it would stand there. `None` where a key that it needs is

@@ -20,11 +20,18 @@ fn short_prefix(key: &[u8]) -> u64 {
     u64::from_be_bytes(first)
 }
 
-/// The prefix of the `len` bytes at `from`, where it can be had without copying: if more bytes follow what is shorter.
+/// The prefix of a key of `len` bytes behind its first `alike`, which end at `from`, where it can be had without
+/// copying: if more bytes follow what is shorter.
 #[inline]
-pub(super) fn prefix_at(bytes: &[u8], from: usize, len: usize) -> Option<u64> {
+pub(super) fn prefix_at(bytes: &[u8], from: usize, len: usize, alike: usize) -> Option<u64> {
     let first = u64::from_be_bytes(*bytes.get(from..)?.first_chunk()?);
-    Some(if len >= 8 { first } else { first & !(u64::MAX >> (8 * len)) })
+    if len >= alike + 8 { Some(first) } else { cut(first, len.checked_sub(alike)?) }
+}
+
+/// The first `len` bytes, fewer than 8, with zeros behind them. Apart, so that longer keys do not pay for it.
+#[cold]
+fn cut(first: u64, len: usize) -> Option<u64> {
+    Some(first & !(u64::MAX >> (8 * len)))
 }
 
 /// Places that are asked about at once.
@@ -204,12 +211,15 @@ mod tests {
         let page = b"abcdefghijkl";
         for from in 0..=page.len() {
             for len in 0..=page.len() - from {
-                let found = prefix_at(page, from, len);
-                assert_eq!(found.is_some(), from + 8 <= page.len());
-                assert!(found.is_none_or(|found| found == prefix(&page[from..from + len])));
+                for alike in 0..=len {
+                    let found = prefix_at(page, from + alike, len, alike);
+                    assert_eq!(found.is_some(), from + alike + 8 <= page.len());
+                    assert!(found.is_none_or(|found| found == prefix(&page[from + alike..from + len])));
+                }
             }
         }
-        assert_eq!(prefix_at(page, usize::MAX, 8), None);
+        assert_eq!(prefix_at(page, 2, 1, 2), None, "shorter than what all keys begin with");
+        assert_eq!(prefix_at(page, usize::MAX, 8, 0), None);
     }
 
     /// Whatever is known of the keys, and however unevenly they lie, each is found, and what is between them too.
