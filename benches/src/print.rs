@@ -43,9 +43,11 @@ pub fn work(results: &Results, work: &str) -> String {
     for figure in results.figures(work) {
         for contestant in &contestants {
             let Some(rate) = Summary::of(results.rates(work, contestant, figure)) else { continue };
-            line(&mut text, figure, contestant, rate, |rate| {
-                if results.suite.is_shown_as_time() { format!("{}s", short(1.0 / rate)) } else { per_second(rate) }
-            });
+            if results.suite.is_shown_as_time() {
+                line(&mut text, figure, contestant, rate.inverse(), |seconds| format!("{}s", short(seconds)));
+            } else {
+                line(&mut text, figure, contestant, rate, per_second);
+            }
         }
     }
     for contestant in &contestants {

@@ -23,6 +23,12 @@ impl Summary {
         let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
         Some(Self { median: f64::midpoint(low, high), min, max })
     }
+
+    /// What one takes, of how many there are.
+    #[must_use]
+    pub fn inverse(self) -> Self {
+        Self { median: 1.0 / self.median, min: 1.0 / self.max, max: 1.0 / self.min }
+    }
 }
 
 #[cfg(test)]
@@ -34,5 +40,11 @@ mod tests {
         assert_eq!(Summary::of([3.0, 1.0, 2.0]), Some(Summary { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(Summary::of([4.0, 1.0, 2.0, 3.0]).map(|s| s.median), Some(2.5));
         assert_eq!(Summary::of([]), None);
+    }
+
+    #[test]
+    fn the_fastest_takes_the_least() {
+        let times = Summary { median: 2.0, min: 1.0, max: 4.0 }.inverse();
+        assert_eq!(times, Summary { median: 0.5, min: 0.25, max: 1.0 });
     }
 }

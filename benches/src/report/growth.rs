@@ -10,6 +10,14 @@ use crate::results::Results;
 use crate::works::Scale;
 use crate::works::growth::{FIELD, FIGURES, counts, name};
 
+/// Why what is neither flat nor in step grows as it does.
+const GROWING: &str = "\
+A get finds less and less of its way in the processor's caches, until only the branches are left there: what is added
+then is a wait for memory, not a step. Puts share their leaves while there are few: a commit of 1,000 rewrites each of
+them for several puts. Where there are more leaves than puts, each put has its own leaf written, and with still more
+entries its own branch above: from then on it grows with the depth of the tree. Opening reads the list of free pages,
+which commits of 10,000 entries at random leave as long as they are wide: thousands of pages.";
+
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "Random entries of 8 and 32 bytes, every commit synced: what one operation takes as there are more of \
                  them. Seconds.";
@@ -50,6 +58,7 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
          boltkv's file syncs it once,\nfor the sake of a process that was killed before. The memory is that of the \
          load, whose commits hold 10,000 entries each.",
     );
+    page.paragraph(GROWING);
     Ok(())
 }
 
