@@ -25,13 +25,13 @@ fn short_prefix(key: &[u8]) -> u64 {
 #[inline]
 pub(super) fn prefix_at(bytes: &[u8], from: usize, len: usize, alike: usize) -> Option<u64> {
     let first = u64::from_be_bytes(*bytes.get(from..)?.first_chunk()?);
-    if len >= alike + 8 { Some(first) } else { cut(first, len.checked_sub(alike)?) }
+    Some(if len >= alike + 8 { first } else { cut(first, len.checked_sub(alike)?) })
 }
 
 /// The first `len` bytes, fewer than 8, with zeros behind them. Apart, so that longer keys do not pay for it.
 #[cold]
-fn cut(first: u64, len: usize) -> Option<u64> {
-    Some(first & !(u64::MAX >> (8 * len)))
+fn cut(first: u64, len: usize) -> u64 {
+    first & !(u64::MAX >> (8 * len))
 }
 
 /// Places that are asked about at once.
