@@ -166,6 +166,22 @@ pub fn write(path: &Path, results: &impl Serialize) -> Result<()> {
     Ok(file.flush()?)
 }
 
+/// What nobody has measured, for tests.
+#[cfg(test)]
+pub(crate) fn made_up(runs: Vec<Run>) -> Results {
+    Results {
+        suite: Suite::Peers,
+        machine: Machine::default(),
+        command: String::new(),
+        quick: false,
+        rounds: None,
+        limit: None,
+        versions: BTreeMap::new(),
+        runs,
+        left_out: Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,20 +190,6 @@ mod tests {
         let mut run = Run { work: "w".to_owned(), contestant: contestant.to_owned(), ..Run::default() };
         run.add(Cost { figure: "get".to_owned(), operations: 10, seconds: 2.0, witness });
         run
-    }
-
-    fn results(runs: Vec<Run>) -> Results {
-        Results {
-            suite: Suite::Peers,
-            machine: Machine::default(),
-            command: String::new(),
-            quick: false,
-            rounds: None,
-            limit: None,
-            versions: BTreeMap::new(),
-            runs,
-            left_out: Vec::new(),
-        }
     }
 
     #[test]
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_reads_something_else_is_found() {
-        assert!(results(vec![run("a", 1), run("b", 1)]).disagreements("w").is_empty());
-        assert_eq!(results(vec![run("a", 1), run("b", 2)]).disagreements("w").len(), 1);
+        assert!(made_up(vec![run("a", 1), run("b", 1)]).disagreements("w").is_empty());
+        assert_eq!(made_up(vec![run("a", 1), run("b", 2)]).disagreements("w").len(), 1);
     }
 }

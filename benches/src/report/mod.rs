@@ -157,7 +157,7 @@ fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::Run;
+    use crate::results::{self, Run};
     use crate::work::Cost;
     use crate::works::Scale;
 
@@ -177,9 +177,8 @@ mod tests {
         }
         let left_out =
             vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: "it | cracked".to_owned() }];
-        let (machine, command) = (Machine::default(), "cargo run".to_owned());
-        let (quick, rounds, limit, versions) = (false, Some(1), Some(60), BTreeMap::new());
-        Measured::Works(Results { suite, machine, command, quick, rounds, limit, versions, runs, left_out })
+        let (command, limit) = ("cargo run".to_owned(), Some(60));
+        Measured::Works(Results { suite, command, rounds: Some(1), limit, left_out, ..results::made_up(runs) })
     }
 
     #[test]

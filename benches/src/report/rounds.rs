@@ -49,26 +49,15 @@ fn part((fewest, most): (usize, usize), works: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Machine;
-    use crate::results::{LeftOut, Run};
-    use crate::works::Suite;
+    use crate::results::{LeftOut, Run, made_up};
 
     fn results(runs: &[(&str, &str)]) -> Results {
         let run = |(work, contestant): &(&str, &str)| {
             let (work, contestant) = ((*work).to_owned(), (*contestant).to_owned());
             Run { work, contestant, ..Run::default() }
         };
-        Results {
-            suite: Suite::Peers,
-            machine: Machine::default(),
-            command: String::new(),
-            quick: false,
-            rounds: None,
-            limit: None,
-            versions: BTreeMap::new(),
-            runs: runs.iter().map(run).collect(),
-            left_out: vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: String::new() }],
-        }
+        let left_out = vec![LeftOut { work: "w".to_owned(), contestant: "nut".to_owned(), why: String::new() }];
+        Results { left_out, ..made_up(runs.iter().map(run).collect()) }
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Moving a bucket from one parent to another: its entry goes, its pages stay where they are.
 
-use super::arena::Bytes;
 use super::undo::Undo;
 use super::work::Work;
 use super::{BucketId, ROOT_BUCKET};
@@ -56,6 +55,7 @@ impl Work {
 
     /// Makes a bucket that is opened for writing a child of another one.
     pub(super) fn relink(&mut self, bucket: BucketId, to: BucketId) {
-        self.buckets.relink(bucket, to, Bytes { pages: self.base.pages(), arena: &self.arena });
+        let (buckets, bytes) = self.buckets_and_bytes();
+        buckets.relink(bucket, to, bytes);
     }
 }

@@ -97,8 +97,7 @@ impl Work {
         let growth = self.node(root).growth;
         while count > 1 {
             let mut node = Node { growth, slots: self.spare_slots(), ..Node::new(false) };
-            let from = self.spare.children.len() - count;
-            self.spare.children.drain(from..).for_each(|child| node.push(child));
+            self.hand_over(count, &mut node);
             let node = self.add_node(node);
             count = self.write_parts(node, fill, allocator, parts)?;
         }
@@ -106,6 +105,12 @@ impl Work {
             Some(Content::Page(id)) => Ok(id),
             _ => Err(Error::corrupt(0, "a spilled node has no page")),
         }
+    }
+
+    /// Gives the last `count` of the spilled children to their parent.
+    fn hand_over(&mut self, count: usize, parent: &mut Node) {
+        let from = self.spare.children.len() - count;
+        self.spare.children.drain(from..).for_each(|child| parent.push(child));
     }
 
     /// Gives pages to a node and to what was changed below it. Its slots for the parent are then the last of the
@@ -154,8 +159,7 @@ impl Work {
                     let appended = left == 0 && spilled.growth == Growth::None;
                     spilled.growth = if appended { Growth::Appended } else { Growth::Mixed };
                 }
-                let from = self.spare.children.len() - count;
-                self.spare.children.drain(from..).for_each(|child| spilled.push(child));
+                self.hand_over(count, &mut spilled);
             }
         }
         self.spare.slots.push(old.emptied());

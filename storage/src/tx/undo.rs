@@ -103,7 +103,8 @@ impl Work {
                     self.state_mut(id).deleted = false;
                 }
                 if let Some(&first) = opened.first() {
-                    self.buckets.name(first, Bytes { pages: self.base.pages(), arena: &self.arena });
+                    let (buckets, bytes) = self.buckets_and_bytes();
+                    buckets.name(first, bytes);
                 }
                 Ok(())
             }
@@ -140,7 +141,8 @@ impl Work {
     /// Marks a bucket and those opened in it as deleted; returns them, the bucket itself first.
     pub(super) fn mark_deleted(&mut self, bucket: Option<BucketId>) -> Vec<BucketId> {
         let Some(bucket) = bucket else { return Vec::new() };
-        self.buckets.forget_name(bucket, Bytes { pages: self.base.pages(), arena: &self.arena });
+        let (buckets, bytes) = self.buckets_and_bytes();
+        buckets.forget_name(bucket, bytes);
         let mut deleted = vec![bucket];
         let mut next = 0;
         while let Some(&id) = deleted.get(next) {

@@ -124,8 +124,8 @@ impl Work {
         let (sequence, name) = (header.sequence.get(), Name::of(found.key, self.bytes()));
         let inline = inline.map(|leaf| (self.bytes().loc_of(leaf.bytes()), leaf.bytes().len()));
         let state = BucketState::new(header.root.get(), sequence, inline, self.state(ROOT_BUCKET).fill);
-        let bytes = Bytes { pages: self.base.pages(), arena: &self.arena };
-        Ok(self.buckets.open(state, parent, name, bytes))
+        let (buckets, bytes) = self.buckets_and_bytes();
+        Ok(buckets.open(state, parent, name, bytes))
     }
 
     pub(super) fn add_node(&mut self, node: Node) -> NodeId {
@@ -183,6 +183,12 @@ impl Work {
     pub(super) fn node_and_bytes(&mut self, id: NodeId) -> (&mut Node, Bytes<'_>) {
         let bytes = Bytes { pages: self.base.pages(), arena: &self.arena };
         (&mut self.nodes[id.0 as usize], bytes)
+    }
+
+    /// The opened buckets to be changed, and what their names are resolved with.
+    pub(super) fn buckets_and_bytes(&mut self) -> (&mut Buckets, Bytes<'_>) {
+        let bytes = Bytes { pages: self.base.pages(), arena: &self.arena };
+        (&mut self.buckets, bytes)
     }
 
     /// The bucket that holds this bucket's header, and its name there.
