@@ -28,7 +28,12 @@ pub struct Cursor<'tx> {
     stack: Vec<Frame<'tx>>,
     /// It stands behind the entry that the stack leads to.
     behind: bool,
+    /// Leaves that it has stepped to since it last went somewhere else.
+    leaves: u64,
 }
+
+/// Who has stepped to so many leaves will go on: what comes next is read ahead.
+const A_SCAN: u64 = 4;
 
 #[derive(Clone, Copy)]
 struct Frame<'tx> {
@@ -48,7 +53,7 @@ const NOWHERE: At = At { chunk: 0, index: 0 };
 
 impl<'tx> Cursor<'tx> {
     pub(crate) fn new(bucket: Bucket<'tx>) -> Self {
-        Self { bucket, stack: Vec::new(), behind: false }
+        Self { bucket, stack: Vec::new(), behind: false, leaves: 0 }
     }
 
     /// Goes to the first entry.
@@ -112,13 +117,18 @@ impl<'tx> Cursor<'tx> {
         self.step(Backward)
     }
 
+    fn leave(&mut self) {
+        self.stack.clear();
+        self.behind = false;
+        self.leaves = 0;
+    }
+
     fn end(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
         self.go_to_end(direction).map_err(|error| self.bucket.located(error))
     }
 
     fn go_to_end(&mut self, direction: Direction) -> Result<Option<LeafEntry<'tx>>> {
-        self.stack.clear();
-        self.behind = false;
+        self.leave();
         let root = self.bucket.source.root(self.bucket.root)?;
         if !self.descend(root, direction)? {
             return self.step(direction);
@@ -131,8 +141,7 @@ impl<'tx> Cursor<'tx> {
     }
 
     fn go_to_key(&mut self, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
-        self.stack.clear();
-        self.behind = false;
+        self.leave();
         let mut view = self.bucket.source.root(self.bucket.root)?;
         let mut between = Between::ANY;
         while !view.is_leaf() {
@@ -202,8 +211,10 @@ impl<'tx> Cursor<'tx> {
             let Some(at) = one_on(view, at, direction) else { return Ok(None) };
             let child = self.push_and_follow(view, at)?;
             self.prefetch(view, at, direction);
+            let is_beside = child.is_leaf();
             if self.descend(child, direction)? {
                 self.check_order(from, direction)?;
+                self.read_ahead(is_beside);
                 return self.entry();
             }
             // An empty leaf is borne (transactions leave some until commit), a circle of them is not.
@@ -220,6 +231,16 @@ impl<'tx> Cursor<'tx> {
             && let Ok(Child::Page(id)) = view.child(beside)
         {
             self.bucket.source.pages.prefetch(id);
+        }
+    }
+
+    /// Has what the branch above leads to read ahead: once for each branch that a scan comes to.
+    #[inline]
+    fn read_ahead(&mut self, is_beside: bool) {
+        self.leaves += 1;
+        let is_due = if is_beside { self.leaves == A_SCAN } else { self.leaves >= A_SCAN };
+        if is_due && let [.., Frame { view: View::Branch(branch), .. }, _] = self.stack.as_slice() {
+            self.bucket.source.pages.read_ahead(*branch);
         }
     }
 

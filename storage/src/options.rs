@@ -90,9 +90,10 @@ pub(crate) struct MapOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Advice {
-    /// Nothing: it reads ahead as it does for any file.
+    /// Nothing: the kernel reads ahead, and around what is read, as it does for any file.
     Normal,
-    /// Pages will be read at random: no reading ahead. bbolt's choice, and the default.
+    /// Pages will be read at random: the kernel does not read ahead, so that what memory there is holds pages that were
+    /// asked for. bbolt's choice, and the default. What a scan or a check will come to is asked for ahead by the engine.
     #[default]
     Random,
 }

@@ -55,6 +55,9 @@ pub(crate) fn pages<'tx>(
     let mut view = source.root(root)?;
     loop {
         allowance.spend_page(&view)?;
+        if let View::Branch(branch) = view {
+            source.pages.read_ahead(branch);
+        }
         visit(view, above.len())?;
         let mut down = if view.is_leaf() { None } else { view.first().map(|first| (view, first)) };
         while down.is_none() {

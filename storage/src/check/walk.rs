@@ -124,6 +124,7 @@ impl<'a, 'w> Walk<'a, 'w> {
         if subtree.depth >= MAX_DEPTH {
             return Err(Error::corrupt(subtree.page, format!("the tree is deeper than {MAX_DEPTH} levels")));
         }
+        self.pages.read_ahead(branch);
         self.keys_in_order(subtree, branch.len(), |index| branch.key(index))?;
         for index in 0..branch.len() {
             let high = if index + 1 < branch.len() { Some(branch.key(index + 1)?) } else { subtree.high };

@@ -107,6 +107,15 @@ impl Map {
         }
     }
 
+    /// Asks the system to read `len` bytes from `offset` ahead, of a mapped file. A hint, as [`Self::prefetch`]; it does
+    /// not wait for them.
+    pub(crate) fn read_ahead(&self, offset: u64, len: usize) {
+        let Memory::File(map) = &self.memory else { return };
+        if let Some(start) = usize::try_from(offset).ok().filter(|&start| start < self.len) {
+            let _ = map.advise_range(memmap2::Advice::WillNeed, start, len.min(self.len - start));
+        }
+    }
+
     /// `len` bytes from `offset`, or `None` where they are not all inside the map.
     ///
     /// They must lie on one run of pages that is reachable from a registered snapshot (see the

@@ -1,7 +1,7 @@
 //! What a snapshot's pages look like to everything above: checked runs of the map.
 
 use crate::disk::Map;
-use crate::format::{Meta, PAGE_HEADER, Page, PageHeader, Pgid};
+use crate::format::{BranchPage, Meta, PAGE_HEADER, Page, PageHeader, Pgid};
 use crate::freelist::Run;
 use crate::{Error, Result};
 
@@ -11,6 +11,12 @@ pub(crate) const MAX_DEPTH: usize = 128;
 
 /// Bytes of a page that will be read soon: the header, and some elements or keys.
 const SOON: usize = 1024;
+
+/// How many pages are read ahead at most for each that is wanted.
+const APART: u64 = 4;
+
+/// Bytes that are read ahead at most: what a branch page of 4 KiB leads to is less.
+const AHEAD: usize = 4 << 20;
 
 /// Bytes that the processor fetches at a time.
 const LINE: u64 = 64;
@@ -110,6 +116,20 @@ impl<'a> Pages<'a> {
     /// Page `id` will be read soon.
     pub(crate) fn prefetch(&self, id: Pgid) {
         self.map.prefetch(id.saturating_mul(self.page_size as u64), SOON);
+    }
+
+    /// The children of `branch` will be read one after the other. As the map is read at random otherwise (see
+    /// [`Advice`](crate::Advice)), each would be waited for by itself: they are asked of the disk at once where they lie
+    /// close together, as after a load, a compaction or a large commit.
+    #[cold]
+    pub(crate) fn read_ahead(&self, branch: BranchPage<'_>) {
+        let children = || (0..branch.len()).filter_map(|index| branch.child(index).ok());
+        let (Some(low), Some(high)) = (children().min(), children().max()) else { return };
+        let pages = (high - low).saturating_add(1);
+        let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(self.page_size);
+        if pages <= APART * branch.len() as u64 && bytes <= AHEAD {
+            self.map.read_ahead(low.saturating_mul(self.page_size as u64), bytes);
+        }
     }
 
     /// How far into the map `slice` lies, if it does.
