@@ -1,4 +1,4 @@
-//! The engine's hot paths, without syncs: `cargo bench -p boltkv-benches`.
+//! The engine's hot paths, without syncs but for one: `cargo bench -p boltkv-benches`.
 #![allow(missing_docs, reason = "criterion's macros make public items")]
 #![allow(clippy::expect_used, reason = "a benchmark that cannot run has nothing to say")]
 
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use boltkv_benches::data::{Key, Keys, splitmix};
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Durability};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use loaded::{BUCKET, KEYS, VALUE, load, unsynced};
 
@@ -115,10 +115,21 @@ fn reads(c: &mut Criterion) {
 fn commits(c: &mut Criterion) {
     let (_folder, db) = loaded();
     let mut n = 0;
-    c.bench_function("one put a commit, not synced, 1M loaded", |b| {
+    let mut put = |durability| {
+        n += 1;
+        let mut tx = db.begin_mut().expect("the only writer");
+        tx.bucket_mut(BUCKET).and_then(|mut bucket| bucket.put(any(n), VALUE)).expect("memory has room");
+        tx.commit_with(durability).expect("the disk has room");
+    };
+    c.bench_function("one put a commit, not synced, 1M loaded", |b| b.iter(|| put(Durability::Never)));
+    c.bench_function("one put a commit, synced, 1M loaded", |b| b.iter(|| put(Durability::Always)));
+    c.bench_function("put in an open transaction, 1M loaded", |b| {
+        let mut tx = db.begin_mut().expect("the only writer");
+        let mut bucket = tx.bucket_mut(BUCKET).expect("the bucket was loaded");
+        let mut n = 0;
         b.iter(|| {
             n += 1;
-            db.update(|tx| tx.bucket_mut(BUCKET)?.put(any(n), VALUE)).expect("the disk has room");
+            bucket.put(any(n), VALUE).expect("memory has room");
         });
     });
 }

@@ -33,6 +33,8 @@ func (e bbolt) records(layout, task string, count uint64) (witness uint64, err e
 	n := touched(task, count)
 	random := func(i uint64) int64 { return int64(splitmix(i) % count) }
 	switch task {
+	case "make":
+		return 0, upTo(n, func(i uint64) error { return makeEntries(layout, newRecord(int64(i))) })
 	case "write-each":
 		return 0, e.each(n, func(b *bolt.Bucket, i uint64) error { return store(b, layout, newRecord(int64(i))) })
 	case "update":
@@ -121,6 +123,26 @@ func store(b *bolt.Bucket, layout string, r *record) error {
 		return err
 	}
 	return b.Put(recordKey(r.ID), value)
+}
+
+// made keeps the compiler from leaving out what nobody stores.
+var made []byte
+
+// makeEntries makes the keys and values of a record.
+func makeEntries(layout string, r *record) (err error) {
+	switch layout {
+	case "multi-kv", "nested":
+		for i := range fields {
+			if layout == "multi-kv" {
+				made = fieldKey(r.ID, fields[i].name)
+			}
+			made = fields[i].put(r, nil)
+		}
+		return nil
+	}
+	made = recordKey(r.ID)
+	made, err = encode(layout, r)
+	return err
 }
 
 func load(b *bolt.Bucket, layout string, id int64) (*record, error) {

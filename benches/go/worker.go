@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -79,8 +81,20 @@ func (j *job) reopen() (done, error) {
 
 func (j *job) chore(chore string) (done, error) {
 	target := filepath.Join(j.folder, "target")
-	defer os.Remove(target)
-	return timed(1, func() (uint64, error) { return 0, j.engine.chore(chore, target) })
+	d, err := timed(1, func() (uint64, error) { return 0, j.engine.chore(chore, target) })
+	if err != nil {
+		return d, err
+	}
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d, err
+	}
+	folder, err := os.Open(j.folder)
+	if err != nil {
+		return d, err
+	}
+	defer folder.Close()
+	// Or the next sync pays for it, whoever's that is.
+	return d, folder.Sync()
 }
 
 func (j *job) maker() *maker { return &maker{kind: j.work.Keys, values: j.values} }

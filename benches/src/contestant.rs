@@ -15,10 +15,6 @@ use crate::worker;
 pub const ENGINES: [&str; 10] =
     ["boltkv", "bbolt", "lmdb", "redb", "fjall", "sanakirja", "jammdb", "nut", "bbolt-rs", "bugfruit"];
 
-/// Those that sync with every commit, whatever they are asked for. In works without syncs they pay for what the others
-/// do not.
-pub const ALWAYS_SYNCED: [&str; 2] = ["sanakirja", "jammdb"];
-
 /// An engine and a choice of its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contestant {

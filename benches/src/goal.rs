@@ -144,6 +144,14 @@ pub struct Standing {
     pub holds: bool,
 }
 
+impl Standing {
+    /// Whether it is reached in the worst round, too.
+    #[must_use]
+    pub fn holds_in_every_round(&self, goal: Goal, figure: Figure) -> bool {
+        if figure.more_is_better() { self.reached.min >= goal.times } else { self.reached.max <= goal.times }
+    }
+}
+
 impl Row {
     /// A row of ours in its default setting, without goals.
     #[must_use]

@@ -53,7 +53,7 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct Measure {
-    /// Only works whose names begin so; separated by commas.
+    /// Only works of these names, or whose names begin so; separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these engines; separated by commas.

@@ -48,7 +48,7 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         .map(|engine| (engine, goprogram::build(engine, built.path())))
         .collect();
     let mut results = Results {
-        machine: Machine::here(),
+        machine: Machine::with(&plan.folder)?,
         command: plan.command.clone(),
         suite: plan.suite,
         quick: plan.scale == Scale::Quick,
@@ -116,13 +116,15 @@ fn work(entry: &Entry, rounds: usize, runner: &Runner, results: &mut Results) ->
             }
             progress(&format!("{}: round {} of {rounds}, {name}", entry.work.name, round + 1));
             let outcome = runner.run(&entry.work, &name.parse()?)?;
-            results.runs.push(outcome.run);
             if let Some(why) = outcome.failed {
                 out.insert(name);
+                results.runs.retain(|run| run.work != entry.work.name || run.contestant != name);
                 progress("");
                 eprintln!("{}: {name} is left out: {why}", entry.work.name);
                 let (work, contestant) = (entry.work.name.clone(), name.to_owned());
                 results.left_out.push(LeftOut { work, contestant, why });
+            } else {
+                results.runs.push(outcome.run);
             }
         }
     }
@@ -137,20 +139,22 @@ pub(crate) fn progress(line: &str) {
     }
 }
 
-/// Cuts a suite down to works whose names begin with one of `only`, done by `engines` in whatever setting; an empty
+/// Cuts a suite down to works of the names in `only`, or whose names begin so where no work has that name, done by `engines` in whatever setting; an empty
 /// list is no limit.
 ///
 /// # Errors
 /// A name that fits nothing.
 pub fn choose(suite: Vec<Entry>, only: &[String], engines: &[String]) -> Result<Vec<Entry>> {
-    let known: Vec<_> = suite.iter().map(|entry| entry.work.name.as_str()).collect();
+    let known: Vec<_> = suite.iter().map(|entry| entry.work.name.clone()).collect();
     if let Some(name) = only.iter().find(|name| !known.iter().any(|work| work.starts_with(name.as_str()))) {
         bail!("no work {name:?}; there are {}", known.join(", "));
     }
     for name in engines {
         name.parse::<Contestant>()?;
     }
-    let wanted = |work: &str| only.is_empty() || only.iter().any(|name| work.starts_with(name.as_str()));
+    let fits =
+        |work: &str, name: &str| work == name || !known.iter().any(|known| known == name) && work.starts_with(name);
+    let wanted = |work: &str| only.is_empty() || only.iter().any(|name| fits(work, name));
     let mut chosen: Vec<_> = suite.into_iter().filter(|entry| wanted(&entry.work.name)).collect();
     for entry in &mut chosen {
         let wanted = |name: &str| engines.is_empty() || engines.iter().any(|chosen| chosen == name || is(name, chosen));

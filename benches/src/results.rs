@@ -143,6 +143,7 @@ impl Results {
                 }
             }
         }
+        found.dedup();
         found
     }
 }

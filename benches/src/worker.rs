@@ -132,6 +132,8 @@ impl<E: Engine> Job<'_, E> {
         let done = timed(1, || self.engine.chore(chore, &target).map(|()| 0))?;
         if target.exists() {
             fs::remove_file(target)?;
+            // Or the next sync pays for it, whoever's that is.
+            fs::File::open(self.folder)?.sync_all()?;
         }
         Ok(done)
     }

@@ -16,7 +16,7 @@ fn peers(args: &[&str], folder: &Path) -> Output {
 #[test]
 fn a_row_is_measured_printed_kept_and_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let works = ["--quick", "--rounds", "3", "--only", "random-one,values-100", "--engines", "boltkv"];
+    let works = ["--quick", "--rounds", "3", "--only", "random-one,values", "--engines", "boltkv"];
     let output = peers(&[&["peers"], &works[..], &["--json", "peers.json"]].concat(), folder.path());
     assert!(String::from_utf8_lossy(&output.stdout).contains("100k entries in one commit"));
 
@@ -49,6 +49,53 @@ fn an_engine_that_cannot_be_built_is_left_out_with_its_reason() {
         [out] => assert!(out.contestant == "bugfruit" && out.why.starts_with("go "), "{out:?}"),
         others => assert!(others.is_empty() && results.of("values-100k", "bugfruit").any(|run| run.used.is_some())),
     }
+}
+
+/// Whether tools that CI installs may be missing here.
+fn tools_are_required() -> bool {
+    std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1")
+}
+
+#[test]
+fn go_and_rust_do_the_same_work_and_read_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let layouts = ["binary", "binary-named", "json", "message-pack", "multi-kv", "nested"];
+    let layouts = layouts.map(|layout| format!("{layout}-each-100000,{layout}-all-1000")).join(",");
+    for suite in [
+        &["experiments", "a", "--only", "rnd-nest-100000-by-5000,read-100000"][..],
+        &["experiments", "c", "--only", &layouts],
+        &["growth", "--only", "growth-100000"],
+        &["peers", "--only", "reads,one-put,values-100"],
+    ] {
+        let args = ["--quick", "--engines", "boltkv,bbolt", "--json", "r.json"];
+        peers(&[suite, &args[..]].concat(), folder.path());
+        let results: Results = results::read(&folder.path().join("r.json")).unwrap();
+        if results.left_out.iter().any(|out| out.contestant == "bbolt" && out.why.starts_with("go ")) {
+            assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {:?}", results.left_out);
+            eprintln!("skipped: {:?}", results.left_out);
+            return;
+        }
+        // Who had read something else would be named here.
+        assert!(results.left_out.is_empty(), "{suite:?}: {:?}", results.left_out);
+        let done = |engine| results.runs.iter().filter(|run| run.contestant == engine).count();
+        assert!(done("boltkv") > 0 && done("boltkv") == done("bbolt"), "{suite:?}");
+    }
+}
+
+#[test]
+fn instructions_are_counted_without_those_of_the_program_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    peers(&["peers", "--quick", "--only", "flat-counted", "--json", "r.json"], folder.path());
+    let results: Results = results::read(&folder.path().join("r.json")).unwrap();
+    if results.left_out.iter().any(|out| out.why.starts_with("valgrind does not start")) {
+        assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {:?}", results.left_out);
+        eprintln!("skipped: {:?}", results.left_out);
+        return;
+    }
+    let [run] = results.runs.as_slice() else { panic!("{:?}", results.left_out) };
+    // A process that only starts and ends takes hundreds of thousands; a few inserts take fewer than many.
+    let spent = |figure: &str| run.costs[figure].spent;
+    assert!(spent("1k") > 0.0 && spent("1k") < spent("10k") && spent("10k") < spent("1M") / 10.0, "{run:?}");
 }
 
 #[test]
@@ -92,8 +139,7 @@ fn a_server_is_measured_from_the_shell_and_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).current_dir(folder.path()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     if stderr.contains("is missing") {
-        let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but {stderr}");
+        assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {stderr}");
         eprintln!("skipped: {stderr}");
         return;
     }

@@ -44,6 +44,8 @@ impl Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
+    /// Make them all, as keys and values, and store nothing: what the language has to do before the engine.
+    Make,
     /// Store them all, one a transaction.
     WriteEach,
     /// Store them all in one transaction.
@@ -63,7 +65,7 @@ impl Task {
     #[must_use]
     pub fn records(self, count: u64) -> u64 {
         match self {
-            Self::WriteEach | Self::WriteAll | Self::FieldSum => count,
+            Self::Make | Self::WriteEach | Self::WriteAll | Self::FieldSum => count,
             Self::Read | Self::Update => count / 2,
             Self::ReadMany => count / 3,
         }

@@ -1,5 +1,7 @@
 //! Records in a bucket of boltkv's.
 
+use std::hint::black_box;
+
 use anyhow::{Context as _, Result};
 use boltkv_storage::{Bucket, BucketMut, Db};
 
@@ -24,6 +26,7 @@ pub fn run(db: &Db, bucket: &str, layout: Layout, task: Task, count: u64) -> Res
         Ok(witness(&load(tx.bucket(bucket)?, layout, id)?))
     };
     match task {
+        Task::Make => (0..records.cast_signed()).try_for_each(|id| make(layout, &Record::new(id))).map(|()| 0),
         Task::WriteEach => {
             for id in 0..records.cast_signed() {
                 db.update(|tx| store(&mut tx.bucket_mut(bucket)?, layout, &Record::new(id)))?;
@@ -89,6 +92,24 @@ fn store(bucket: &mut BucketMut<'_>, layout: Layout, record: &Record) -> Result<
             }
         }
         _ => bucket.put(key(record.id), encode(layout, record)?)?,
+    }
+    Ok(())
+}
+
+/// The keys and values of a record, which nobody stores.
+fn make(layout: Layout, record: &Record) -> Result<()> {
+    if !matches!(layout, Layout::MultiKv | Layout::Nested) {
+        black_box((key(record.id), encode(layout, record)?));
+        return Ok(());
+    }
+    let mut value = Vec::new();
+    for field in &FIELDS {
+        value.clear();
+        (field.put)(record, &mut value);
+        if layout == Layout::MultiKv {
+            black_box(field_key(record.id, field.name));
+        }
+        black_box(&value);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::plot::{Panel, Series};
 use super::{open, rate};
 use crate::goal::{Figure, digits, short};
 use crate::results::Results;
+use crate::stats::Summary;
 use crate::works::Scale;
 use crate::works::growth::{FIELD, FIGURES, counts, name};
 
@@ -29,7 +30,7 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
         for engine in FIELD {
             let points = points(results, engine, figure, &sizes);
             let mut row = vec![what.to_owned(), engine.to_owned()];
-            row.extend(points.iter().map(|point| point.map_or("–".to_owned(), |(_, seconds)| short(seconds) + "s")));
+            row.extend(sizes.iter().map(|size| spread(results, &name(*size), engine, figure)));
             row.push(exponent(&points));
             rows.push(row);
         }
@@ -55,11 +56,19 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     page.paragraph(
         "The last column is the power of the number of entries that a cost grows with, from the smallest number to the\n\
          largest: 0 is flat, 1 is in step. A check, a backup and a compaction read every page. Opening \
-         boltkv's file syncs it once,\nfor the sake of a process that was killed before. The memory is that of the \
-         load, whose commits hold 10,000 entries each.",
+         boltkv's file syncs it once,\nfor the sake of a process that was killed before. Of the checks, boltkv's uses all \
+         processors. The memory is the most that\nthe process had for itself in all of this.",
     );
     page.paragraph(GROWING);
     Ok(())
+}
+
+/// What one operation takes, with the least and the most of any round where there were several.
+fn spread(results: &Results, work: &str, engine: &str, figure: &str) -> String {
+    let Some(rates) = Summary::of(results.rates(work, engine, figure)) else { return "–".to_owned() };
+    let time = rates.inverse();
+    let [median, min, max] = [time.median, time.min, time.max].map(|seconds| short(seconds) + "s");
+    if results.of(work, engine).count() > 1 { format!("{median} ({min}–{max})") } else { median }
 }
 
 type Points = Vec<Option<(f64, f64)>>;

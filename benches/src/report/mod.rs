@@ -48,36 +48,38 @@ pub enum Measured {
 /// # Errors
 /// Nothing was measured; a file that cannot be written.
 pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
-    let Some(any) = measured.first() else { bail!("there are no results to report") };
+    if measured.is_empty() {
+        bail!("there are no results to report");
+    }
     let folder = docs.join("benchmarks");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let notes = fs::read_to_string(folder.join("notes.md")).unwrap_or_default();
-    // Measured by hand: the commands on files are programs, not engines.
-    let files = fs::read_to_string(folder.join("files.md")).unwrap_or_default();
     let mut page = Page { text: String::new(), plots: folder };
     page.heading("# Benchmarks");
     page.paragraph(
         "boltkv's engine beside its peers, on works that others chose. This page is written by\n\
          `cargo run --release -p boltkv-benches -- report`: to change a number, measure again.",
     );
-    how::section(any, measured, &mut page);
+    how::section(measured, &mut page);
     for suite in SUITES {
         let Some(results) = measured.iter().rev().find_map(|measured| measured.works(suite)) else { continue };
         match suite {
-            Suite::Peers => peers::section(results, &notes, &mut page)?,
+            Suite::Peers => peers::section(results, &mut page)?,
             Suite::A => batches::section(results, &mut page)?,
             Suite::B => millions::section(results, &mut page)?,
             Suite::C => users::section(results, &mut page)?,
             Suite::D => microbench::section(results, &mut page)?,
             Suite::Growth => growth::section(results, &mut page)?,
         }
+        page.note(&name(suite))?;
         left_out(&results.left_out, &mut page);
     }
     if let Some(shell) = measured.iter().rev().find_map(Measured::shell) {
         shell::section(shell, &mut page)?;
+        page.note("shell")?;
         left_out(&shell.left_out, &mut page);
     }
-    page.paragraph(files.trim_end());
+    // Measured by hand: the commands on files are programs, not engines.
+    page.note("files")?;
     let text = page.text.trim_end().to_owned() + "\n";
     let file = docs.join("benchmarks.md");
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
@@ -101,7 +103,7 @@ impl Measured {
     /// What was measured, as the table of versions calls it.
     fn name(&self) -> String {
         match self {
-            Self::Works(results) => format!("{:?}", results.suite).to_lowercase(),
+            Self::Works(results) => name(results.suite),
             Self::Shell(_) => "shell".to_owned(),
         }
     }
@@ -112,6 +114,10 @@ impl Measured {
             Self::Shell(shell) => (&shell.machine, &shell.versions),
         }
     }
+}
+
+fn name(suite: Suite) -> String {
+    format!("{suite:?}").to_lowercase()
 }
 
 /// A section's first lines: what it is about, the command that measures it again, and how often it was measured.
@@ -199,9 +205,10 @@ mod tests {
     #[test]
     fn notes_are_taken_in_and_nothing_measured_is_an_error() {
         let docs = tempfile::tempdir().unwrap();
-        fs::create_dir(docs.path().join("benchmarks")).unwrap();
-        fs::write(docs.path().join("benchmarks/notes.md"), "The disk is slow.").unwrap();
-        fs::write(docs.path().join("benchmarks/files.md"), "## Commands on files\n").unwrap();
+        let notes = docs.path().join("benchmarks/notes");
+        fs::create_dir_all(&notes).unwrap();
+        fs::write(notes.join("peers.md"), "The disk is slow.").unwrap();
+        fs::write(notes.join("files.md"), "## Commands on files\n").unwrap();
         assert!(write(&[], docs.path()).is_err());
         write(&[made_up(Suite::Peers)], docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();

@@ -1,9 +1,11 @@
 //! A page of Markdown in the making, with the folder that its plots go to.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::bars::{self, Bar};
 use super::plot::{self, Panel, Rows};
@@ -26,6 +28,20 @@ impl Page {
     /// A paragraph.
     pub(super) fn paragraph(&mut self, text: &str) {
         let _ = write!(self.text, "{text}\n\n");
+    }
+
+    /// What people found out about `what`, if they wrote anything: `notes/WHAT.md`, beside the plots.
+    ///
+    /// # Errors
+    /// There is a file of that name, and it cannot be read.
+    pub(super) fn note(&mut self, what: &str) -> Result<()> {
+        let file = self.plots.join(format!("notes/{what}.md"));
+        match fs::read_to_string(&file) {
+            Ok(text) => self.paragraph(text.trim_end()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+        }
+        Ok(())
     }
 
     /// A table; nothing where it has no rows.

@@ -76,7 +76,7 @@ pub fn measure(plan: &Plan) -> Result<Shell> {
     progress("");
     let targets = servers.into_iter().map(Running::finish).collect::<Result<_>>()?;
     Ok(Shell {
-        machine: Machine::here(),
+        machine: Machine::with(&plan.folder)?,
         command: plan.command.clone(),
         quick: plan.quick,
         versions: tools.versions,

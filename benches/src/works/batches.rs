@@ -22,6 +22,10 @@ pub const COUNTS: [u64; 2] = [100_000, 1_000_000];
 /// Entries a commit.
 pub const BATCHES: [u64; 6] = [5_000, 10_000, 25_000, 50_000, 100_000, 250_000];
 
+/// Entries that are read in order, and at random: about as many as are in a second.
+const SCANNED: u64 = 100_000_000;
+const GETS: u64 = 3_000_000;
+
 /// The name of a load.
 #[must_use]
 pub fn load(kind: &str, count: u64, batch: u64) -> String {
@@ -48,8 +52,8 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
             .unsynced()
             .then(Step::Put { picks: Picks::first(loaded), batch: loaded, nested: false })
             .then(Step::Sync)
-            .timed("seq", Step::Scan { times: 10 })
-            .timed("rnd", Step::Get { picks: Picks::random(loaded, loaded), batch: loaded, threads: 1 });
+            .timed("seq", Step::Scan { times: scale.of(SCANNED) / loaded })
+            .timed("rnd", Step::Get { picks: Picks::random(scale.of(GETS), loaded), batch: loaded, threads: 1 });
         entries.push(work);
     }
     entries.into_iter().map(|work| Entry::new(work, []).by(&FIELD)).collect()

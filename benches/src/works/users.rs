@@ -12,8 +12,14 @@ pub const FIELD: [&str; 2] = ["boltkv", "bbolt"];
 pub const LOADS: [(Task, &str); 2] = [(Task::WriteEach, "each"), (Task::WriteAll, "all")];
 
 /// What is timed, with what it is.
-pub const FIGURES: [(&str, &str); 5] =
-    [("write", "Write"), ("read", "Read"), ("read-many", "ReadMany"), ("field-sum", "FieldSum"), ("update", "Update")];
+pub const FIGURES: [(&str, &str); 6] = [
+    ("make", "made"),
+    ("write", "Write"),
+    ("read", "Read"),
+    ("read-many", "ReadMany"),
+    ("field-sum", "FieldSum"),
+    ("update", "Update"),
+];
 
 const COUNTS: [u64; 12] =
     [10, 100, 1_000, 10_000, 25_000, 50_000, 75_000, 100_000, 250_000, 500_000, 750_000, 1_000_000];
@@ -39,6 +45,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 let records = |task| Step::Records { layout, task, count };
                 let work = Work::new(name(named, how, full), Keys::Sequential, 0)
                     .unsynced()
+                    .timed("make", records(Task::Make))
                     .timed("write", records(load))
                     .timed("write", Step::Sync)
                     .timed("read", records(Task::Read))

@@ -5,7 +5,7 @@ use crate::data::Keys;
 use crate::goal::{Figure, Row, times};
 use crate::work::{Picks, Step, Work};
 
-/// Not Go's bbolt nor its ports: they keep a node's entries in one array until the commit and would take an hour.
+/// Not Go's bbolt nor its ports: they keep a node's entries in one array until the commit.
 const FIELD: [&str; 5] = ["boltkv", "lmdb", "redb", "fjall", "sanakirja"];
 
 pub(super) fn entries(scale: Scale) -> Vec<Entry> {

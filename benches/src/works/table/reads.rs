@@ -19,7 +19,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     };
     let work = load("reads", Keys::Sequential, 100_000)
         .timed("get-tx", get(half, 1, 1))
-        .timed("scan", Step::Scan { times: 5 })
+        .timed("scan", Step::Scan { times: 30 })
         .timed("one-thread", get(loaded, loaded, 1))
         .timed("two-threads", get(loaded, loaded, 2));
     let rate = Figure::Rate;

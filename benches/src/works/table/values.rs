@@ -26,25 +26,25 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         Entry::new(
             work("values-100", 100, million, 1_000, million),
             [
-                Row::of("100-byte values, no sync, 1k a commit: set", SET)
+                Row::of("1M values of 100 bytes, no sync, 1k a commit: set", SET)
                     .bar(times(1.5, "bbolt"))
                     .aim(times(1.0, "lmdb")),
-                Row::of("100-byte values, no sync, 1k a commit: get", GET)
+                Row::of("1M values of 100 bytes: get", GET).bar(times(1.5, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("1M values of 100 bytes, no sync, 1k a commit: delete", DELETE)
                     .bar(times(1.5, "bbolt"))
                     .aim(times(1.0, "lmdb")),
-                Row::of("100-byte values, no sync, 1k a commit: delete", DELETE)
-                    .bar(times(1.5, "bbolt"))
-                    .aim(times(1.0, "lmdb")),
-                Row::of("the same 1M deletes", DELETE).bar(times(1.4, "bbolt")).aim(times(1.0, "sanakirja")),
+                Row::of("1M values of 100 bytes, all deleted: size of the file", Figure::File),
             ],
         )
         .and_bugfruit(),
         Entry::new(
             work("values-100k", 100_000, scale.of(2_000), 1, scale.of(1_000_000)),
             [
-                Row::of("100,000-byte values, no sync: set", SET).bar(times(4.0, "bbolt")).aim(times(1.0, "lmdb")),
-                Row::of("100,000-byte values, no sync: get", GET).bar(times(2.0, "bbolt")).aim(times(1.0, "lmdb")),
-                Row::of("100,000-byte values, no sync: delete", DELETE)
+                Row::of("2,000 values of 100,000 bytes, no sync, one a commit: set", SET)
+                    .bar(times(4.0, "bbolt"))
+                    .aim(times(1.0, "lmdb")),
+                Row::of("2,000 values of 100,000 bytes: get", GET).bar(times(2.0, "bbolt")).aim(times(1.0, "lmdb")),
+                Row::of("2,000 values of 100,000 bytes, no sync, one a commit: delete", DELETE)
                     .bar(times(20.0, "bbolt"))
                     .aim(times(1.0, "lmdb")),
             ],
