@@ -67,6 +67,9 @@ pub fn measure(plan: &Plan) -> Result<Results> {
     if let Some(file) = &plan.keep {
         results::write(file, &results)?;
     }
+    if results.machine.files.starts_with("tmpfs") {
+        eprintln!("{} lies in memory, where a sync costs nothing: --folder names another", plan.folder.display());
+    }
     if results.quick {
         writeln!(std::io::stdout().lock(), "{}\n", print::TRIAL)?;
     }
