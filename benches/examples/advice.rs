@@ -47,13 +47,13 @@ fn main() -> Result<()> {
         gets(bucket, 0..later, key)?;
         let start = Instant::now();
         gets(bucket, later..later + count, key)?;
-        println!("{what}: {:.1} µs", start.elapsed().as_secs_f64() * 1e6 / count as f64);
+        println!("{what}: {:.1?}", start.elapsed() / count);
     }
     let db = forgotten(path, advice)?;
     for what in ["scan", "scan again"] {
         let start = Instant::now();
-        let entries = db.begin()?.bucket("b")?.iter().filter(Result::is_ok).count();
-        println!("{what}: {:.2} s, {entries} entries", start.elapsed().as_secs_f64());
+        let entries = db.begin()?.bucket("b")?.iter().try_fold(0, |before, entry| entry.map(|_| before + 1))?;
+        println!("{what}: {:.2?}, {entries} entries", start.elapsed());
     }
     Ok(())
 }
@@ -79,9 +79,9 @@ fn forgotten(path: &Path, advice: Advice) -> Result<Db> {
     Options::new().advice(advice).read_only(true).open(path).with_context(|| format!("cannot open {}", path.display()))
 }
 
-fn gets(bucket: Bucket<'_>, numbers: std::ops::Range<u64>, key: &dyn Fn(u64) -> u64) -> Result<()> {
+fn gets(bucket: Bucket<'_>, numbers: std::ops::Range<u32>, key: &dyn Fn(u64) -> u64) -> Result<()> {
     for n in numbers {
-        black_box(bucket.get(key(n).to_be_bytes())?);
+        black_box(bucket.get(key(n.into()).to_be_bytes())?);
     }
     Ok(())
 }

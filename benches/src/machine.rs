@@ -49,7 +49,7 @@ impl Machine {
             processor: field("/proc/cpuinfo", "model name"),
             threads: std::thread::available_parallelism().map_or(0, Into::into),
             memory: kilobytes.unwrap_or(0_u64) * 1024,
-            files: said("findmnt", &["-n", "-o", "FSTYPE,OPTIONS", "-T", &folder.to_string_lossy()]),
+            files: said("findmnt", &["-rn", "-o", "FSTYPE,OPTIONS", "-T", &folder.to_string_lossy()]),
             syncs,
             kernel: said("uname", &["-sr"]),
             rust: said("rustc", &["--version"]),

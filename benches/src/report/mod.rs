@@ -149,13 +149,13 @@ fn rate(results: &Results, work: &str, contestant: &str, figure: &str) -> Option
     Summary::of(results.rates(work, contestant, figure)).map(|rates| rates.median)
 }
 
-/// A rate with its spread, for a cell.
+/// A rate, with its spread where there were several rounds, for a cell.
 fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String {
     Summary::of(results.rates(work, contestant, figure)).map_or_else(
         || "–".to_owned(),
         |rates| {
             let [median, min, max] = [rates.median, rates.min, rates.max].map(short);
-            format!("{median} ({min}–{max})")
+            if results.of(work, contestant).count() > 1 { format!("{median} ({min}–{max})") } else { median }
         },
     )
 }
