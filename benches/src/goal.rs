@@ -142,14 +142,8 @@ pub struct Standing {
     pub reached: Summary,
     /// Whether the goal is reached, by the medians.
     pub holds: bool,
-}
-
-impl Standing {
-    /// Whether it is reached in the worst round, too.
-    #[must_use]
-    pub fn holds_in_every_round(&self, goal: Goal, figure: Figure) -> bool {
-        if figure.more_is_better() { self.reached.min >= goal.times } else { self.reached.max <= goal.times }
-    }
+    /// Whether it is reached in every round.
+    pub holds_in_every_round: bool,
 }
 
 impl Row {
@@ -193,8 +187,11 @@ impl Row {
         };
         let median = Summary::of(ours.iter().copied())?.median / Summary::of(theirs.iter().copied())?.median;
         let rounds = Summary::of(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs))?;
-        let holds = if self.figure.more_is_better() { median >= goal.times } else { median <= goal.times };
-        Some(Standing { reached: Summary { median, ..rounds }, holds })
+        let more = self.figure.more_is_better();
+        let holds = |reached: f64| if more { reached >= goal.times } else { reached <= goal.times };
+        let worst = if more { rounds.min } else { rounds.max };
+        let reached = Summary { median, ..rounds };
+        Some(Standing { reached, holds: holds(median), holds_in_every_round: holds(worst) })
     }
 }
 

@@ -118,16 +118,16 @@ fn work(entry: &Entry, rounds: usize, runner: &Runner, results: &mut Results) ->
                 continue;
             }
             progress(&format!("{}: round {} of {rounds}, {name}", entry.work.name, round + 1));
-            let outcome = runner.run(&entry.work, &name.parse()?)?;
-            if let Some(why) = outcome.failed {
-                out.insert(name);
-                results.runs.retain(|run| run.work != entry.work.name || run.contestant != name);
-                progress("");
-                eprintln!("{}: {name} is left out: {why}", entry.work.name);
-                let (work, contestant) = (entry.work.name.clone(), name.to_owned());
-                results.left_out.push(LeftOut { work, contestant, why });
-            } else {
-                results.runs.push(outcome.run);
+            match runner.run(&entry.work, &name.parse()?)? {
+                Ok(run) => results.runs.push(run),
+                Err(why) => {
+                    out.insert(name);
+                    results.runs.retain(|run| run.work != entry.work.name || run.contestant != name);
+                    progress("");
+                    eprintln!("{}: {name} is left out: {why}", entry.work.name);
+                    let (work, contestant) = (entry.work.name.clone(), name.to_owned());
+                    results.left_out.push(LeftOut { work, contestant, why });
+                }
             }
         }
     }

@@ -101,7 +101,9 @@ pub fn show(goal: Goal, row: &Row) -> String {
 /// Whether a goal is reached, in words.
 #[must_use]
 pub fn standing(row: &Row, goal: Goal, results: &Results, work: &str) -> String {
-    let Some(Standing { reached, holds }) = row.standing(goal, results, work) else { return "not measured".to_owned() };
+    let Some(Standing { reached, holds, .. }) = row.standing(goal, results, work) else {
+        return "not measured".to_owned();
+    };
     let [median, min, max] = [reached.median, reached.min, reached.max].map(digits);
     format!("{}, {median} ({min} – {max})", if holds { "holds" } else { "missed" })
 }

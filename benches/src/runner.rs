@@ -31,31 +31,19 @@ pub struct Runner {
     pub limit: Duration,
 }
 
-/// A run, and why it ended early if it did.
-#[derive(Debug)]
-pub struct Outcome {
-    /// What was measured, up to where it ended.
-    pub run: Run,
-    /// Why there is no more of it.
-    pub failed: Option<String>,
-}
-
 impl Runner {
-    /// Lets a contestant do a work.
+    /// Lets a contestant do a work. Where it is not done to its end, the inner result says why.
     ///
     /// # Errors
-    /// Those of folders and processes. What goes wrong in a worker is no error here, but an [`Outcome`].
-    pub fn run(&self, work: &Work, contestant: &Contestant) -> Result<Outcome> {
+    /// Those of folders and processes. What goes wrong in a worker is none.
+    pub fn run(&self, work: &Work, contestant: &Contestant) -> Result<Result<Run, String>> {
         let mut run = Run { work: work.name.clone(), contestant: contestant.to_string(), ..Run::default() };
         let failed = match self.worker(contestant) {
             Err(why) => Some(why),
             Ok(program) if work.counted => self.count(&program, work, &mut run)?,
             Ok(program) => self.work(&program, work, &mut run)?,
         };
-        if failed.is_some() {
-            (run.peak_private, run.file_bytes) = (None, None);
-        }
-        Ok(Outcome { run, failed })
+        Ok(failed.map_or(Ok(run), Err))
     }
 
     /// The program that measures a contestant, with its first arguments.

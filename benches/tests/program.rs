@@ -1,6 +1,7 @@
 //! The program from outside: it measures, keeps what it found, and reports it.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -51,9 +52,11 @@ fn an_engine_that_cannot_be_built_is_left_out_with_its_reason() {
     }
 }
 
-/// Whether tools that CI installs may be missing here.
-fn tools_are_required() -> bool {
-    std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1")
+/// Says that a tool is missing; an error where CI has installed them all.
+fn skip(why: &dyn Debug) {
+    let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+    assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but {why:?}");
+    eprintln!("skipped: {why:?}");
 }
 
 #[test]
@@ -71,9 +74,7 @@ fn go_and_rust_do_the_same_work_and_read_the_same() {
         peers(&[suite, &args[..]].concat(), folder.path());
         let results: Results = results::read(&folder.path().join("r.json")).unwrap();
         if results.left_out.iter().any(|out| out.contestant == "bbolt" && out.why.starts_with("go ")) {
-            assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {:?}", results.left_out);
-            eprintln!("skipped: {:?}", results.left_out);
-            return;
+            return skip(&results.left_out);
         }
         // Who had read something else would be named here.
         assert!(results.left_out.is_empty(), "{suite:?}: {:?}", results.left_out);
@@ -88,9 +89,7 @@ fn instructions_are_counted_without_those_of_the_program_itself() {
     peers(&["peers", "--quick", "--only", "flat-counted", "--json", "r.json"], folder.path());
     let results: Results = results::read(&folder.path().join("r.json")).unwrap();
     if results.left_out.iter().any(|out| out.why.starts_with("valgrind does not start")) {
-        assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {:?}", results.left_out);
-        eprintln!("skipped: {:?}", results.left_out);
-        return;
+        return skip(&results.left_out);
     }
     let [run] = results.runs.as_slice() else { panic!("{:?}", results.left_out) };
     // A process that only starts and ends takes hundreds of thousands; a few inserts take fewer than many.
@@ -139,9 +138,7 @@ fn a_server_is_measured_from_the_shell_and_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_peers")).args(args).current_dir(folder.path()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     if stderr.contains("is missing") {
-        assert!(!tools_are_required(), "BOLTKV_REQUIRE_TOOLS=1, but {stderr}");
-        eprintln!("skipped: {stderr}");
-        return;
+        return skip(&stderr);
     }
     assert!(output.status.success(), "{stderr}");
 

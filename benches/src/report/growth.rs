@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::page::Page;
 use super::plot::{Panel, Series};
-use super::{open, rate};
+use super::{open, rate, spread};
 use crate::goal::{Figure, digits, short};
 use crate::results::Results;
 use crate::stats::Summary;
@@ -30,7 +30,7 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
         for engine in FIELD {
             let points = points(results, engine, figure, &sizes);
             let mut row = vec![what.to_owned(), engine.to_owned()];
-            row.extend(sizes.iter().map(|size| spread(results, &name(*size), engine, figure)));
+            row.extend(sizes.iter().map(|size| spread(results, &name(*size), engine, figure, times)));
             row.push(exponent(&points));
             rows.push(row);
         }
@@ -63,12 +63,10 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     Ok(())
 }
 
-/// What one operation takes, with the least and the most of any round where there were several.
-fn spread(results: &Results, work: &str, engine: &str, figure: &str) -> String {
-    let Some(rates) = Summary::of(results.rates(work, engine, figure)) else { return "–".to_owned() };
+/// What one operation takes, of how many there are in a second.
+fn times(rates: Summary) -> [String; 3] {
     let time = rates.inverse();
-    let [median, min, max] = [time.median, time.min, time.max].map(|seconds| short(seconds) + "s");
-    if results.of(work, engine).count() > 1 { format!("{median} ({min}–{max})") } else { median }
+    [time.median, time.min, time.max].map(|seconds| short(seconds) + "s")
 }
 
 type Points = Vec<Option<(f64, f64)>>;

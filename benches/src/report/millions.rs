@@ -15,7 +15,8 @@ const FIGURES: [&str; 2] = ["insert", "get"];
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What Sanakirja was measured by: (u64, u64) and (UUID, u64) inserted at random in one transaction \
                  that ends with a sync,\nthen looked up at random. Entries a second. Go's bbolt and its ports are not \
-                 here: what random inserts in one transaction\ntake them grows with the square of their number, which experiment (a) shows.";
+                 here: what random inserts in one transaction\ntake them grows with the square of their \
+                 number, which experiment (a) shows.";
     open(results, "## Experiment (b): Sanakirja's millions", about, page);
     let mut rows = Vec::new();
     for (kind, _) in KINDS {

@@ -151,13 +151,20 @@ fn rate(results: &Results, work: &str, contestant: &str, figure: &str) -> Option
 
 /// A rate, with its spread where there were several rounds, for a cell.
 fn cell(results: &Results, work: &str, contestant: &str, figure: &str) -> String {
-    Summary::of(results.rates(work, contestant, figure)).map_or_else(
-        || "–".to_owned(),
-        |rates| {
-            let [median, min, max] = [rates.median, rates.min, rates.max].map(short);
-            if results.of(work, contestant).count() > 1 { format!("{median} ({min}–{max})") } else { median }
-        },
-    )
+    spread(results, work, contestant, figure, |rates| [rates.median, rates.min, rates.max].map(short))
+}
+
+/// What `show` makes of the median, the least and the most of a rate; the median alone where there was one round.
+fn spread(
+    results: &Results,
+    work: &str,
+    contestant: &str,
+    figure: &str,
+    show: impl FnOnce(Summary) -> [String; 3],
+) -> String {
+    let Some(rates) = Summary::of(results.rates(work, contestant, figure)) else { return "–".to_owned() };
+    let [median, min, max] = show(rates);
+    if results.of(work, contestant).count() > 1 { format!("{median} ({min}–{max})") } else { median }
 }
 
 #[cfg(test)]

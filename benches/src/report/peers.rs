@@ -102,7 +102,7 @@ fn bars(results: &Results, rows: &[(&Entry, &Row)]) -> String {
             Some(standing) if !standing.holds => missed.push(format!("- missed: {}", row.title)),
             Some(standing) => {
                 holding += 1;
-                if !standing.holds_in_every_round(bar, row.figure) {
+                if !standing.holds_in_every_round {
                     unsteady.push(format!("- not in every round: {}", row.title));
                 }
             }
