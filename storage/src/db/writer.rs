@@ -22,7 +22,11 @@ const MAP_STEP: u64 = 1 << 30;
 
 /// Bytes that the map of `size` bytes is made to cover, so that it need not be made anew often.
 pub(super) fn map_size(size: u64) -> u64 {
-    if size <= MAP_STEP { size.next_power_of_two().max(MIN_MAP) } else { size.next_multiple_of(MAP_STEP) }
+    if size <= MAP_STEP {
+        size.next_power_of_two().max(MIN_MAP)
+    } else {
+        size.checked_next_multiple_of(MAP_STEP).unwrap_or(u64::MAX)
+    }
 }
 
 /// What only the writer may touch.
@@ -152,7 +156,8 @@ impl Writer {
     pub(crate) fn map(&mut self, shared: &Shared, mark: Pgid) -> io::Result<Arc<Map>> {
         let current = shared.readers.current();
         let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
-        let anew = len > current.map.len();
+        // A growing file shows in a map of it, even where the map is no longer than it was; memory may have moved.
+        let anew = len > current.map.len() || !shared.disk.shows(&current.map);
         let map = if anew { shared.disk.map(len).map(Arc::new)? } else { Arc::clone(&current.map) };
         if shared.options.mlock && (anew || mark * self.page_size > self.locked_len) {
             map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?).map_err(|error| {
@@ -233,8 +238,14 @@ mod tests {
 
     #[test]
     fn maps_double_to_1_gib_and_then_grow_by_1_gib() {
-        let cases =
-            [(0, 1 << 15), (1 << 15, 1 << 15), ((1 << 15) + 1, 1 << 16), (1 << 30, 1 << 30), ((1 << 30) + 1, 2 << 30)];
+        let cases = [
+            (0, 1 << 15),
+            (1 << 15, 1 << 15),
+            ((1 << 15) + 1, 1 << 16),
+            (1 << 30, 1 << 30),
+            ((1 << 30) + 1, 2 << 30),
+            (u64::MAX - 1, u64::MAX),
+        ];
         for (size, expected) in cases {
             assert_eq!(map_size(size), expected, "{size}");
         }

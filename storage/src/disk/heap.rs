@@ -103,11 +103,26 @@ impl Disk for HeapDisk {
         let mut state = self.state();
         Ok(Map::of_region(Arc::clone(state.region(len)?), len))
     }
+
+    fn shows(&self, map: &Map) -> bool {
+        self.state().region.as_ref().is_some_and(|region| map.is_of(region))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_map_shows_what_is_written_until_the_disk_outgrows_its_region() {
+        let disk = HeapDisk::default();
+        let map = disk.map(MIN_REGION).unwrap();
+        disk.set_len(MIN_REGION as u64).unwrap();
+        assert!(disk.shows(&map));
+        disk.set_len(MIN_REGION as u64 + 1).unwrap();
+        assert!(!disk.shows(&map));
+        assert!(disk.shows(&disk.map(MIN_REGION).unwrap()));
+    }
 
     #[test]
     fn what_was_cut_off_reads_as_zeros_when_the_disk_grows_again() {

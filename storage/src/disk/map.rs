@@ -40,7 +40,7 @@ pub(crate) struct Map {
 
 enum Memory {
     File(MmapRaw),
-    Heap(#[expect(dead_code, reason = "held for its drop")] Arc<Region>),
+    Heap(Arc<Region>),
 }
 
 // SAFETY: `base` points into memory that `memory` owns and that any thread may read; the module's
@@ -69,6 +69,11 @@ impl Map {
     pub(crate) fn of_region(region: Arc<Region>, len: usize) -> Self {
         assert!(len <= region.len(), "a region is grown before it is mapped");
         Self { base: region.base.as_ptr(), len, memory: Memory::Heap(region) }
+    }
+
+    /// Whether it is one of `region`.
+    pub(crate) fn is_of(&self, region: &Arc<Region>) -> bool {
+        matches!(&self.memory, Memory::Heap(own) if Arc::ptr_eq(own, region))
     }
 
     /// Keeps the first `len` bytes, which the disk must have, in memory until the map goes.

@@ -44,4 +44,10 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// A view of the first `len` bytes, which may be more than the disk has: bytes beyond its end
     /// must not be touched before the disk has grown over them.
     fn map(&self, len: usize) -> io::Result<Map>;
+
+    /// Whether what is written from now on shows in `map`, which was taken of this disk: as long as the disk has not
+    /// moved to other memory.
+    fn shows(&self, _map: &Map) -> bool {
+        true
+    }
 }

@@ -148,4 +148,8 @@ impl Disk for SimDisk {
         self.trap.call(Call::Map)?;
         self.now.map(len)
     }
+
+    fn shows(&self, map: &Map) -> bool {
+        self.now.shows(map)
+    }
 }
