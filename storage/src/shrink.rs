@@ -50,6 +50,16 @@ struct Nested {
     name: Vec<u8>,
 }
 
+/// One after the other: buckets may be nested deeper than a stack is.
+impl Drop for Nested {
+    fn drop(&mut self) {
+        let mut next = self.parent.take();
+        while let Some(mut bucket) = next.and_then(Rc::into_inner) {
+            next = bucket.parent.take();
+        }
+    }
+}
+
 impl Nested {
     fn path(bucket: Option<&Rc<Self>>) -> Vec<&[u8]> {
         let mut path = Vec::new();
@@ -277,6 +287,9 @@ impl crate::tx::Work {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
+    use super::Nested;
     use crate::{Db, Options};
 
     fn key(number: u32) -> [u8; 4] {
@@ -379,6 +392,14 @@ mod tests {
         let later = db.shrink().unwrap();
         assert!(later.after < shrunk.after, "{later:?} after {shrunk:?}");
         assert_all_there(&db);
+    }
+
+    #[test]
+    fn buckets_nested_deeper_than_a_stack_is_are_let_go() {
+        let nest = |parent, _| Some(Rc::new(Nested { parent, name: Vec::new() }));
+        let deepest = (0..1_000_000).fold(None, nest);
+        assert_eq!(Nested::path(deepest.as_ref()).len(), 1_000_000);
+        drop(deepest);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use common::model::{BucketPath, Model};
 use common::peer::{Peer, peer};
 use common::random::Random;
 use common::salvage::{Sound, lookup, values};
-use common::small_file::{PAGE, SmallFile};
+use common::small_file::{HIGH_WATER_MARK, PAGE, SmallFile, odd_numbers, reseal};
 use common::{assert_check_clean, content_of_file};
 use std::collections::BTreeSet;
 use std::fs;
@@ -384,7 +384,7 @@ fn whatever_happens_to_some_pages_the_others_are_salvaged() {
     let Some(peer) = peer() else { return };
     let small = SmallFile::new();
     let sound = Sound::new(small.sound.clone(), PAGE);
-    let numbers = common::small_file::odd_numbers(small.pages());
+    let numbers = odd_numbers(small.pages());
     for seed in 0..700 {
         let mut random = Random::new(seed);
         let mut bytes = small.sound.clone();
@@ -456,4 +456,23 @@ fn buckets_nested_a_thousand_deep_are_salvaged() {
     assert_eq!((repaired.lost, repaired.buckets, repaired.values), (0, 1001, 1));
     let db = Db::open(&result).unwrap();
     assert_eq!(db.begin().unwrap().bucket_path(&path).unwrap().get("k").unwrap(), Some(&b"v"[..]));
+}
+
+#[test]
+fn metas_that_say_anything_of_the_pages_there_are_bring_nothing_down() {
+    let small = SmallFile::new();
+    for mark in odd_numbers(small.pages()) {
+        let mut bytes = small.sound.clone();
+        for meta in [0, 1] {
+            let meta = &mut bytes[meta * PAGE..][..PAGE];
+            meta[HIGH_WATER_MARK..][..8].copy_from_slice(&mark.to_le_bytes());
+            reseal(meta);
+        }
+        let broken = small.write("broken.db", &bytes);
+        let result = small.folder.path().join("result");
+        if RepairOptions::new().repair(&broken, &result, |_| {}).is_ok() {
+            assert_eq!(Db::open(&result).unwrap().check().unwrap(), [], "{mark}");
+            fs::remove_file(&result).unwrap();
+        }
+    }
 }

@@ -370,3 +370,79 @@ fn no_damage_makes_an_operation_panic_or_leave_half_a_copy() {
     }
     assert!(done > 100, "{done} done, {refused} refused: that says little");
 }
+
+/// The leaves of bucket `b`, in the order of their keys.
+fn leaves(file: &Path) -> Vec<u64> {
+    let raw = RawFile::open(file, None).unwrap();
+    let ids = (2..raw.end()).filter(|id| {
+        let header = raw.header(*id).unwrap();
+        header.id == *id && header.page_type() == PageType::Leaf && header.count >= 10
+    });
+    let mut leaves: Vec<_> = ids.collect();
+    leaves.sort_by_key(|id| raw.page(*id).unwrap().leaf_element(0).unwrap().key.into_owned());
+    leaves
+}
+
+#[test]
+fn a_leaf_that_was_emptied_can_be_moved_and_changed_and_taken_back() {
+    let table = Table::filled();
+    let entries = keys(&table.source);
+    let leaves = leaves(&table.source);
+    for cleared in [leaves[0], leaves[1], leaves[leaves.len() - 1]] {
+        let before = table.done(|surgery| surgery.clear_page(cleared));
+        let left = entries - u64::from(before.elements);
+        let raw = RawFile::open(&table.source, None).unwrap();
+        let first = raw.page(cleared).unwrap().leaf_element(0).unwrap().key.into_owned();
+        drop(raw);
+        let reopened = || Db::open(&table.output).unwrap();
+
+        // A change in that leaf which is taken back leaves it empty, and taken apart.
+        let db = reopened();
+        let mut tx = db.begin_mut().unwrap();
+        let savepoint = tx.savepoint();
+        tx.bucket_mut("b").unwrap().put(&first, "back").unwrap();
+        tx.rollback_to(&savepoint).unwrap();
+        tx.commit().unwrap();
+        assert_check_clean(&db, "after what was taken back");
+        drop(db);
+        assert_eq!(keys(&table.output), left);
+
+        fs::remove_file(&table.output).unwrap();
+        table.done(|surgery| surgery.clear_page(cleared));
+        let db = reopened();
+        // Room below, so that all leaves are moved.
+        db.update(|tx| tx.create_bucket("large")?.put("k", vec![1; 200_000])).unwrap();
+        fill(&db, 1, 41);
+        db.update(|tx| tx.delete_bucket("large")).unwrap();
+        db.shrink().unwrap();
+        assert_check_clean(&db, "after the shrinking");
+        db.update(|tx| tx.bucket_mut("b")?.put(&first, "again")).unwrap();
+        assert_check_clean(&db, "after another put");
+        drop(db);
+        fs::remove_file(&table.output).unwrap();
+    }
+}
+
+#[test]
+fn a_leaf_whose_elements_overlap_is_not_written_out_as_if_they_did_not() {
+    let table = Table::filled();
+    let leaf = usize::try_from(leaves(&table.source)[1]).unwrap();
+    let mut bytes = fs::read(&table.source).unwrap();
+    let count = usize::from(u16::from_le_bytes(bytes[leaf * PAGE + 10..][..2].try_into().unwrap()));
+    let key = |bytes: &[u8], element: usize| {
+        let word = |at: usize| u32::from_le_bytes(bytes[element + at..][..4].try_into().unwrap()) as usize;
+        (element + word(4), word(8))
+    };
+    // Each value reaches to the end of the page.
+    for element in (0..count).map(|index| leaf * PAGE + 16 + 16 * index) {
+        let (start, len) = key(&bytes, element);
+        let value = u32::try_from((leaf + 1) * PAGE - start - len).unwrap();
+        bytes[element + 12..][..4].copy_from_slice(&value.to_le_bytes());
+    }
+    let (start, len) = key(&bytes, leaf * PAGE + 16);
+    let first = bytes[start..start + len].to_vec();
+    fs::write(&table.source, &bytes).unwrap();
+    let db = Db::open(&table.source).unwrap();
+    let put = db.update(|tx| tx.bucket_mut("b")?.put(&first, "new"));
+    assert!(matches!(put, Err(Error::Corrupt { page, .. }) if page == leaf as u64), "{put:?}");
+}

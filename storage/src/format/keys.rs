@@ -49,6 +49,7 @@ impl<'a, E: Element> TreePage<'a, E> {
     #[cold]
     pub(crate) fn fault(&self) -> Error {
         let fault = (0..self.len()).find_map(|index| self.key(index).err());
-        fault.expect("a search ends early at a damaged key only")
+        // In a damaged file a page can be in use and free, and be written over while it is read.
+        fault.unwrap_or_else(|| Error::corrupt(self.id(), "it changed while a key was looked for"))
     }
 }

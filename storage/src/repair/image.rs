@@ -71,7 +71,10 @@ impl Image {
     /// The bytes of the run that page `id` begins, as far as the file has them.
     fn run(&self, id: Pgid, limit: Pgid) -> Result<&[u8]> {
         if id < 2 || id >= limit {
-            return Err(Error::corrupt(id, format!("there is no such page: they are 2 to {}", limit - 1)));
+            return Err(Error::corrupt(
+                id,
+                format!("there is no such page: they are 2 to {}", limit.saturating_sub(1)),
+            ));
         }
         let header = self.header(id).ok_or_else(|| Error::corrupt(id, "the file ends before it"))?;
         if header.id != id {

@@ -2,9 +2,9 @@
 
 use super::arena::Bytes;
 use super::slots::{At, Content, Slot, Slots, Stretch};
-use crate::Result;
 use crate::format::{PAGE_HEADER, Page};
 use crate::freelist::Run;
+use crate::{Error, Result};
 
 /// How the entries of a node came to be more, for `Fill::Auto`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,6 +45,10 @@ impl Node {
         } else {
             let slots = Slots::of_loose_page(page, bytes)?;
             node.content = slots.sizes(bytes).sum();
+            // Where elements overlap, a small page would become a large file.
+            if node.size() > page.bytes().len() {
+                return Err(Error::corrupt(page.id(), "its elements overlap: they take more than the page has"));
+            }
             node.slots = slots;
         }
         Ok(node)

@@ -65,12 +65,13 @@ impl Work {
     fn rebalance_child(&mut self, parent: NodeId, at: At, child: NodeId, fill: Fill) -> Result<Option<At>> {
         let unbalanced = std::mem::take(&mut self.node_mut(child).unbalanced);
         self.rebalances += u64::from(unbalanced);
-        if !unbalanced || !self.is_too_small(child, fill) {
-            return Ok(self.node(parent).slots.next(at));
-        }
+        // Also one that was empty before, which only surgery leaves: it has no key for its parent.
         if self.node(child).slots.len() == 0 {
             self.drop_child(parent, at, child);
             return Ok(self.node(parent).slots.settle(at));
+        }
+        if !unbalanced || !self.is_too_small(child, fill) {
+            return Ok(self.node(parent).slots.next(at));
         }
         if let Some(left) = self.node(parent).slots.prev(at) {
             let (left, left_at) = self.child_node(parent, left)?;
