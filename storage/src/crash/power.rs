@@ -9,6 +9,7 @@ use super::random::Random;
 use super::workload::{Setup, Worker};
 use crate::db::new_database;
 use crate::disk::sim::{Event, FileOp, SimDisk, Trap};
+use crate::tx::LONGEST_WRITE;
 use crate::{Durability, FreelistStored};
 
 /// Crash points looked at, unless `BOLTKV_CRASH_POINTS` says otherwise.
@@ -88,4 +89,29 @@ fn the_simulation_shows_what_each_of_a_commits_syncs_is_for() {
     explore_without(|_, _| false).unwrap();
     explore_without(|_, next| is_meta(next)).expect_err("a meta came through before its pages");
     explore_without(|before, _| is_meta(before)).expect_err("a commit was acknowledged before its meta came through");
+}
+
+#[test]
+fn pages_that_lie_side_by_side_go_out_in_one_write() {
+    for freelist in [FreelistStored::Always, FreelistStored::OnCleanClose, FreelistStored::Never] {
+        let setup = Setup { page_size: 1024, freelist, durability: Durability::Always };
+        let start = new_database(&setup.options()).expect("the page size is right");
+        let disk = SimDisk::new(&start, Trap::default());
+        Worker::new(setup, &mut Random::new(1), disk.clone(), Model::default()).run(10 * TRANSACTIONS);
+        let (mut end, mut several) = (None, 0);
+        for event in disk.log().take() {
+            match event {
+                Event::File(_, FileOp::Write { offset, data }) => {
+                    // Only a long one is followed by its continuation.
+                    let long = data.len() >= LONGEST_WRITE;
+                    assert_ne!(end, Some(offset), "{setup:?}: one run of pages, two writes");
+                    several += usize::from(data.len() > 1024);
+                    end = (!long).then_some(offset + data.len());
+                }
+                Event::SyncFile(_) => end = None,
+                _ => {}
+            }
+        }
+        assert!(several > 10 * TRANSACTIONS / 2, "{setup:?}: {several} writes of several pages");
+    }
 }

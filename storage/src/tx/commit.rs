@@ -26,7 +26,7 @@ use crate::{Error, Result};
 
 /// Contiguous pages go out in one write, up to about this many bytes. Longer ones would make a growing file lie in
 /// larger folios in the system's cache, in which a page costs more to write again.
-const LONGEST_WRITE: usize = 1 << 16;
+pub(crate) const LONGEST_WRITE: usize = 1 << 16;
 /// Bytes of the buffers that are kept from one commit to the next.
 const KEPT: usize = 1 << 20;
 

@@ -31,6 +31,8 @@ mod work;
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(test)]
+pub(crate) use commit::LONGEST_WRITE;
 pub(crate) use commit::{Sync, sync_point};
 pub(crate) use pages::{MAX_DEPTH, Pages};
 pub(crate) use slots::At;
