@@ -23,6 +23,8 @@ func openBbolt(folder, freelist string, synced bool) (engine, error) {
 	case "":
 	case "not-stored":
 		options.NoFreelistSync = true
+	case "not-stored-map":
+		options.NoFreelistSync, options.FreelistType = true, bolt.FreelistMapType
 	default:
 		return nil, fmt.Errorf("bbolt has no freelist %q", freelist)
 	}
@@ -75,9 +77,19 @@ func (e bbolt) get(keys func(each func(key []byte) error) error, seen func(value
 
 func (e bbolt) scan(seen func(key, value []byte)) error {
 	return e.db.View(func(tx *bolt.Tx) error {
-		cursor := tx.Bucket(bucketName).Cursor()
+		bucket := tx.Bucket(bucketName)
+		cursor := bucket.Cursor()
 		for key, value := cursor.First(); key != nil; key, value = cursor.Next() {
 			seen(key, value)
+			if value != nil {
+				continue
+			}
+			if err := bucket.Bucket(key).ForEach(func(key, value []byte) error {
+				seen(key, value)
+				return nil
+			}); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -143,13 +155,13 @@ func (e bbolt) close() error { return e.db.Close() }
 
 func (e bbolt) sync() error { return e.db.Sync() }
 
-func (e bbolt) usedBytes() uint64 {
+func (e bbolt) usedBytes() (uint64, error) {
 	stats := e.db.Stats()
 	pageSize := uint64(e.db.Info().PageSize)
 	var size uint64
-	_ = e.db.View(func(tx *bolt.Tx) error {
+	err := e.db.View(func(tx *bolt.Tx) error {
 		size = uint64(tx.Size())
 		return nil
 	})
-	return size - uint64(stats.FreePageN+stats.PendingPageN)*pageSize
+	return size - uint64(stats.FreePageN+stats.PendingPageN)*pageSize, err
 }

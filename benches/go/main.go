@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 )
 
@@ -61,7 +62,18 @@ func measure(contestant, folder string) error {
 			return err
 		}
 	}
-	return tell(map[string]uint64{"done": j.engine.usedBytes()})
+	used, err := j.engine.usedBytes()
+	if err != nil {
+		return err
+	}
+	if err := tell(map[string]uint64{"done": used}); err != nil {
+		return err
+	}
+	holds, err := j.contents()
+	if err != nil || holds == nil {
+		return err
+	}
+	return tell(map[string]*contents{"holds": holds})
 }
 
 // engines opens each engine that was built in.
@@ -87,8 +99,12 @@ func versions() map[string]string {
 }
 
 func printData(kind, valueBytes, count string) error {
-	var length, n uint64
-	if _, err := fmt.Sscan(valueBytes+" "+count, &length, &n); err != nil {
+	length, err := strconv.ParseUint(valueBytes, 10, 64)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseUint(count, 10, 64)
+	if err != nil {
 		return err
 	}
 	m := maker{kind: kind, values: newValues(length)}

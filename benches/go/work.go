@@ -39,6 +39,12 @@ func (p picks) number(at uint64) uint64 {
 	return splitmix(n) % p.RandomBelow
 }
 
+// Contents as src/work.rs has them.
+type contents struct {
+	Entries uint64 `json:"entries"`
+	Hash    uint64 `json:"hash"`
+}
+
 // A cost as src/work.rs has it.
 type cost struct {
 	Figure     string  `json:"figure"`

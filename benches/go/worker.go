@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,8 +22,11 @@ type engine interface {
 	clear() error
 	sync() error
 	close() error
-	usedBytes() uint64
+	usedBytes() (uint64, error)
 }
+
+// errNoScan is what an engine says that cannot list what it holds.
+var errNoScan = errors.New("cannot list what it holds")
 
 // A job is one work on one engine.
 type job struct {
@@ -195,6 +199,21 @@ func (j *job) scan(times uint64) (done, error) {
 	})
 	d.operations = entries
 	return d, err
+}
+
+// contents is everything that the database holds; nil where it cannot be listed.
+func (j *job) contents() (*contents, error) {
+	hash := fnv.New64a()
+	var entries uint64
+	err := j.engine.scan(func(key, value []byte) {
+		entries++
+		hash.Write(key)
+		hash.Write(value)
+	})
+	if errors.Is(err, errNoScan) {
+		return nil, nil
+	}
+	return &contents{entries, hash.Sum64()}, err
 }
 
 // first is the first byte, or 0.

@@ -64,7 +64,8 @@ impl FromStr for Contestant {
             "" => Freelist::Default,
             "on-close" => Freelist::OnClose,
             "not-stored" => Freelist::NotStored,
-            other => bail!("no freelist {other:?}; there are on-close, not-stored"),
+            "not-stored-map" => Freelist::NotStoredMap,
+            other => bail!("no freelist {other:?}; there are on-close, not-stored, not-stored-map"),
         };
         Ok(Self { engine, freelist })
     }
@@ -77,6 +78,7 @@ impl fmt::Display for Contestant {
             Freelist::Default => "",
             Freelist::OnClose => "+on-close",
             Freelist::NotStored => "+not-stored",
+            Freelist::NotStoredMap => "+not-stored-map",
         })
     }
 }
@@ -87,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_contestant_is_read_as_it_is_written() {
-        for name in ["boltkv", "boltkv+on-close", "bbolt+not-stored", "bbolt-rs"] {
+        for name in ["boltkv", "boltkv+on-close", "bbolt+not-stored", "bbolt+not-stored-map", "bbolt-rs"] {
             assert_eq!(name.parse::<Contestant>().unwrap().to_string(), name);
         }
     }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::work::Cost;
+use crate::work::{Contents, Cost};
 use crate::works::Suite;
 
 /// Everything that one call of the program has measured.
@@ -56,6 +56,10 @@ pub struct Run {
     /// before it was kept.
     #[serde(default)]
     pub file_bytes: Option<u64>,
+    /// What its database held at the end, which is the same for every engine; `None` where instructions were counted,
+    /// for bugfruit, which cannot list what it holds, and in files from before it was kept.
+    #[serde(default)]
+    pub contents: Option<Contents>,
 }
 
 /// What the stages of one figure cost together.
@@ -129,22 +133,30 @@ impl Results {
         self.of(work, contestant).filter_map(move |run| run.costs.get(figure).map(Total::rate))
     }
 
-    /// Who has read something else in a work than the first one: they did not do the same.
+    /// Who has read something else in a work than the first one, or holds something else at its end: they did not do
+    /// the same.
     #[must_use]
     pub fn disagreements(&self, work: &str) -> Vec<LeftOut> {
         let mut seen: BTreeMap<&str, &Total> = BTreeMap::new();
+        let mut held = None;
         let mut found = Vec::new();
+        let mut other = |run: &Run, why: String| {
+            let other = LeftOut { work: work.to_owned(), contestant: run.contestant.clone(), why };
+            // It does so in each round, but is named once.
+            if !found.contains(&other) {
+                found.push(other);
+            }
+        };
         for run in self.runs.iter().filter(|run| run.work == work) {
             for (figure, total) in &run.costs {
                 let first = *seen.entry(figure).or_insert(total);
                 if (first.witness, first.operations) != (total.witness, total.operations) {
-                    let why = format!("has read something else than the others in {figure}");
-                    let other = LeftOut { work: work.to_owned(), contestant: run.contestant.clone(), why };
-                    // It does so in each round, but is named once.
-                    if !found.contains(&other) {
-                        found.push(other);
-                    }
+                    other(run, format!("has read something else than the others in {figure}"));
                 }
+            }
+            held = held.or(run.contents);
+            if run.contents.is_some() && run.contents != held {
+                other(run, "holds something else at the end than the others".to_owned());
             }
         }
         found
@@ -210,5 +222,13 @@ mod tests {
         assert_eq!(made_up(vec![run("a", 1), run("b", 2)]).disagreements("w").len(), 1);
         let rounds = [run("a", 1), run("b", 2), run("c", 3), run("b", 2), run("c", 3)];
         assert_eq!(made_up(rounds.to_vec()).disagreements("w").len(), 2, "each is named once");
+    }
+
+    #[test]
+    fn an_engine_that_holds_something_else_at_the_end_is_found() {
+        let holds = |name, entries| Run { contents: Some(Contents { entries, hash: 1 }), ..run(name, 1) };
+        let runs = vec![run("a", 1), holds("b", 9), holds("c", 9), run("d", 1), holds("e", 8)];
+        let found = made_up(runs).disagreements("w");
+        assert_eq!(found.iter().map(|out| out.contestant.as_str()).collect::<Vec<_>>(), ["e"]);
     }
 }

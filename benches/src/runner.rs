@@ -83,13 +83,16 @@ impl Runner {
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || BufReader::new(output).lines().try_for_each(|line| sender.send(line).ok()));
         let start = Instant::now();
-        let mut failed = None;
+        let (mut failed, mut done) = (None, false);
         loop {
-            run.peak_private = run.peak_private.max(process::resident(worker.id()).map(|resident| resident.anon));
+            if !done {
+                run.peak_private = run.peak_private.max(process::resident(worker.id()).map(|resident| resident.anon));
+            }
             match lines.recv_timeout(LOOK) {
                 Ok(line) => match serde_json::from_str(&line?) {
                     Ok(Told::Cost(cost)) => run.add(cost),
-                    Ok(Told::Done(used)) => run.used = used,
+                    Ok(Told::Done(used)) => (run.used, done) = (used, true),
+                    Ok(Told::Holds(contents)) => run.contents = Some(contents),
                     Ok(Told::Failed(why)) => failed = Some(why),
                     Err(error) => return Ok(Some(format!("its worker speaks in riddles: {error}"))),
                 },

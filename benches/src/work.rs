@@ -187,6 +187,30 @@ pub struct Cost {
     pub witness: u64,
 }
 
+/// What a database holds, as a number of entries and a hash of all their keys and values in key order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contents {
+    /// Entries; where buckets nest, a bucket is one and its own entries come right after it.
+    pub entries: u64,
+    /// FNV-1a with 64 bits over the bytes of each key, then of its value.
+    pub hash: u64,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self { entries: 0, hash: 0xcbf2_9ce4_8422_2325 }
+    }
+}
+
+impl Contents {
+    /// Takes in the next entry.
+    pub fn take(&mut self, key: &[u8], value: &[u8]) {
+        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.entries += 1;
+        self.hash = key.iter().chain(value).fold(self.hash, mix);
+    }
+}
+
 /// What a worker writes: one of these a line, as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -195,6 +219,8 @@ pub enum Told {
     Cost(Cost),
     /// All is done, and so many bytes of the file are in use; `None`: the engine does not tell.
     Done(Option<u64>),
+    /// What the database holds then, to be compared with the others'. Nothing is measured any more while it is read.
+    Holds(Contents),
     /// It cannot be done.
     Failed(String),
 }
@@ -216,6 +242,24 @@ mod tests {
     #[test]
     fn random_picks_stay_below_their_limit() {
         assert!(Picks::random(1000, 7).numbers(0, 1000).all(|n| n < 7));
+    }
+
+    #[test]
+    fn contents_differ_by_any_byte() {
+        let of = |entries: &[(&[u8], &[u8])]| {
+            entries.iter().fold(Contents::default(), |mut all, (key, value)| {
+                all.take(key, value);
+                all
+            })
+        };
+        let all = of(&[(b"a", b"foo"), (b"b", b"bar")]);
+        // "afoobbar", by the reference's offset and prime.
+        assert_eq!(all, Contents { entries: 2, hash: 0xaeaa_b135_6cac_b183 });
+        for other in
+            [&[(&b"a"[..], &b"foo"[..])][..], &[(b"a", b"foo"), (b"b", b"baz")], &[(b"b", b"bar"), (b"a", b"foo")]]
+        {
+            assert_ne!(all, of(other));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, bail};
 
 use crate::data::Values;
 use crate::engines::{Engine, Setup};
-use crate::work::{Chore, Cost, Picks, Step, Told, Work};
+use crate::work::{Chore, Contents, Cost, Picks, Step, Told, Work};
 
 /// Does a work from an empty folder on, and tells of each timed stage once it is done.
 ///
@@ -40,7 +40,19 @@ pub fn run<E: Engine>(
             tell(Told::Cost(Cost { figure, operations, seconds: time.as_secs_f64(), witness }))?;
         }
     }
-    tell(Told::Done(engine.used_bytes()?))
+    tell(Told::Done(engine.used_bytes()?))?;
+    // Where instructions are counted, these would count, too.
+    if !work.counted {
+        tell(Told::Holds(contents(&engine)?))?;
+    }
+    Ok(())
+}
+
+/// Everything that the database holds: what was only told to be written is missing here.
+fn contents<E: Engine>(engine: &E) -> Result<Contents> {
+    let mut contents = Contents::default();
+    engine.scan(|key, value| contents.take(key, value))?;
+    Ok(contents)
 }
 
 struct Job<'w, E> {

@@ -68,6 +68,10 @@ impl Engine for BboltRs {
         let mut entry = cursor.first();
         while let Some((key, value)) = entry {
             seen(key, value.unwrap_or_default());
+            if value.is_none() {
+                let nested = bucket.bucket(key).context("a key without a value that is no bucket")?;
+                nested.iter_entries().for_each(|(key, value)| seen(key, value));
+            }
             entry = cursor.next();
         }
         Ok(())

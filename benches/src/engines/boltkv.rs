@@ -19,13 +19,15 @@ pub struct Boltkv(Db);
 
 impl Engine for Boltkv {
     fn open(folder: &Path, setup: Setup) -> Result<Self> {
+        let freelist = match setup.freelist {
+            Freelist::Default => FreelistStored::default(),
+            Freelist::OnClose => FreelistStored::OnCleanClose,
+            Freelist::NotStored => FreelistStored::Never,
+            Freelist::NotStoredMap => bail!("there is one kind of freelist"),
+        };
         let options = Options::new()
             .durability(if setup.synced { Durability::Always } else { Durability::Never })
-            .freelist(match setup.freelist {
-                Freelist::Default => FreelistStored::default(),
-                Freelist::OnClose => FreelistStored::OnCleanClose,
-                Freelist::NotStored => FreelistStored::Never,
-            });
+            .freelist(freelist);
         let db = options.open(folder.join("boltkv.db"))?;
         if db.begin()?.bucket(BUCKET).is_err() {
             db.update(|tx| tx.create_bucket(BUCKET).map(drop))?;
@@ -62,9 +64,16 @@ impl Engine for Boltkv {
 
     fn scan(&self, mut seen: impl FnMut(&[u8], &[u8])) -> Result<()> {
         Ok(self.0.view(|tx| {
-            tx.bucket(BUCKET)?.iter().try_for_each(|entry| {
+            let bucket = tx.bucket(BUCKET)?;
+            bucket.iter().try_for_each(|entry| {
                 let (key, value) = entry?;
                 seen(key, value.unwrap_or_default());
+                if value.is_none() {
+                    bucket
+                        .bucket(key)?
+                        .iter()
+                        .try_for_each(|entry| entry.map(|(key, value)| seen(key, value.unwrap_or_default())))?;
+                }
                 Ok::<_, boltkv_storage::Error>(())
             })
         })?)

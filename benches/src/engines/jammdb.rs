@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use jammdb::DB;
+use jammdb::{DB, Data};
 
 use super::{BUCKET, Engine, Freelist, Setup};
 use crate::data::Key;
@@ -58,7 +58,17 @@ impl Engine for Jammdb {
 
     fn scan(&self, mut seen: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let tx = self.0.tx(false)?;
-        tx.get_bucket(BUCKET)?.kv_pairs().for_each(|entry| seen(entry.key(), entry.value()));
+        let bucket = tx.get_bucket(BUCKET)?;
+        for entry in bucket.cursor() {
+            match entry {
+                Data::KeyValue(entry) => seen(entry.key(), entry.value()),
+                Data::Bucket(entry) => {
+                    seen(entry.name(), &[]);
+                    let nested = bucket.get_bucket(entry.name().to_vec())?;
+                    nested.kv_pairs().for_each(|entry| seen(entry.key(), entry.value()));
+                }
+            }
+        }
         Ok(())
     }
 

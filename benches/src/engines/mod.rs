@@ -62,6 +62,8 @@ pub enum Freelist {
     OnClose,
     /// It is not stored.
     NotStored,
+    /// It is not stored, and kept in a hash map: Go's bbolt's other kind.
+    NotStoredMap,
 }
 
 /// What a measurement asks of an engine. Each call is one transaction, and ends with it.
@@ -90,7 +92,7 @@ pub trait Engine: Sized + Sync {
     /// The engine's.
     fn get(&self, keys: impl Iterator<Item = Key>, seen: impl FnMut(&[u8])) -> Result<()>;
 
-    /// Shows all entries in key order.
+    /// Shows all entries in key order; where buckets nest, a bucket as its name without a value, and then its entries.
     ///
     /// # Errors
     /// The engine's.

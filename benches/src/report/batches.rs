@@ -13,7 +13,8 @@ use crate::works::batches::{BATCHES, COUNTS, FIELD, KINDS, load, reads};
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What bbolt-rs was measured by: loads in one bucket (`seq`, `rnd`) or in a nested bucket a batch \
                  (`-nest`), in order or at\nrandom, a commit every *batch* entries; then all entries in order and at \
-                 random. Entries a second.";
+                 random, as often as fit in a second, from a bucket of consecutive integers that \
+                 one commit has loaded.\nEntries a second.";
     open(results, "## Experiment (a): bolts by batch size", about, page);
     for count in COUNTS {
         page.heading(&format!("### {count} entries"));
@@ -66,12 +67,13 @@ fn verdict(results: &Results) -> String {
     }
     lines.push(QUESTION.to_owned());
     let [Some(small), Some(large)] = [BATCHES.first(), BATCHES.last()] else { return String::new() };
-    for name in FIELD {
+    let change = |name: &&str| {
         let of = |batch| rate(results, &load("rnd", count, batch), name, "put");
-        if let (Some(small_rate), Some(large_rate)) = (of(*small), of(*large)) {
-            let change = digits(large_rate / small_rate);
-            lines.push(format!("With {large} a commit, {name} is {change} times as fast as with {small}."));
-        }
+        Some(format!("{name} {} times", digits(of(*large)? / of(*small)?)))
+    };
+    let changes: Vec<_> = FIELD.iter().filter_map(change).collect();
+    if !changes.is_empty() {
+        lines.push(format!("With {large} a commit, as fast as with {small}: {}.", changes.join(", ")));
     }
     lines.join("\n")
 }

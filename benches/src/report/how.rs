@@ -11,14 +11,16 @@ const HOW: &str = "\
   and each round begins with another one. A cell is the median of the rounds; in brackets the smallest and the
   largest.
 - All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
-  The first byte of everything that is read is summed up, and who comes to another sum is named. The rest of a large
-  value costs an engine nothing that only lends it, as all do but fjall.
+  The first byte of everything that is read is summed up, and who comes to another sum is named; so is who holds other
+  keys or values than the others when the work is done. The rest of a large value costs an engine nothing that only
+  lends it, as all do but fjall.
 - What a row says is timed, and nothing else: a load before it is not. Works without syncs end with one, within what
   is timed.
-- The keys that the table's reads ask for, and those of a one-put commit, are consecutive integers, loaded in order,
-  where a row says nothing else: they suit best an interpolation search. Those of the rows with 100-byte and
-  100,000-byte values are 16 random bytes; those of the experiments and of the growth are what they say. Keys in
-  clumps are 16 bytes, too: an owner's, scattered, then a number; a hundred entries of an owner lie together.
+- The keys that the table's reads and those of experiment (a) ask for, and those of a one-put commit, are consecutive
+  integers, loaded in order, where a row says nothing else: they suit best an interpolation search. Those of the rows
+  with 100-byte and 100,000-byte values are 16 random bytes; those of the other experiments and of the growth are what
+  they say. Keys in clumps are 16 bytes, too: an owner's, scattered, then a number; a hundred entries of an owner lie
+  together.
 - Memory is the most that a process has for itself (`RssAnon`, looked at every 10 ms) while it does all of its work;
   not what it maps of its file, which Sanakirja writes in place. Pages in use are those that hold something at the
   end; the size of a file is that of all in its folder, once its process has ended.
@@ -27,7 +29,7 @@ const HOW: &str = "\
 - A work that an engine does not end within the time limit, or fails in, is left out, all of it, and named. Others do
   not take part in all works: nut in none that syncs, as it never does; Sanakirja in none that puts a key twice, as it
   keeps both values; Go's bbolt, bbolt-rs and nut in none with a million random inserts in one transaction, which
-  takes them time with the square of their number (100,000 take Go's bbolt seven seconds), and jammdb neither;
+  takes them time with the square of their number, and jammdb neither;
   bugfruit in none but its own. In gets of random keys and of keys in clumps only boltkv, bbolt and LMDB are compared.";
 
 const UNSYNCED: &str = "\
@@ -71,7 +73,8 @@ const MACHINE: [(&str, Tell); 9] = [
     ("threads", |machine| machine.threads.to_string()),
     ("memory", |machine| format!("{} GiB", machine.memory >> 30)),
     ("kernel", |machine| machine.kernel.clone()),
-    ("file system", |machine| machine.files.clone()),
+    // Some that were kept have several spaces between the two.
+    ("file system", |machine| machine.files.split_whitespace().collect::<Vec<_>>().join(" ")),
     (
         "synced writes of 4 KiB a second",
         |machine| if machine.syncs == 0 { String::new() } else { machine.syncs.to_string() },

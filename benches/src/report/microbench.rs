@@ -3,9 +3,8 @@
 use anyhow::Result;
 
 use super::page::Page;
-use super::plot::{Panel, Series};
+use super::plot::Rows;
 use super::{cell, open, rate};
-use crate::contestant::ENGINES;
 use crate::goal::{Figure, digits};
 use crate::results::Results;
 use crate::works::Scale;
@@ -15,9 +14,11 @@ const FIGURES: [&str; 3] = ["set", "get", "delete"];
 
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What bugfruit was measured by: random 16-byte keys with random values of 100 bytes, 1,000 a commit, \
-                 and of 100,000 bytes,\none a commit, without syncs but for one at the end. Operations a second.";
+                 and of 100,000 bytes,\none a commit, without syncs but for one after all sets and one after all \
+                 deletes. Gets are at random, as many as entries,\nbut a million of the large ones. What \"without \
+                 syncs\" is worth differs: see [how it is measured](#how-it-is-measured).\nOperations a second.";
     open(results, "## Experiment (d): bugfruit's micro-benchmark", about, page);
-    for &(bytes, count) in sizes(Scale::Large).iter().filter(|size| measured(results, **size)) {
+    for (bytes, count) in measured_sizes(results) {
         let work = name(bytes, count);
         page.heading(&format!("### {count} values of {bytes} bytes"));
         let rows: Vec<_> = results
@@ -36,29 +37,30 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
             .collect();
         page.table(&[&["engine"], &FIGURES[..], &["file at the end"]].concat(), &rows);
     }
-    let panels = FIGURES.map(|figure| panel(results, figure));
-    page.plot("microbench", "operations a second by size of values", &panels)?;
+    let titles: Vec<_> = measured_sizes(results).flat_map(titles).collect();
+    let rows: Rows<'_> =
+        titles.iter().map(|(title, work, figure)| (title.as_str(), dots(results, work, figure))).collect();
+    page.paragraph("The rates over those of Go's bbolt:");
+    page.dots("microbench", "operations a second over those of Go's bbolt", &rows)?;
     page.paragraph(&verdict(results));
     Ok(())
 }
 
-fn measured(results: &Results, (bytes, count): (usize, u64)) -> bool {
-    !results.contestants(&name(bytes, count)).is_empty()
+fn measured_sizes(results: &Results) -> impl Iterator<Item = (usize, u64)> {
+    let measured = |size: &(usize, u64)| !results.contestants(&name(size.0, size.1)).is_empty();
+    sizes(Scale::Large).iter().copied().filter(measured)
 }
 
-/// The first number of entries of each size.
-#[expect(clippy::cast_precision_loss, reason = "bytes of a value")]
-fn panel(results: &Results, figure: &str) -> Panel {
-    let firsts = sizes(Scale::Full);
-    let line = |engine: &&str| Series {
-        contestant: (*engine).to_owned(),
-        points: firsts
-            .iter()
-            .filter_map(|&(bytes, count)| Some((bytes as f64, rate(results, &name(bytes, count), engine, figure)?)))
-            .collect(),
-    };
-    let series = ENGINES.iter().map(line).filter(|line| !line.points.is_empty()).collect();
-    Panel { title: figure.to_owned(), x: "bytes of a value", y: "operations a second", series }
+/// The rows of the plot for a size: what is seen, with its work and figure.
+fn titles((bytes, count): (usize, u64)) -> [(String, String, &'static str); 3] {
+    FIGURES.map(|figure| (format!("{figure}, {count} values of {bytes} bytes"), name(bytes, count), figure))
+}
+
+/// Everyone's rate over that of Go's bbolt.
+fn dots<'r>(results: &'r Results, work: &str, figure: &str) -> Vec<(&'r str, f64)> {
+    let Some(bbolt) = rate(results, work, "bbolt", figure) else { return Vec::new() };
+    let dot = |engine| Some((engine, rate(results, work, engine, figure)? / bbolt));
+    results.contestants(work).into_iter().filter_map(dot).collect()
 }
 
 fn verdict(results: &Results) -> String {
@@ -68,7 +70,7 @@ fn verdict(results: &Results) -> String {
                     pointer into its memory. Here:\n"
             .to_owned(),
     ];
-    for &(bytes, count) in sizes(Scale::Large).iter().filter(|size| measured(results, **size)) {
+    for (bytes, count) in measured_sizes(results) {
         let work = name(bytes, count);
         let of = |engine, figure| rate(results, &work, engine, figure);
         let times = |rival| {
@@ -79,7 +81,7 @@ fn verdict(results: &Results) -> String {
         };
         for (rival, named) in [("bbolt", "Go's bbolt"), ("lmdb", "LMDB")] {
             if let Some(times) = times(rival) {
-                lines.push(format!("- against {named}, {bytes} bytes, {count} times: {}.", times.join(", ")));
+                lines.push(format!("- against {named}, {count} values of {bytes} bytes: {}.", times.join(", ")));
             }
         }
     }

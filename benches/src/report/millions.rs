@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::page::Page;
 use super::plot::{Panel, Series};
 use super::{cell, open, rate};
-use crate::goal::digits;
+use crate::goal::{Figure, digits};
 use crate::results::Results;
 use crate::works::Scale;
 use crate::works::millions::{FIELD, KINDS, counts, name};
@@ -28,12 +28,26 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
             }
         }
     }
+    for (kind, _) in KINDS {
+        for &count in counts(Scale::Large).iter().filter(|count| measured(results, kind, **count)) {
+            let mut row = vec![format!("memory an entry, {kind}"), count.to_string()];
+            row.extend(FIELD.iter().map(|engine| memory(results, &name(kind, count), engine, count)));
+            rows.push(row);
+        }
+    }
     page.table(&[&["work", "entries"], &FIELD[..]].concat(), &rows);
     let panels: Vec<_> =
         KINDS.iter().flat_map(|(kind, _)| FIGURES.map(|figure| panel(results, kind, figure))).collect();
     page.plot("millions", "entries a second by number of entries", &panels)?;
     page.paragraph(&verdict(results));
     Ok(())
+}
+
+/// The most private memory of a process for an entry, in bytes.
+#[expect(clippy::cast_precision_loss, reason = "a count of entries, far below 2^52")]
+fn memory(results: &Results, work: &str, engine: &str, count: u64) -> String {
+    let peak = Figure::PeakPrivate.over(results, work, engine);
+    peak.map_or_else(|| "–".to_owned(), |peak| format!("{} B", digits(peak.median / count as f64)))
 }
 
 fn measured(results: &Results, kind: &str, count: u64) -> bool {

@@ -1,5 +1,5 @@
-//! Writes the page of benchmarks from what was measured. Every number in it comes out of results, so that the page is
-//! replaced by running this again; what people found out goes to a page of notes, which this one only takes in.
+//! Writes the page of benchmarks from what was measured. What is measured comes out of results, so that the page is
+//! replaced by running this again; what people found out goes to pages of notes, which this one only takes in.
 
 mod bars;
 mod batches;

@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use super::open;
 use super::page::Page;
 use super::plot::Rows;
+use super::{open, rate};
 use crate::contestant::ENGINES;
-use crate::goal::{Figure, Row, digits};
+use crate::goal::{Figure, Row, digits, short};
 use crate::print;
 use crate::results::Results;
 use crate::works::{Entry, Scale, Suite};
@@ -14,7 +14,9 @@ use crate::works::{Entry, Scale, Suite};
 const ABOUT: &str = "\
 Keys of 8 bytes and values of 32, a million entries, commits synced, where a row says nothing else. *Bar*: what must
 hold; *aim*: where we are going. An engine's name stands for its defaults, which for boltkv and Go's bbolt is a freelist
-that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never.";
+that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never, and with
+`+not-stored-map` it is kept in memory as a hash map, not as an array. Rows that say \"no sync\" compare promises that
+differ: see above.";
 
 /// How the aims were read that say something else, or less, than a row does.
 const READING: &str = "\
@@ -34,11 +36,30 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
         page.paragraph("The rates over those of Go's bbolt, in the setting that a row's bar compares with:");
         page.dots("peers", "rates over those of Go's bbolt", &ratios)?;
     }
+    inserts(results, page);
     page.paragraph(&bars(results, &rows));
     page.heading("### Where the aims stand");
     page.paragraph(&aims(results, &rows));
     page.paragraph(READING);
     Ok(())
+}
+
+/// What the rows of random inserts compare: the time of one, by how many a transaction has.
+fn inserts(results: &Results, page: &mut Page) {
+    const SIZES: [&str; 4] = ["1k", "10k", "100k", "1M"];
+    let time = |engine: &str, size| Some(short(1.0 / rate(results, "flat", engine, size)?) + "s");
+    let row = |engine: &str| {
+        let times = SIZES.iter().map(|size| time(engine, size).unwrap_or_else(|| "–".to_owned()));
+        std::iter::once(engine.to_owned()).chain(times).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = results.contestants("flat").into_iter().map(row).collect();
+    if !rows.is_empty() {
+        page.paragraph(
+            "What one insert takes in the rows of random inserts, with its share of the commit: the median of the \
+             rounds. Each transaction\nstarts from an empty bucket; 1k is done a hundred times, 10k ten times.",
+        );
+        page.table(&[&["inserts a transaction"], &SIZES[..]].concat(), &rows);
+    }
 }
 
 fn cells(results: &Results, entry: &Entry, row: &Row) -> Vec<String> {

@@ -13,7 +13,7 @@ use crate::works::users::{FIELD, FIGURES, LOADS, counts, name};
 
 const ABOUT: &str = "\
 A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in one (`all`),
-without syncs but for one after the writes and one after the updates. *made*: the record made as keys and values, and
+without syncs ([worth what?](#how-it-is-measured)) but for one after the writes and one after the updates. *made*: the record made as keys and values, and
 not stored: so much of *Write* is the language's and the encoding's, not the engine's; reading decodes, too. *Read*:
 half of them at random, one a transaction; *ReadMany*: a third of them in a row, in one transaction; *FieldSum*: one
 field of all; *Update*: one field of half of them at random, one a transaction. Time for one record, boltkv / Go's
@@ -31,14 +31,27 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
         |load| move |(_, layout): &(_, &'static str)| panel(results, layout, load, ("write", "seconds to write one"));
     let panels: Vec<_> = LOADS.iter().flat_map(|(_, load)| Layout::ALL.iter().map(write(load))).collect();
     page.plot("users", "time to write a record by number of records", &panels)?;
-    let read = |(_, layout): &(_, &'static str)| panel(results, layout, "all", ("read", "seconds to read one"));
-    let panels: Vec<_> = Layout::ALL.iter().map(read).collect();
-    page.plot("users-read", "time to read a record by number of records", &panels)?;
+    for (figure, file, does, what) in LATER {
+        let later = |(_, layout): &(_, &'static str)| panel(results, layout, "all", (figure, does));
+        let panels: Vec<_> = Layout::ALL.iter().map(later).collect();
+        page.plot(file, what, &panels)?;
+    }
+    let storage = |(_, layout): &(_, &'static str)| storage_panel(results, layout);
+    let panels: Vec<_> = Layout::ALL.iter().map(storage).collect();
+    page.plot("users-storage", "bytes of the file for a record by number of records", &panels)?;
     page.paragraph(&verdict(results));
     Ok(())
 }
 
-/// The numbers of records that have a table; the plot has them all.
+/// What comes after the writes and has a plot: the figure, the plot's file, its axis, and what it shows.
+const LATER: [(&str, &str, &str, &str); 4] = [
+    ("read", "users-read", "seconds to read one", "time to read a record by number of records"),
+    ("read-many", "users-read-many", "seconds to read one", "time to read a record among many by number of records"),
+    ("field-sum", "users-field-sum", "seconds for one", "time to read a field of a record by number of records"),
+    ("update", "users-update", "seconds to update one", "time to update a field of a record by number of records"),
+];
+
+/// The numbers of records that have a table; the plots have them all.
 const COUNTS_SHOWN: [u64; 3] = [1_000, 100_000, 1_000_000];
 
 /// What the file comes to, with what it is.
@@ -64,12 +77,7 @@ fn rows(results: &Results, count: u64) -> Vec<Vec<String>> {
                 row.push(both(&|engine| Some(short(1.0 / rate(results, &work, engine, figure)?) + "s")));
             }
             for (figure, _) in STORAGE {
-                row.push(both(&|engine| {
-                    let written = results.of(&work, engine).next()?.costs.get("write")?.operations;
-                    #[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
-                    let each = figure.over(results, &work, engine)?.median / written as f64;
-                    Some(short(each) + "B")
-                }));
+                row.push(both(&|engine| Some(short(each(results, figure, &work, engine)?) + "B")));
             }
             rows.push(row);
         }
@@ -77,17 +85,32 @@ fn rows(results: &Results, count: u64) -> Vec<Vec<String>> {
     rows
 }
 
+/// Bytes for a record.
+#[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
+fn each(results: &Results, figure: Figure, work: &str, engine: &str) -> Option<f64> {
+    let written = results.of(work, engine).next()?.costs.get("write")?.operations;
+    Some(figure.over(results, work, engine)?.median / written as f64)
+}
+
 fn panel(results: &Results, layout: &str, load: &str, (figure, does): (&str, &'static str)) -> Panel {
-    #[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
+    let of = |work: &str, engine: &str| Some(1.0 / rate(results, work, engine, figure)?);
+    Panel { title: format!("{layout}, {load}"), x: "records", y: does, series: lines(layout, load, of) }
+}
+
+fn storage_panel(results: &Results, layout: &str) -> Panel {
+    let of = |work: &str, engine: &str| each(results, Figure::File, work, engine);
+    Panel { title: format!("{layout}, all"), x: "records", y: "bytes for one", series: lines(layout, "all", of) }
+}
+
+/// A line for each engine, over the numbers of records.
+#[expect(clippy::cast_precision_loss, reason = "a count of records, far below 2^52")]
+fn lines(layout: &str, load: &str, of: impl Fn(&str, &str) -> Option<f64>) -> Vec<Series> {
+    let point = |count: u64, engine: &str| Some((count as f64, of(&name(layout, load, count), engine)?));
     let line = |engine: &&str| Series {
         contestant: (*engine).to_owned(),
-        points: counts(Scale::Large)
-            .iter()
-            .filter_map(|&count| Some((count as f64, 1.0 / rate(results, &name(layout, load, count), engine, figure)?)))
-            .collect(),
+        points: counts(Scale::Large).iter().filter_map(|&count| point(count, engine)).collect(),
     };
-    let series = FIELD.iter().map(line).collect();
-    Panel { title: format!("{layout}, {load}"), x: "records", y: does, series }
+    FIELD.iter().map(line).collect()
 }
 
 /// What theirs came to, and each task over all layouts, for the largest number of records that both did.
@@ -101,7 +124,7 @@ fn verdict(results: &Results) -> String {
             continue;
         };
         lines.push(format!(
-            "\nHere, {count} records, loaded {}:\n",
+            "\nHere, {count} records, the most that both loaded in every layout, {}:\n",
             if load == "all" { "all in one" } else { "one by one" }
         ));
         lines.extend(FIGURES.iter().filter_map(|(figure, named)| {
@@ -110,7 +133,8 @@ fn verdict(results: &Results) -> String {
                 Some(format!("{layout} {}", digits(ours? / theirs?)))
             });
             let times: Vec<_> = times.into_iter().collect::<Option<_>>()?;
-            Some(format!("- {named}, times as fast as Go's bbolt: {}", times.join(", ")))
+            let than = if *figure == "make" { "Go" } else { "Go's bbolt" };
+            Some(format!("- {named}, times as fast as {than}: {}", times.join(", ")))
         }));
     }
     lines.join("\n")

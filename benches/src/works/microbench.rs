@@ -7,6 +7,9 @@ use crate::work::{Picks, Step, Work};
 /// How many entries a commit takes: each by itself where they are large.
 const BATCHES: [(usize, u64); 2] = [(100, 1_000), (100_000, 1)];
 
+/// Gets are as many as entries, but no fewer than these: ten thousand take a few milliseconds.
+const GETS: u64 = 1_000_000;
+
 /// Bytes of a value with the numbers of entries.
 #[must_use]
 pub fn sizes(scale: Scale) -> &'static [(usize, u64)] {
@@ -27,11 +30,12 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
     let batch = |bytes| BATCHES.iter().find(|(size, _)| *size == bytes).map_or(1, |(_, batch)| *batch);
     let entry = |&(bytes, full): &(usize, u64)| {
         let (count, batch) = (scale.of(full), batch(bytes));
+        let gets = count.max(scale.of(GETS));
         let work = Work::new(name(bytes, full), Keys::Random16, bytes)
             .unsynced()
             .timed("set", Step::Put { picks: Picks::first(count), batch, nested: false })
             .timed("set", Step::Sync)
-            .timed("get", Step::Get { picks: Picks::random(scale.of(1_000_000), count), batch: count, threads: 1 })
+            .timed("get", Step::Get { picks: Picks::random(gets, count), batch: gets, threads: 1 })
             .timed("delete", Step::Delete { picks: Picks::first(count), batch })
             .timed("delete", Step::Sync);
         Entry::new(work, []).and_bugfruit().once(full > 1_000_000)

@@ -40,6 +40,12 @@ impl Entry {
         self
     }
 
+    /// All but this one.
+    fn but(mut self, engine: &str) -> Self {
+        self.field.retain(|name| *name != engine);
+        self
+    }
+
     /// bugfruit takes part, too.
     fn and_bugfruit(mut self) -> Self {
         self.field.push("bugfruit");

@@ -9,7 +9,8 @@ const ON_CLOSE: &str = "boltkv+on-close";
 const NOT_STORED: &str = "bbolt+not-stored";
 
 /// Not Sanakirja: a put does not replace there.
-const FIELD: [&str; 9] = ["boltkv", ON_CLOSE, "bbolt", NOT_STORED, "lmdb", "redb", "fjall", "jammdb", "bbolt-rs"];
+const FIELD: [&str; 10] =
+    ["boltkv", ON_CLOSE, "bbolt", NOT_STORED, "bbolt+not-stored-map", "lmdb", "redb", "fjall", "jammdb", "bbolt-rs"];
 
 const COMMITS: Figure = Figure::Rate("commit");
 

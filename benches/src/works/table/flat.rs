@@ -12,15 +12,16 @@ const FIELD: [&str; 5] = ["boltkv", "lmdb", "redb", "fjall", "sanakirja"];
 /// Entries a transaction, as the figures are called.
 const SIZES: [(&str, u64); 4] = [("1k", 1_000), ("10k", 10_000), ("100k", 100_000), ("1M", 1_000_000)];
 
-/// Inserts `size` entries in one transaction, again and again, for the figure of that name; the last ones are synced.
+/// Inserts `size` entries in one transaction into an empty bucket, again and again, for the figure of that name; the last
+/// ones are synced, and stay.
 fn insert(mut work: Work, figure: &str, size: u64, times: u64) -> Work {
     for time in 0..times {
+        work = work.then(Step::Clear);
         let picks = Picks { from: time * size, ..Picks::first(size) };
         work = work.timed(figure, Step::Put { picks, batch: size, nested: false });
         if time + 1 == times {
             work = work.timed(figure, Step::Sync);
         }
-        work = work.then(Step::Clear);
     }
     work
 }
