@@ -13,8 +13,8 @@ use crate::works::batches::{BATCHES, COUNTS, FIELD, KINDS, load, reads};
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What bbolt-rs was measured by: loads in one bucket (`seq`, `rnd`) or in a nested bucket a batch \
                  (`-nest`), in order or at\nrandom, a commit every *batch* entries; then all entries in order and at \
-                 random, as often as fit in a second, from a bucket of consecutive integers that \
-                 one commit has loaded.\nEntries a second.";
+                 random, as often as fit in a second,\nfrom a bucket of consecutive integers that one \
+                 commit has loaded. Entries a second.";
     open(results, "## Experiment (a): bolts by batch size", about, page);
     for count in COUNTS {
         page.heading(&format!("### {count} entries"));
@@ -69,11 +69,12 @@ fn verdict(results: &Results) -> String {
     let [Some(small), Some(large)] = [BATCHES.first(), BATCHES.last()] else { return String::new() };
     let change = |name: &&str| {
         let of = |batch| rate(results, &load("rnd", count, batch), name, "put");
-        Some(format!("{name} {} times", digits(of(*large)? / of(*small)?)))
+        Some(format!("{name} {} ×", digits(of(*large)? / of(*small)?)))
     };
     let changes: Vec<_> = FIELD.iter().filter_map(change).collect();
     if !changes.is_empty() {
-        lines.push(format!("With {large} a commit, as fast as with {small}: {}.", changes.join(", ")));
+        let of = format!("The rate of random writes with {large} a commit, over that with {small}");
+        lines.push(format!("{of}: {}.", changes.join(", ")));
     }
     lines.join("\n")
 }

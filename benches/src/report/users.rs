@@ -13,12 +13,12 @@ use crate::works::users::{FIELD, FIGURES, LOADS, counts, name};
 
 const ABOUT: &str = "\
 A user of 15 fields, about 250 bytes, stored in six ways, one user a transaction (`each`) or all in one (`all`),
-without syncs ([worth what?](#how-it-is-measured)) but for one after the writes and one after the updates. *made*: the record made as keys and values, and
-not stored: so much of *Write* is the language's and the encoding's, not the engine's; reading decodes, too. *Read*:
-half of them at random, one a transaction; *ReadMany*: a third of them in a row, in one transaction; *FieldSum*: one
-field of all; *Update*: one field of half of them at random, one a transaction. Time for one record, boltkv / Go's
-bbolt; medians. *Storage*: the bytes of the file at the end, for one record; *in use*: those of its pages that hold
-something.";
+without syncs ([worth what?](#how-it-is-measured)) but for one after the writes and one after the updates. *made*: the
+record made as keys and values, and not stored: so much of *Write* is the language's and the encoding's, not the
+engine's; reading decodes, too. *Read*: half of them at random, one a transaction; *ReadMany*: a third of them in a
+row, in one transaction; *FieldSum*: one field of all; *Update*: one field of half of them at random, one a
+transaction. Time for one record, boltkv / Go's bbolt; medians. *Storage*: the bytes of the file at the end, for one
+record; *in use*: those of its pages that hold something.";
 
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     open(results, "## Experiment (c): six ways to store a record", ABOUT, page);
