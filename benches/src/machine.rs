@@ -53,7 +53,7 @@ impl Machine {
             syncs,
             kernel: said("uname", &["-sr"]),
             rust: said("rustc", &["--version"]),
-            commit: said("git", &["describe", "--always", "--dirty"]),
+            commit: said("git", &["-C", env!("CARGO_MANIFEST_DIR"), "describe", "--always", "--dirty"]),
             day: said("date", &["-u", "+%F"]),
         })
     }

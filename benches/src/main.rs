@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -98,8 +99,18 @@ struct FromShell {
     server: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Peers(measure) => measure.run(Suite::Peers),
         Command::Experiments { suite, measure } => measure.run(suite),
         Command::Growth(measure) => measure.run(Suite::Growth),

@@ -1,11 +1,12 @@
 //! Measures works: each in interleaved rounds, by everyone who takes part.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::contestant::Contestant;
 use crate::machine::Machine;
@@ -31,7 +32,8 @@ pub struct Plan {
     pub scale: Scale,
     /// The command that asked for this.
     pub command: String,
-    /// The file that results are kept in, from work to work, so that hours are not lost to what ends them.
+    /// The file that results are kept in; until there are all, from work to work, in one beside it with `.unfinished`
+    /// after its name, so that hours are not lost to what ends them.
     pub keep: Option<PathBuf>,
 }
 
@@ -63,8 +65,13 @@ pub fn measure(plan: &Plan) -> Result<Results> {
     }
     let go = go.into_iter().map(|(engine, built)| (engine, built.map_err(|why| format!("{why:#}")))).collect();
     let runner = Runner { folder: plan.folder.clone(), go, limit: plan.limit };
-    // A file that cannot be written is known before hours of work.
-    if let Some(file) = &plan.keep {
+    // A file that cannot be written is known before hours of work. One that is there stays until all is measured.
+    let unfinished = plan.keep.as_ref().map(|file| {
+        let mut name = file.clone().into_os_string();
+        name.push(".unfinished");
+        PathBuf::from(name)
+    });
+    if let Some(file) = &unfinished {
         results::write(file, &results)?;
     }
     if results.machine.files.starts_with("tmpfs") {
@@ -77,9 +84,12 @@ pub fn measure(plan: &Plan) -> Result<Results> {
         work(entry, plan.rounds, &runner, &mut results)?;
         results.left_out.extend(results.disagreements(&entry.work.name));
         show(entry, &results)?;
-        if let Some(file) = &plan.keep {
+        if let Some(file) = &unfinished {
             results::write(file, &results)?;
         }
+    }
+    if let (Some(file), Some(unfinished)) = (&plan.keep, &unfinished) {
+        fs::rename(unfinished, file).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(results)
 }

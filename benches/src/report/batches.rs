@@ -13,8 +13,8 @@ use crate::works::batches::{BATCHES, COUNTS, FIELD, KINDS, load, reads};
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     let about = "What bbolt-rs was measured by: loads in one bucket (`seq`, `rnd`) or in a nested bucket a batch \
                  (`-nest`), in order or at\nrandom, a commit every *batch* entries; then all entries in order and at \
-                 random, as often as fit in a second,\nfrom a bucket of consecutive integers that one \
-                 commit has loaded. Entries a second.";
+                 random, for a second or so,\nfrom a bucket of consecutive integers that one commit has \
+                 loaded. Entries a second.";
     open(results, "## Experiment (a): bolts by batch size", about, page);
     for count in COUNTS {
         page.heading(&format!("### {count} entries"));

@@ -11,21 +11,27 @@ const HOW: &str = "\
   and each round begins with another one. A cell is the median of the rounds; in brackets the smallest and the
   largest.
 - All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
-  The first byte of everything that is read is summed up, and who comes to another sum is named; so is who holds other
-  keys or values than the others when the work is done. The rest of a large value costs an engine nothing that only
+  The first byte of everything that is read is summed up, and an engine that comes to another sum is named; so is one
+  that holds other keys or values than the others when the work is done. The rest of a large value costs an engine nothing that only
   lends it, as all do but fjall.
 - What a row says is timed, and nothing else: a load before it is not. Works without syncs end with one, within what
   is timed.
 - The keys that the table's reads and those of experiment (a) ask for, and those of a one-put commit, are consecutive
-  integers, loaded in order, where a row says nothing else: they suit best an interpolation search. Those of the rows
+  integers, loaded in order, where a row says nothing else: the best case for boltkv's interpolation search. Those of the rows
   with 100-byte and 100,000-byte values are 16 random bytes; those of the other experiments and of the growth are what
   they say. Keys in clumps are 16 bytes, too: an owner's, scattered, then a number; a hundred entries of an owner lie
   together.
 - Memory is the most that a process has for itself (`RssAnon`, looked at every 10 ms) while it does all of its work;
   not what it maps of its file, which Sanakirja writes in place. Pages in use are those that hold something at the
   end; the size of a file is that of all in its folder, once its process has ended.
-- Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough. Integer keys are
-  kept as such by Sanakirja, as bytes by all others.
+- Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough, and neither
+  `MDB_APPEND` nor `MDB_INTEGERKEY`; fjall has a block cache of 32 MiB. Integer keys are kept as such by Sanakirja, as
+  bytes by all others.
+- All files fit into memory, and are read from the system's cache: how an engine does on a cold file, beside other
+  load, or for the slowest one of a hundred operations, is not measured here.
+- Sections were measured on different machines, and some on different commits, as the table below says: what is
+  compared is compared within a section. A ratio is that of two medians; in brackets the least and the most of the
+  rounds, each with the other's of the same round.
 - A work that an engine does not end within the time limit, or fails in, is left out, all of it, and named. Others do
   not take part in all works: nut in none that syncs, as it never does; Sanakirja in none that puts a key twice, as it
   keeps both values; Go's bbolt, bbolt-rs and nut in none with a million random inserts in one transaction, which

@@ -14,9 +14,8 @@ use crate::works::{Entry, Scale, Suite};
 const ABOUT: &str = "\
 Keys of 8 bytes and values of 32, a million entries, commits synced, where a row says nothing else. *Bar*: what must
 hold; *aim*: where we are going. An engine's name stands for its defaults, which for boltkv and Go's bbolt is a freelist
-that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never, and with
-`+not-stored-map` it is kept in memory as a hash map, not as an array. Rows that say \"no sync\" compare promises that
-differ: see above.";
+that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never.
+Rows that say \"no sync\" compare promises that differ: see above.";
 
 /// How the aims were read that say something else, or less, than a row does.
 const READING: &str = "\
@@ -124,7 +123,7 @@ fn bars(results: &Results, rows: &[(&Entry, &Row)]) -> String {
             Some(standing) => {
                 holding += 1;
                 if !standing.holds_in_every_round {
-                    unsteady.push(format!("- not in every round: {}", row.title));
+                    unsteady.push(format!("- holds, but not in every round: {}", row.title));
                 }
             }
         }
@@ -137,12 +136,17 @@ fn bars(results: &Results, rows: &[(&Entry, &Row)]) -> String {
 
 /// Which aims are reached, and how far the others are.
 fn aims(results: &Results, rows: &[(&Entry, &Row)]) -> String {
-    let (mut reached, mut open, mut unknown) = (0, Vec::new(), 0);
+    let (mut reached, mut open, mut unsteady, mut unknown) = (0, Vec::new(), Vec::new(), 0);
     for (entry, row) in rows {
         let Some(aim) = row.aim else { continue };
         match row.standing(aim, results, &entry.work.name) {
             None => unknown += 1,
-            Some(standing) if standing.holds => reached += 1,
+            Some(standing) if standing.holds => {
+                reached += 1;
+                if !standing.holds_in_every_round {
+                    unsteady.push(format!("- {}", row.title));
+                }
+            }
             Some(standing) => {
                 open.push(format!(
                     "- {}: {}, it is {}",
@@ -155,6 +159,9 @@ fn aims(results: &Results, rows: &[(&Entry, &Row)]) -> String {
     }
     let count = reached + open.len() + unknown;
     let unknown = if unknown > 0 { format!(", {unknown} could not be measured") } else { String::new() };
-    let others = if open.is_empty() { String::new() } else { format!(". The others:\n\n{}", open.join("\n")) };
-    format!("{reached} of {count} aims are reached{unknown}{others}")
+    let list = |what: &str, rows: &[String]| {
+        if rows.is_empty() { String::new() } else { format!("\n\n{what}:\n\n{}", rows.join("\n")) }
+    };
+    let (others, unsteady) = (list("The others", &open), list("Reached, but not in every round", &unsteady));
+    format!("{reached} of {count} aims are reached by the medians{unknown}.{others}{unsteady}")
 }

@@ -106,8 +106,12 @@ fn one(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel) -> Result<()> {
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], colour.stroke_width(2)));
         chart.draw_series(dots).map_err(said)?;
     }
+    // Costs grow to the right and rates mostly fall: there is room at the left.
+    let room =
+        if panel.y.ends_with("a second") { SeriesLabelPosition::LowerLeft } else { SeriesLabelPosition::UpperLeft };
     chart
         .configure_series_labels()
+        .position(room)
         .label_font(("sans-serif", 14))
         .background_style(WHITE.mix(0.85))
         .draw()
@@ -136,7 +140,7 @@ pub(super) fn dots(file: &Path, rows: &Rows<'_>) -> Result<()> {
     let light = BLACK.mix(0.12);
     let mut mesh = chart.configure_mesh();
     mesh.disable_y_mesh().disable_y_axis().light_line_style(TRANSPARENT).bold_line_style(light);
-    mesh.label_style(("sans-serif", 14)).x_label_formatter(&|value| short(*value)).draw().map_err(said)?;
+    mesh.label_style(("sans-serif", 14)).x_label_formatter(&|value| format!("{value} ×")).draw().map_err(said)?;
     let even = PathElement::new([(1.0, 0.0), (1.0, f64::from(height))], BLACK.mix(0.5));
     chart.plotting_area().draw(&even).map_err(said)?;
     for ((name, dots), at) in rows.iter().zip(0_u32..) {
@@ -148,7 +152,9 @@ pub(super) fn dots(file: &Path, rows: &Rows<'_>) -> Result<()> {
             chart.plotting_area().draw(&dot).map_err(said)?;
         }
     }
-    for (engine, at) in ENGINES.iter().zip(0..) {
+    let drawn =
+        |engine: &&&str| rows.iter().any(|(_, dots)| dots.iter().any(|(name, _)| colour(name) == colour(engine)));
+    for (engine, at) in ENGINES.iter().filter(drawn).zip(0..) {
         let place = (8 + at * 100, i32::try_from(height + 2 * ROW)?);
         root.draw(&Circle::new((place.0 + 5, place.1 + 7), 5, colour(engine).filled())).map_err(said)?;
         root.draw(&Text::new(*engine, (place.0 + 16, place.1), ("sans-serif", 14))).map_err(said)?;
@@ -162,10 +168,13 @@ fn colour(contestant: &str) -> RGBColor {
     ENGINES.iter().position(|known| *known == engine).map_or(BLACK, |at| COLOURS[at])
 }
 
-/// A range with some room around all values.
+/// From a power of ten to a power of ten around all values, and a little more: an axis has its labels there.
 fn around(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (low, high) = values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
-    low / 1.5..high * 1.5
+    let least = 10_f64.powf((low * 1.001).log10().floor());
+    // Also where all values are one power of ten.
+    let most = 10_f64.powf((high / 1.001).log10().ceil()).max(least * 10.0);
+    least * 0.95..most * 1.05
 }
 
 pub(super) fn said(error: impl std::fmt::Display) -> anyhow::Error {
