@@ -49,7 +49,7 @@ pub fn run<E: Engine>(
 }
 
 /// Everything that the database holds: what was only told to be written is missing here. Records are only counted: two
-/// languages encode one as JSON or MessagePack in different bytes, and what is in them the tasks read.
+/// languages encode one as JSON or `MessagePack` in different bytes, and what is in them the tasks read.
 fn contents<E: Engine>(engine: &E, work: &Work) -> Result<Contents> {
     let encoded = work.stages.iter().any(|stage| matches!(stage.step, Step::Records { .. }));
     let mut contents = Contents::default();
