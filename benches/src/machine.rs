@@ -49,7 +49,7 @@ impl Machine {
             processor: field("/proc/cpuinfo", "model name"),
             threads: std::thread::available_parallelism().map_or(0, Into::into),
             memory: kilobytes.unwrap_or(0_u64) * 1024,
-            files: files(folder),
+            files: said("findmnt", &["-rn", "-o", "FSTYPE,OPTIONS", "-T", &folder.to_string_lossy()]),
             syncs,
             kernel: said("uname", &["-sr"]),
             rust: said("rustc", &["--version"]),
@@ -57,12 +57,6 @@ impl Machine {
             day: said("date", &["-u", "+%F"]),
         })
     }
-}
-
-/// The file system of a folder and its options, in two words.
-fn files(folder: &Path) -> String {
-    let told = said("findmnt", &["-rn", "-o", "FSTYPE,OPTIONS", "-T", &folder.to_string_lossy()]);
-    told.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How often a second 4 KiB can be written in a folder and brought to the disk: the limit of a commit is half of that.

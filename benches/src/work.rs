@@ -1,6 +1,9 @@
 //! A work: what an engine is asked to do and what of it is timed, as data that Rust and Go read alike. What a step
 //! means is in `worker.rs`; nothing here may name an engine.
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Keys, splitmix};
@@ -198,16 +201,18 @@ pub struct Contents {
 
 impl Default for Contents {
     fn default() -> Self {
-        Self { entries: 0, hash: 0xcbf2_9ce4_8422_2325 }
+        Self { entries: 0, hash: FnvHasher::default().finish() }
     }
 }
 
 impl Contents {
     /// Takes in the next entry.
     pub fn take(&mut self, key: &[u8], value: &[u8]) {
-        let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        let mut hash = FnvHasher::with_key(self.hash);
+        hash.write(key);
+        hash.write(value);
         self.entries += 1;
-        self.hash = key.iter().chain(value).fold(self.hash, mix);
+        self.hash = hash.finish();
     }
 }
 

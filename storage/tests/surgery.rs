@@ -68,14 +68,31 @@ impl Table {
         names
     }
 
-    /// The first page of that type, with at least so many elements.
-    fn page(&self, page_type: PageType, count: u16) -> u64 {
+    /// The pages of that type, with at least so many elements.
+    fn pages(&self, page_type: PageType, count: u16) -> Vec<u64> {
         let file = RawFile::open(&self.source, None).unwrap();
         let of_type = |id: &u64| {
             let header = file.header(*id).unwrap();
             header.id == *id && header.page_type() == page_type && header.count >= count
         };
-        (2..file.end()).find(of_type).unwrap()
+        (2..file.end()).filter(of_type).collect()
+    }
+
+    /// The first of them.
+    fn page(&self, page_type: PageType, count: u16) -> u64 {
+        self.pages(page_type, count)[0]
+    }
+
+    /// The leaves of bucket `b`, in the order of their keys.
+    fn leaves(&self) -> Vec<u64> {
+        let mut leaves = self.pages(PageType::Leaf, 10);
+        leaves.sort_by_key(|leaf| self.first_key(*leaf));
+        leaves
+    }
+
+    fn first_key(&self, leaf: u64) -> Vec<u8> {
+        let file = RawFile::open(&self.source, None).unwrap();
+        file.page(leaf).unwrap().leaf_element(0).unwrap().key.into_owned()
     }
 }
 
@@ -371,29 +388,15 @@ fn no_damage_makes_an_operation_panic_or_leave_half_a_copy() {
     assert!(done > 100, "{done} done, {refused} refused: that says little");
 }
 
-/// The leaves of bucket `b`, in the order of their keys.
-fn leaves(file: &Path) -> Vec<u64> {
-    let raw = RawFile::open(file, None).unwrap();
-    let ids = (2..raw.end()).filter(|id| {
-        let header = raw.header(*id).unwrap();
-        header.id == *id && header.page_type() == PageType::Leaf && header.count >= 10
-    });
-    let mut leaves: Vec<_> = ids.collect();
-    leaves.sort_by_key(|id| raw.page(*id).unwrap().leaf_element(0).unwrap().key.into_owned());
-    leaves
-}
-
 #[test]
 fn a_leaf_that_was_emptied_can_be_moved_and_changed_and_taken_back() {
     let table = Table::filled();
     let entries = keys(&table.source);
-    let leaves = leaves(&table.source);
+    let leaves = table.leaves();
     for cleared in [leaves[0], leaves[1], leaves[leaves.len() - 1]] {
         let before = table.done(|surgery| surgery.clear_page(cleared));
         let left = entries - u64::from(before.elements);
-        let raw = RawFile::open(&table.source, None).unwrap();
-        let first = raw.page(cleared).unwrap().leaf_element(0).unwrap().key.into_owned();
-        drop(raw);
+        let first = table.first_key(cleared);
         let reopened = || Db::open(&table.output).unwrap();
 
         // A change in that leaf which is taken back leaves it empty, and taken apart.
@@ -426,7 +429,7 @@ fn a_leaf_that_was_emptied_can_be_moved_and_changed_and_taken_back() {
 #[test]
 fn a_leaf_whose_elements_overlap_is_not_written_out_as_if_they_did_not() {
     let table = Table::filled();
-    let leaf = usize::try_from(leaves(&table.source)[1]).unwrap();
+    let leaf = usize::try_from(table.leaves()[1]).unwrap();
     let mut bytes = fs::read(&table.source).unwrap();
     let count = usize::from(u16::from_le_bytes(bytes[leaf * PAGE + 10..][..2].try_into().unwrap()));
     let key = |bytes: &[u8], element: usize| {

@@ -12,15 +12,15 @@ const HOW: &str = "\
   largest.
 - All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
   The first byte of everything that is read is summed up, and an engine that comes to another sum is named; so is one
-  that holds other keys or values than the others when the work is done. The rest of a large value costs an engine nothing that only
-  lends it, as all do but fjall.
+  that holds other keys or values than the others when the work is done. The rest of a large value costs an engine
+  nothing that only lends it, as all do but fjall.
 - What a row says is timed, and nothing else: a load before it is not. Works without syncs end with one, within what
   is timed.
 - The keys that the table's reads and those of experiment (a) ask for, and those of a one-put commit, are consecutive
-  integers, loaded in order, where a row says nothing else: the best case for boltkv's interpolation search. Those of the rows
-  with 100-byte and 100,000-byte values are 16 random bytes; those of the other experiments and of the growth are what
-  they say. Keys in clumps are 16 bytes, too: an owner's, scattered, then a number; a hundred entries of an owner lie
-  together.
+  integers, loaded in order, where a row says nothing else: the best case for boltkv's interpolation
+  search. Those of the rows with 100-byte and 100,000-byte values are 16 random bytes; those of the other experiments
+  and of the growth are what they say. Keys in clumps are 16 bytes, too: an owner's, scattered, then a number; a
+  hundred entries of an owner lie together.
 - Memory is the most that a process has for itself (`RssAnon`, looked at every 10 ms) while it does all of its work;
   not what it maps of its file, which Sanakirja writes in place. Pages in use are those that hold something at the
   end; the size of a file is that of all in its folder, once its process has ended.
@@ -79,7 +79,7 @@ const MACHINE: [(&str, Tell); 9] = [
     ("threads", |machine| machine.threads.to_string()),
     ("memory", |machine| format!("{} GiB", machine.memory >> 30)),
     ("kernel", |machine| machine.kernel.clone()),
-    // Some that were kept have several spaces between the two.
+    // `findmnt` may put the two into columns.
     ("file system", |machine| machine.files.split_whitespace().collect::<Vec<_>>().join(" ")),
     (
         "synced writes of 4 KiB a second",

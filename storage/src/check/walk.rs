@@ -179,7 +179,7 @@ impl<'a, 'w> Walk<'a, 'w> {
             if let Some(what) = what {
                 let key = (self.options.print_key)(key);
                 self.problem(subtree.page, format!("key {key} of element {index} {what}"));
-                // Elements may share one long key, and comparing all of them take hours.
+                // Elements may share one long key, and to compare all of them takes hours.
                 if self.has_enough() {
                     break;
                 }
