@@ -1,11 +1,122 @@
-//! Arguments that several commands share, and how their text is read.
+//! Arguments that several commands share, and how their text is read. Whatever comes from outside has bounds here, so that
+//! nothing further in overflows.
 
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
 use std::time::Duration;
 
-/// A time in seconds, such as `5` or `0.5`.
+use boltkv_server::DEFAULT_PORT;
+
+/// The longest time that can be asked for. Clocks are read and this is added to them, which must not overflow.
+const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// A time such as `5`, `0.5`, `200ms`, `5s`, `2m` or `1h`; in seconds where it has no unit.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+    time(text, "s")
+}
+
+/// As [`seconds`], but in milliseconds where it has no unit.
+pub(crate) fn milliseconds(text: &str) -> Result<Duration, String> {
+    time(text, "ms")
+}
+
+fn time(text: &str, usual_unit: &str) -> Result<Duration, String> {
+    let (number, unit) = number_and_unit(text);
+    let seconds = match if unit.is_empty() { usual_unit } else { unit } {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err("not a time such as 5s, 200ms or 2m: the units are ms, s, m, h and d".to_owned()),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a time such as 5s, 200ms or 2m".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds)
+        .ok()
+        .filter(|time| *time <= MOST_TIME)
+        .ok_or_else(|| "more than 365d, which is the longest time that can be asked for".to_owned())
+}
+
+/// A size in bytes, written such as `65536`, `64KiB` or `16MiB`.
+///
+/// `K`, `M`, `G` and `T` are powers of 1024, with or without `iB`; `kB`, `MB`, `GB` and `TB` are powers of 1000.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// The units of sizes, each larger than the one before it.
+const UNITS: [(&str, &str, u32); 4] = [("KiB", "kB", 1), ("MiB", "MB", 2), ("GiB", "GB", 3), ("TiB", "TB", 4)];
+
+impl Size {
+    /// From a number of bytes in memory.
+    pub(crate) const fn of(bytes: usize) -> Self {
+        // All that this is built for has 64 bits or fewer.
+        Self(bytes as u64)
+    }
+}
+
+impl FromStr for Size {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (number, unit) = number_and_unit(text);
+        let number: u64 = number.parse().map_err(|_| "not a size such as 65536, 64KiB or 16MiB")?;
+        let factor = factor(unit).ok_or("the units of a size are B, KiB, MiB, GiB, TiB, and kB, MB, GB, TB")?;
+        number.checked_mul(factor).map(Self).ok_or("more bytes than can be counted")
+    }
+}
+
+/// How many bytes a unit is. Letter case does not matter.
+fn factor(unit: &str) -> Option<u64> {
+    if unit.is_empty() || unit.eq_ignore_ascii_case("B") {
+        return Some(1);
+    }
+    UNITS.iter().find_map(|&(binary, decimal, power)| {
+        if unit.eq_ignore_ascii_case(binary) || unit.eq_ignore_ascii_case(&binary[..1]) {
+            Some(1024_u64.pow(power))
+        } else {
+            unit.eq_ignore_ascii_case(decimal).then(|| 1000_u64.pow(power))
+        }
+    })
+}
+
+/// In the largest unit in which it is a whole number.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = |&&(_, _, power): &&(&str, &str, u32)| self.0 != 0 && self.0.is_multiple_of(1024_u64.pow(power));
+        match UNITS.iter().rev().find(fits) {
+            Some(&(unit, _, power)) => write!(f, "{}{unit}", self.0 / 1024_u64.pow(power)),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// What is a number at the start of `text`, and what follows it.
+fn number_and_unit(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number.trim_end(), unit)
+}
+
+/// A host and a port, with the usual port where `text` names none. Whether there is such a host, only using it tells.
+pub(crate) fn address(text: &str) -> Result<String, &'static str> {
+    if text.is_empty() {
+        return Err("not HOST or HOST:PORT");
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("a port needs its host, as in 127.0.0.1:7878");
+    }
+    // An IPv6 address has colons of its own: with a port it is written in brackets.
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Ok(format!("[{text}]:{DEFAULT_PORT}"));
+    }
+    let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.ends_with(']')) else {
+        return Ok(format!("{text}:{DEFAULT_PORT}"));
+    };
+    if host.is_empty() {
+        return Err("no host before the port");
+    }
+    port.parse::<u16>().map(|_| text.to_owned()).map_err(|_| "the port is not a number from 0 to 65535")
 }
 
 #[cfg(test)]
@@ -13,11 +124,63 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_may_be_a_fraction_and_nothing_absurd() {
+    fn a_time_may_be_a_fraction_have_a_unit_and_be_nothing_absurd() {
         assert_eq!(seconds("5"), Ok(Duration::from_secs(5)));
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
-        for text in ["", "soon", "-1", "NaN", "inf", "1e300"] {
+        assert_eq!(seconds("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(seconds("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(seconds("365d"), Ok(MOST_TIME));
+        assert_eq!(milliseconds("100"), Ok(Duration::from_millis(100)));
+        assert_eq!(milliseconds("2s"), Ok(Duration::from_secs(2)));
+        for text in ["", "s", "soon", "-1", "NaN", "inf", "1e300", "1.8e19", "366d", "5 weeks", "5µs"] {
             assert!(seconds(text).is_err(), "{text}");
+            assert!(milliseconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_size_has_a_unit_or_is_in_bytes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("65536", 65_536),
+            ("12B", 12),
+            ("64KiB", 65_536),
+            ("64k", 65_536),
+            ("16 MiB", 16 << 20),
+            ("16M", 16 << 20),
+            ("16mb", 16_000_000),
+            ("2GiB", 2 << 30),
+            ("1T", 1 << 40),
+        ] {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "MiB", "1.5GiB", "-1", "1 PiB", "1e6", "20000000TiB", "99999999999999999999"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_shown_in_the_largest_unit_that_loses_nothing_and_reads_back() {
+        for (bytes, shown) in [(0, "0"), (1000, "1000"), (65_536, "64KiB"), (16 << 20, "16MiB"), (3 << 40, "3TiB")] {
+            assert_eq!(Size(bytes).to_string(), shown);
+            assert_eq!(shown.parse(), Ok(Size(bytes)));
+        }
+    }
+
+    #[test]
+    fn an_address_without_a_port_has_the_usual_one() {
+        for (text, address_of) in [
+            ("localhost", "localhost:7878"),
+            ("db.internal:7000", "db.internal:7000"),
+            ("127.0.0.1", "127.0.0.1:7878"),
+            ("::1", "[::1]:7878"),
+            ("[::1]", "[::1]:7878"),
+            ("[::1]:7000", "[::1]:7000"),
+        ] {
+            assert_eq!(address(text).as_deref(), Ok(address_of));
+        }
+        for text in ["", "7878", ":7878", "host:", "host:99999", "host:port"] {
+            assert!(address(text).is_err(), "{text}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::remote::Remote;
 /// Prints nothing where all is well. A server that says it has too many connections is alive: exit code 0, and a word on
 /// standard error.
 #[derive(Debug, Args)]
-#[command(mut_arg("timeout", |timeout| timeout.default_value("3")))]
+#[command(mut_arg("timeout", |timeout| timeout.default_value("3s")))]
 #[command(after_help = "Examples:
   boltkv health
   HEALTHCHECK CMD [\"/boltkv\", \"health\"]     (in a Dockerfile)")]

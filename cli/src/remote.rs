@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::arguments::seconds;
+use crate::arguments::{address, seconds};
 use crate::failure::{Failure, Outcome};
 
 /// However long an answer may take, a server that is there takes a connection sooner.
@@ -19,11 +19,11 @@ const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 /// The server that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
-    /// Where the server listens
-    #[arg(long, value_name = "HOST:PORT", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878", value_parser = address)]
+    /// Where the server listens: HOST:PORT, or HOST for port 7878
+    #[arg(long, value_name = "ADDRESS", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878", value_parser = address)]
     addr: String,
-    /// How long to wait for an answer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     timeout: Duration,
 }
 
@@ -80,15 +80,6 @@ impl InBucket {
     pub(crate) fn no_key(&self, key: &[u8]) -> Failure {
         Failure::not_done(format!("no key {} in bucket {}", shown(key), self.path))
     }
-}
-
-/// A host and a port. Whether there is such a host, only connecting tells.
-fn address(text: &str) -> Result<String, &'static str> {
-    let (host, port) = text.rsplit_once(':').ok_or("not HOST:PORT")?;
-    if host.is_empty() {
-        return Err("no host before the port");
-    }
-    port.parse::<u16>().map(|_| text.to_owned()).map_err(|_| "the port is not a number from 0 to 65535")
 }
 
 /// Reads a bucket path, which need not be UTF-8.

@@ -42,9 +42,23 @@ fn a_server_with_all_its_connections_open_is_healthy() {
 
 #[test]
 fn what_is_no_address_cannot_be_used() {
-    for (addr, why) in [("nonsense", "not HOST:PORT"), (":7878", "no host"), ("host:99999", "the port")] {
+    for (addr, why) in [("", "not HOST"), ("7878", "needs its host"), (":7878", "no host"), ("host:99999", "the port")]
+    {
         let ran = run(["ping", "--addr", addr]);
         assert!(ran.code == Some(2) && ran.stderr.contains(why), "{addr}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_time_that_no_clock_can_wait_for_is_refused_in_words() {
+    for time in ["1.8e19", "18000000000000000000", "99999d", "soon", ""] {
+        for command in
+            [["ping", "--timeout"], ["health", "--timeout"], ["serve", "--timeout"], ["serve", "--text-linger"]]
+        {
+            let ran = run(command.into_iter().chain([time]));
+            assert!(ran.code == Some(2) && ran.stderr.contains(command[1]), "{command:?} {time}: {}", ran.stderr);
+            assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+        }
     }
 }
 

@@ -217,11 +217,23 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     refused(&["--durability", "never"], "this version knows `always` only");
     refused(&["--durability", "interval"], "this version knows `always` only");
     refused(&["--durability", "sometimes"], "only `always` is known");
-    refused(&["--max-frame", "1000"], "max_frame is 1000");
+    refused(&["--max-frame", "1000"], "--max-frame is 1000");
+    refused(&["--max-frame", "1GiB"], "--max-frame is 1073741824");
+    refused(&["--max-frame", "much"], "not a size");
+    refused(&["--queue-bytes", "8GiB"], "--queue-bytes is 8GiB, which is not below 2^32 bytes");
     refused(&["--text-linger", "soon"], "--text-linger");
     refused(&["--timeout", "soon"], "--timeout");
     refused(&["--log", "boltkv=shout"], "--log");
     assert!(!db.exists());
+}
+
+#[test]
+fn sizes_and_times_have_units() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--max-frame", "64KiB", "--queue-bytes", "1M", "--text-linger", "1s", "--timeout", "200ms"];
+    let server = Server::start_with(&folder.path().join("units.db"), more);
+    let said = server.run(["set", "key", &"x".repeat(65_536)]).failed(1);
+    assert!(said.contains("over the limit of 65536"), "{said}");
 }
 
 #[test]

@@ -16,8 +16,9 @@ pub(super) struct Target {
     /// The bolt file
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// How long to wait for a file that another process has open, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    /// How long to wait for a file that another process has open, such as 5s or 200ms; a number alone is
+    /// seconds
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     timeout: Duration,
 }
 

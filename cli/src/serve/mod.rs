@@ -14,7 +14,7 @@ use clap::builder::BoolishValueParser;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::arguments::seconds;
+use crate::arguments::{address, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
 use signals::Signals;
 
@@ -28,6 +28,7 @@ use signals::Signals;
   boltkv serve
   boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
   boltkv serve --db etcd/member/snap/db --read-only
+  boltkv serve --max-frame 64MiB --queue-bytes 256MiB
   echo 'SET hello world' | nc 127.0.0.1 7878
 
 Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
@@ -38,8 +39,8 @@ pub(crate) struct Serve {
     /// The bolt file to serve
     #[arg(long, value_name = "FILE", default_value = "./boltkv.db")]
     db: PathBuf,
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7878")]
+    /// Where to listen: HOST or HOST:PORT; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address)]
     listen: String,
     /// Listen beyond loopback without authentication: whoever can reach the port reads and writes everything
     #[arg(long, env = "BOLTKV_INSECURE", value_parser = BoolishValueParser::new())]
@@ -50,13 +51,14 @@ pub(crate) struct Serve {
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
-    /// How long to wait for a file that another process has open, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    /// How long to wait for a file that another process has open, such as 5s or 200ms; a number alone is
+    /// seconds
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     timeout: Duration,
-    /// How long after its last reply the server ends a text connection that looks like a one-shot `nc`, in milliseconds;
-    /// 0: never
-    #[arg(long, value_name = "MS", default_value_t = 100)]
-    text_linger: u64,
+    /// How long after its last reply the server ends a text connection that looks like a one-shot `nc`; a number alone is
+    /// milliseconds; 0: never
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = milliseconds)]
+    text_linger: Duration,
     #[command(flatten)]
     limits: limits::LimitArgs,
     /// What to log: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `boltkv_server=debug`
@@ -78,8 +80,8 @@ impl Serve {
         config.listen = listen::address(&self.listen, self.insecure)?;
         config.read_only = self.read_only;
         config.timeouts.lock = self.timeout;
-        config.timeouts.text_linger = Duration::from_millis(self.text_linger);
-        self.limits.apply(&mut config);
+        config.timeouts.text_linger = self.text_linger;
+        self.limits.apply(&mut config)?;
         Ok(config)
     }
 
@@ -109,7 +111,8 @@ fn failure(file: &Path, error: &Error) -> Failure {
     match error {
         Error::Open(error) => Failure::open(file, error),
         Error::Listen { .. } => Failure::unreachable(error.to_string()),
-        Error::Limit { .. } => Failure::usage(error.to_string()),
+        // Limits are called by their options here.
+        Error::Limit { name, .. } => Failure::usage(format!("--{error}").replace(name, &name.replace('_', "-"))),
         _ => Failure::not_done(error.to_string()),
     }
 }

@@ -40,8 +40,9 @@ pub(crate) struct Diff {
     /// The bolt file to compare with it
     #[arg(value_name = "NEW")]
     new: PathBuf,
-    /// How long to wait for a file that another process has open, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    /// How long to wait for a file that another process has open, such as 5s or 200ms; a number alone is
+    /// seconds
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     timeout: Duration,
     /// How names, keys and values are printed
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "json")]
