@@ -32,7 +32,7 @@ mod request;
 mod scan;
 pub mod text;
 
-pub use dialect::{Dialect, RESP_REFUSAL, is_http_request_line};
+pub use dialect::{Dialect, RESP_REFUSAL};
 pub use entries::{EntriesWriter, Entry, EntryKind, decode_entries};
 pub use error::{ErrorCode, ErrorReply};
 pub use field::{DecodeError, EncodeError};

@@ -21,7 +21,7 @@ fn bytes() -> impl Strategy<Value = Bytes> {
 
 /// Bytes that are likely to need quoting: blanks, quotes, escapes, words of the protocol.
 fn awkward() -> impl Strategy<Value = Bytes> {
-    const PIECES: [&[u8]; 16] = [
+    const PIECES: [&[u8]; 18] = [
         b" ",
         b"\"",
         b"\\",
@@ -38,6 +38,8 @@ fn awkward() -> impl Strategy<Value = Bytes> {
         "é".as_bytes(),
         "\u{85}".as_bytes(),
         b"k",
+        b"http/",
+        b"1.1",
     ];
     let piece = prop::sample::select(&PIECES[..]);
     prop_oneof![vec(piece, 0..6).prop_map(|pieces| pieces.concat().into()), bytes()]

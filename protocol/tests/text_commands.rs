@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU64;
 
-use boltkv_protocol::text::{Answer, TextCommand, default_bucket, parse};
+use boltkv_protocol::text::{Answer, MAX_LINE, TextCommand, default_bucket, parse};
 use boltkv_protocol::{BucketRequest, Cond, ErrorCode, KeyRange, Path, Request, Scan, ScanMode, ScanOptions};
 use bytes::Bytes;
 
@@ -181,4 +181,12 @@ fn what_a_message_repeats_is_escaped_and_cut() {
     assert_eq!(message, r#"unknown command "\x01\xff\"\n"; HELP lists them all"#);
     let (_, message) = refusal(&[b'x'; 1000]);
     assert_eq!(message.len(), "unknown command \"\"…; HELP lists them all".len() + 32);
+}
+
+#[test]
+fn a_line_of_quoted_words_takes_memory_by_its_length_and_not_by_its_words() {
+    let word = format!("\"{}\\n\" ", "x".repeat(20));
+    let line = Bytes::from(format!("MGET {}", word.repeat(MAX_LINE / word.len() - 1)));
+    let measured = allocation_counter::measure(|| assert!(parse(&line, &default_bucket()).is_ok()));
+    assert!(measured.bytes_max < 32 * MAX_LINE as u64, "{} bytes", measured.bytes_max);
 }

@@ -96,19 +96,38 @@ fn a_frame_with_an_impossible_length_is_answered_with_id_0_and_closed() {
 }
 
 #[test]
-fn http_is_closed_without_a_word_and_without_executing_anything() {
+fn a_line_of_http_closes_the_connection_and_nothing_behind_it_is_executed() {
     let server = TestServer::start();
     let long = "x".repeat(100_000);
     for request in [
-        "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\n".to_owned(),
-        "GET /k HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
-        "DELETE /k HTTP/1.0\nSET k v\n".to_owned(),
-        format!("POST /{long} HTTP/1.1\r\n\r\nSET k v\r\n"),
+        "POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\n",
+        "GET /k HTTP/1.1\r\nHost: localhost\r\n\r\nSET k v\r\n",
+        "QUERY / HTTP/1.1\r\n\r\nSET k v\r\n",
+        "SET / HTTP/1.1\r\n\r\nSET k v\r\n",
+        "post / http/1.1\nSET k v\n",
+        "POST / HTTP/1.1 \t\nSET k v\n",
+        "POST / HTTP/2\nSET k v\n",
+        " host : localhost\nSET k v\n",
+        &format!("POST /{long} HTTP/1.1\r\n\r\nSET k v\r\n"),
+        &format!("Host: {long}\r\n\r\nSET k v\r\n"),
     ] {
-        assert_eq!(throw(&server, request.as_bytes()), b"", "{}", &request[..20]);
+        for before in ["", "\r\n", "\n \n", "SET before 1\n"] {
+            let answers = String::from_utf8(throw(&server, format!("{before}{request}").as_bytes())).unwrap();
+            let expected = if before.starts_with('S') { "OK\nERR MALFORMED " } else { "ERR MALFORMED " };
+            assert!(answers.starts_with(expected) && answers.contains("HTTP"), "{answers}");
+            assert_eq!(answers.lines().count(), expected.lines().count(), "{answers}");
+        }
+        assert_eq!(server.text().ask("EXISTS k"), "0", "{}", &request[..12]);
     }
-    assert_eq!(exchange(server.address, b"GET k\nGET / HTTP/1.1\n"), b"(nil)\nERR MALFORMED usage: GET key\n");
     server.assert_serving();
+}
+
+#[test]
+fn a_value_that_ends_like_http_is_taken_and_given_in_quotes() {
+    let server = TestServer::start();
+    let mut client = server.text();
+    assert_eq!(client.ask("SET k \"see HTTP/1.1\""), "OK");
+    assert_eq!(client.ask("GET k"), "\"see HTTP/1.1\"");
 }
 
 #[test]

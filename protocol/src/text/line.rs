@@ -7,6 +7,7 @@ use std::io;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
+use super::http::{Sketch, is_http};
 use crate::{ErrorCode, ErrorReply};
 
 /// The longest line in bytes, without its end.
@@ -36,6 +37,9 @@ pub enum LineEvent {
         /// How it ended.
         end: LineEnd,
     },
+    /// A line of HTTP, of any length: it ends in `HTTP/` and a version, or starts with `Host:`. A browser may have sent it
+    /// on behalf of some web page, so nothing that comes after it must be executed: the connection is to be closed.
+    Http,
     /// The stream ended within a line. It may have been cut, so it must not be executed.
     Unfinished,
 }
@@ -47,6 +51,10 @@ impl LineEvent {
         let message = match self {
             Self::Line { .. } => return None,
             Self::TooLong { .. } => "the line is over the limit of 65536 bytes",
+            Self::Http => {
+                "this is a line of HTTP, after which nothing is executed; \
+                 a key or value that ends like one is written in quotes"
+            }
             Self::Unfinished => "the last line has no end and may have been cut: not executed",
         };
         Some(ErrorReply::new(ErrorCode::Malformed, message))
@@ -58,8 +66,8 @@ impl LineEvent {
 pub struct LineCodec {
     /// How much of the buffer is known to hold no line feed.
     searched: usize,
-    /// Within a line that went over the limit.
-    skipping: bool,
+    /// Within a line that went over the limit, and what is kept of it.
+    skipping: Option<Sketch>,
 }
 
 impl Decoder for LineCodec {
@@ -83,15 +91,27 @@ impl Decoder for LineCodec {
             }
             _ => LineEnd::Lf,
         };
-        let too_long = std::mem::take(&mut self.skipping) || line.len() > MAX_LINE;
-        Ok(Some(if too_long { LineEvent::TooLong { end } } else { LineEvent::Line { text: line.freeze(), end } }))
+        let skipped = self.skipping.take();
+        let too_long = skipped.is_some() || line.len() > MAX_LINE;
+        let http = skipped.map_or_else(
+            || is_http(&line),
+            |mut sketch| {
+                sketch.add(&line);
+                sketch.is_http()
+            },
+        );
+        Ok(Some(match (http, too_long) {
+            (true, _) => LineEvent::Http,
+            (false, true) => LineEvent::TooLong { end },
+            (false, false) => LineEvent::Line { text: line.freeze(), end },
+        }))
     }
 
     fn decode_eof(&mut self, src: &mut BytesMut) -> Result<Option<LineEvent>, io::Error> {
         if let Some(event) = self.decode(src)? {
             return Ok(Some(event));
         }
-        let unfinished = std::mem::take(&mut self.skipping) || !src.is_empty();
+        let unfinished = self.skipping.take().is_some() || !src.is_empty();
         src.clear();
         self.searched = 0;
         Ok(unfinished.then_some(LineEvent::Unfinished))
@@ -102,10 +122,10 @@ impl LineCodec {
     /// There is no line feed yet: keep what may become a line, and nothing of what cannot.
     fn wait_for_more(&mut self, src: &mut BytesMut) {
         // One more than the limit, for the carriage return that may be waiting for its line feed.
-        if self.skipping || src.len() > MAX_LINE + 1 {
-            self.skipping = true;
+        if self.skipping.is_some() || src.len() > MAX_LINE + 1 {
             let keep = usize::from(src.last() == Some(&b'\r'));
-            src.advance(src.len() - keep);
+            let skipped = src.split_to(src.len() - keep);
+            self.skipping.get_or_insert_default().add(&skipped);
         }
         self.searched = src.len();
     }
@@ -175,6 +195,21 @@ mod tests {
     }
 
     #[test]
+    fn a_line_of_http_is_told_however_long_it_is_and_wherever_it_comes() {
+        let long = "x".repeat(3 * MAX_LINE);
+        for http in ["SET / HTTP/1.1 ".to_owned(), format!("POST /{long} http/1.0"), format!("\tHost : {long}")] {
+            for ending in ["\n", "\r\n"] {
+                let stream = format!("\nPING\n{http}{ending}PING\n");
+                let expected =
+                    [line("", LineEnd::Lf), line("PING", LineEnd::Lf), LineEvent::Http, line("PING", LineEnd::Lf)];
+                for step in [1, 1000, 65_536, stream.len()] {
+                    assert_eq!(events(stream.as_bytes(), step), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_stream_that_ends_within_a_long_line_is_unfinished_once() {
         assert_eq!(events(&vec![b'x'; 3 * MAX_LINE], 1000), [LineEvent::Unfinished]);
         assert_eq!(events(b"", 1), []);
@@ -183,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_no_line_is_answered_as_malformed() {
         assert_eq!(line("PING", LineEnd::Lf).to_error(), None);
-        for event in [LineEvent::TooLong { end: LineEnd::Lf }, LineEvent::Unfinished] {
+        for event in [LineEvent::TooLong { end: LineEnd::Lf }, LineEvent::Http, LineEvent::Unfinished] {
             assert_eq!(event.to_error().map(|error| error.code), Some(ErrorCode::Malformed));
         }
     }

@@ -3,6 +3,7 @@
 //! It knows how things look and nothing of what they do. Every printed key and value can be pasted back into a command.
 
 mod answer;
+mod http;
 mod line;
 mod parse;
 mod word;

@@ -58,7 +58,8 @@ pub fn parse(line: &Bytes, current: &Path) -> Result<Option<TextCommand>, ErrorR
     if form.verb == Verb::Set {
         return set(words, current, command).map(Some);
     }
-    let arguments = words.all()?;
+    // One more than there may be tells that there are too many.
+    let arguments = words.take(form.max.saturating_add(1))?;
     if !(form.min..=form.max).contains(&arguments.len()) {
         return Err(usage(command));
     }

@@ -4,6 +4,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
+use super::http;
 use crate::escape;
 
 /// Why a line has no such word.
@@ -51,10 +52,12 @@ impl Words {
         Ok(Some(self.rest.split_to(len)))
     }
 
-    /// All words that are left.
-    pub(super) fn all(mut self) -> Result<Vec<Bytes>, WordError> {
+    /// The words that are left, but no more than `most`.
+    pub(super) fn take(&mut self, most: usize) -> Result<Vec<Bytes>, WordError> {
         let mut words = Vec::new();
-        while let Some(word) = self.next()? {
+        while words.len() < most
+            && let Some(word) = self.next()?
+        {
             words.push(word);
         }
         Ok(words)
@@ -78,35 +81,43 @@ impl Words {
     }
 }
 
-/// The word that a quote at the start of `text` holds, and its length with both quotes.
-fn unquote(text: &[u8]) -> Result<(Bytes, usize), WordError> {
-    let mut word = BytesMut::with_capacity(text.len());
+/// The word that a quote at the start of `text` holds, and its length with both quotes. One without escapes is a slice of
+/// the line; one with escapes takes no more room than it had on the line.
+fn unquote(text: &Bytes) -> Result<(Bytes, usize), WordError> {
+    let close = closing_quote(text).ok_or(WordError::Unclosed)?;
+    let word = text.slice(1..close);
+    let word = if word.contains(&b'\\') { unescape(&word)? } else { word };
+    Ok((word, close + 1))
+}
+
+/// Where the quote at the start of `text` is closed.
+fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut at = 1;
     loop {
-        match *text.get(at).ok_or(WordError::Unclosed)? {
-            b'"' => return Ok((word.freeze(), at + 1)),
-            b'\\' => {
-                let after = text.get(at + 1..).unwrap_or_default();
-                let (byte, len) = match *after.first().ok_or(WordError::Unclosed)? {
-                    byte @ (b'"' | b'\\') => (byte, 1),
-                    b'n' => (b'\n', 1),
-                    b'r' => (b'\r', 1),
-                    b't' => (b'\t', 1),
-                    b'x' => {
-                        let digits = after.get(1..).and_then(<[u8]>::first_chunk);
-                        (escape::parse_hex(digits).ok_or(WordError::BadEscape)?, 3)
-                    }
-                    _ => return Err(WordError::BadEscape),
-                };
-                word.put_u8(byte);
-                at += 1 + len;
-            }
-            byte => {
-                word.put_u8(byte);
-                at += 1;
-            }
+        match *text.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
         }
     }
+}
+
+fn unescape(mut text: &[u8]) -> Result<Bytes, WordError> {
+    let mut word = BytesMut::with_capacity(text.len());
+    while let Some((&byte, after)) = text.split_first() {
+        let (byte, len) = match (byte, after) {
+            (b'\\', &[byte @ (b'"' | b'\\'), ..]) => (byte, 2),
+            (b'\\', [b'n', ..]) => (b'\n', 2),
+            (b'\\', [b'r', ..]) => (b'\r', 2),
+            (b'\\', [b't', ..]) => (b'\t', 2),
+            (b'\\', [b'x', digits @ ..]) => (escape::parse_hex(digits.first_chunk()).ok_or(WordError::BadEscape)?, 4),
+            (b'\\', _) => return Err(WordError::BadEscape),
+            (byte, _) => (byte, 1),
+        };
+        word.put_u8(byte);
+        text = text.get(len..).unwrap_or_default();
+    }
+    Ok(word.freeze())
 }
 
 /// Prints a key: bare where it reads back as the same bytes and as nothing else, otherwise quoted.
@@ -145,6 +156,7 @@ fn is_bare(bytes: &[u8]) -> bool {
         && ends_plainly(bytes.last())
         && !bytes.starts_with(b"\"")
         && !reads_as_reply(bytes)
+        && !http::ends_in_version(bytes)
         && std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
 }
 

@@ -1,7 +1,6 @@
 //! A connection from its first byte to its last, in one dialect.
 //!
-//! - `binary`, `text`: the sessions; `stream`: the scans of a binary one; `linger`: when a text one ends its sending side; `http`:
-//!   whom it does not listen to
+//! - `binary`, `text`: the sessions; `stream`: the scans of a binary one; `linger`: when a text one ends its sending side
 //! - `wire`: the bytes; `alarm`: the deadlines
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
@@ -9,7 +8,6 @@
 
 mod alarm;
 mod binary;
-mod http;
 mod linger;
 mod stream;
 mod text;

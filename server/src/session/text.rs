@@ -19,7 +19,6 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 use tracing::debug;
 
-use super::http::HttpGuard;
 use super::linger::Linger;
 use super::wire::OUTPUT_FULL;
 use super::{Connection, Event, shutting_down, stalled};
@@ -33,7 +32,6 @@ const READS_PER_TURN: usize = 256;
 pub(crate) struct TextSession<S> {
     conn: Connection<S>,
     lines: LineCodec,
-    guard: HttpGuard,
     linger: Linger,
     /// The bucket in which keys are looked up.
     bucket: Path,
@@ -55,6 +53,8 @@ enum Todo {
     Nothing,
     /// A command that waits until the writes before it are answered.
     Waiting(Result<TextCommand, ErrorReply>),
+    /// What is said last, also once the writes before it are answered.
+    LastWords(ErrorReply),
     /// The rest of several reads.
     Reads(std::vec::IntoIter<Request>, Answer),
     /// The rest of a scan, and when its last step was.
@@ -76,7 +76,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         Self {
             conn,
             lines: LineCodec::default(),
-            guard: HttpGuard::default(),
             linger,
             bucket: text::default_bucket(),
             default_bucket: text::default_bucket(),
@@ -147,7 +146,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
 
     /// Whether the next line, or the rest of the last, can be taken on.
     fn can_take(&self) -> bool {
-        let waits = matches!(self.todo, Todo::Waiting(_)) && !self.writes.is_empty();
+        let waits = matches!(self.todo, Todo::Waiting(_) | Todo::LastWords(_)) && !self.writes.is_empty();
         !self.closing
             && !waits
             && self.conn.queueing.is_none()
@@ -165,6 +164,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         match std::mem::replace(&mut self.todo, Todo::Nothing) {
             Todo::Nothing => return self.take_line(),
             Todo::Waiting(command) => self.execute(command),
+            Todo::LastWords(error) => {
+                debug!("closing: {}", error.message);
+                write_error(&error, &mut self.conn.wire.output);
+                self.closing = true;
+            }
             Todo::Reads(requests, answer) => self.read_each(requests, answer),
             Todo::Scan(run, answer, _) => self.scan(run, answer),
         }
@@ -176,15 +180,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
             self.starved = true;
             return false;
         };
-        if !self.guard.passes(&line) {
-            debug!("closing: this is HTTP");
-            self.closing = true;
-            return true;
-        }
         if let LineEvent::Line { end, .. } | LineEvent::TooLong { end } = line {
             self.linger.line(end, self.conn.wire.last_received());
         }
+        let is_http = line == LineEvent::Http;
         match self.parse(line) {
+            Err(error) if is_http => self.todo = Todo::LastWords(error),
             Ok(None) => {}
             Ok(Some(TextCommand::Run { request, answer })) if request.is_write() => {
                 self.execute_one(request, answer);
@@ -197,7 +198,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
 
     fn next_line(&mut self) -> Option<LineEvent> {
         let wire = &mut self.conn.wire;
-        self.guard.look(&wire.input);
         let cut = if wire.has_ended() { LineCodec::decode_eof } else { LineCodec::decode };
         // Cutting lines from memory cannot fail.
         cut(&mut self.lines, &mut wire.input).ok().flatten()
