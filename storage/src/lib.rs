@@ -156,6 +156,7 @@ pub use bucket_stats::BucketStats;
 pub use check::{CheckOptions, Problem};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
+pub use disk::remove_unfinished_files;
 pub use error::{BucketPath, Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
 pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};

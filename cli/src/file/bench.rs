@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::bench_work::{Measured, Work};
+use super::interrupt::Interrupt;
 use super::output::json_line;
 use crate::failure::{Failure, Outcome};
 
@@ -112,14 +113,21 @@ impl Bench {
         if self.fill_percent.is_some_and(|fill| !(0.1..=1.0).contains(&fill)) {
             return Err(Failure::usage("--fill-percent is from 0.1 to 1.0"));
         }
+        let interrupt = Interrupt::new(|| "nothing was measured".into())?;
         let Some(path) = &self.path else {
             let folder = tempfile::Builder::new().prefix("boltkv-bench-").tempdir();
             let mut folder = folder.map_err(|error| Failure::not_done(format!("no folder for the file: {error}")))?;
             folder.disable_cleanup(self.work);
+            if !self.work {
+                interrupt.remove(folder.path());
+            }
             return self.run_in(&folder.path().join("bench.db"), batch_size);
         };
         if path.symlink_metadata().is_ok() {
             return Err(Failure::usage(format!("{} is there already: bench writes a new file only", path.display())));
+        }
+        if !self.work {
+            interrupt.remove(path);
         }
         self.run_in(path, batch_size)
     }

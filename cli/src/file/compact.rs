@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::interrupt::Interrupt;
 use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
@@ -45,6 +46,7 @@ struct Done {
 
 impl Compact {
     pub(crate) fn run(&self) -> Outcome {
+        let _interrupt = Interrupt::writing(&self.output)?;
         let path = self.target.path();
         let db = self.target.open_to_read(None)?;
         let looked_at = path.metadata();

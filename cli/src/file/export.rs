@@ -10,6 +10,7 @@ use clap::Args;
 use tempfile::NamedTempFile;
 
 use super::Target;
+use super::interrupt::Interrupt;
 use super::line::Lines;
 use super::memory::Memory;
 use super::output::{Error, Printed};
@@ -43,6 +44,7 @@ impl Export {
     pub(crate) fn run(&self) -> Outcome {
         let db = self.open_sound()?;
         let Some(output) = &self.output else {
+            let _interrupt = Interrupt::new(|| "what is written of the export is not whole".into())?;
             let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
             return self.write(&db, out, |error| Failure::stdout(&error)).map(drop);
         };
@@ -50,10 +52,13 @@ impl Export {
         let failed = |error| Failure::not_done(format!("could not write {}: {error}", output.display()));
         if output.metadata().is_ok_and(|found| !found.is_file()) {
             // A pipe or a device is written as it is; nothing may take its place.
+            let _interrupt = Interrupt::new(|| "what is written of the export is not whole".into())?;
             let device = File::options().write(true).open(output).map_err(failed)?;
             return self.write(&db, BufWriter::with_capacity(BUFFER, device), failed).map(drop);
         }
+        let interrupt = Interrupt::writing(output)?;
         let unfinished = NamedTempFile::new_in(folder_of(output)).map_err(failed)?;
+        interrupt.remove(unfinished.path());
         let out = self.write(&db, BufWriter::with_capacity(BUFFER, unfinished), failed)?;
         let finished = out.into_inner().map_err(|error| failed(error.into_error()))?;
         finished.as_file().sync_all().map_err(failed)?;

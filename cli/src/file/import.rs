@@ -3,12 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use boltkv_storage::{Db, Options, TxMut};
 use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::interrupt::Interrupt;
 use super::line::Line;
 use super::output::json_line;
 use super::progress::Progress;
@@ -56,10 +59,13 @@ impl Import {
             try_first(&mut lines).map_err(|why| self.refused(&lines, 0, &why))?;
         }
         let db = self.target.open_to_write()?;
+        let in_file = Arc::new(AtomicU64::new(0));
+        let _interrupt = self.interrupt(Arc::clone(&in_file))?;
         let mut committed = 0;
         loop {
             let batch = self.import_batch(&db, &mut lines, committed)?;
             committed += batch.lines;
+            in_file.store(committed, Ordering::Relaxed);
             match batch.end {
                 End::Full => {}
                 End::OfInput => return self.done(committed),
@@ -85,6 +91,16 @@ impl Import {
         let progress =
             if metadata.is_file() { Progress::of_bytes(metadata.len()) } else { Progress::counting("bytes") };
         Ok(Input::new(path.display().to_string(), file, progress))
+    }
+
+    /// A signal may come while a transaction is committed: at least those lines are in the file that were committed before.
+    fn interrupt(&self, in_file: Arc<AtomicU64>) -> Outcome<Interrupt> {
+        let file = self.target.path().display().to_string();
+        Interrupt::new(move || match in_file.load(Ordering::Relaxed) {
+            0 => format!("no line is known to be in {file}"),
+            1 => format!("the first line is in {file}"),
+            many => format!("the first {many} lines are in {file}"),
+        })
     }
 
     /// One write transaction's worth of lines.

@@ -2,7 +2,8 @@
 //!
 //! A command reads its arguments and prints; what it knows about files, `storage` tells it.
 //! - `target`: how the file is opened; `holder`: who else has it; `question`: how a server is asked the same
-//! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait; `memory`: not to hold a whole file
+//! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
+//! - `interrupt`: what a signal does; `memory`: not to hold a whole file
 
 mod bench;
 mod bench_work;
@@ -18,6 +19,7 @@ mod holder;
 mod import;
 mod info;
 mod inspect;
+mod interrupt;
 mod keys;
 mod line;
 mod memory;

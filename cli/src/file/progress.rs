@@ -2,14 +2,48 @@
 
 use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// What is over sooner needs no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
+
+/// What the command is at, for the message of one that is interrupted: the newest that has not ended.
+static CURRENT: Mutex<Vec<(ProgressBar, Unit)>> = Mutex::new(Vec::new());
+
+/// What is counted.
+#[derive(Debug, Clone)]
+enum Unit {
+    Bytes,
+    Other(String),
+    /// Only the time.
+    Nothing,
+}
+
+fn current() -> MutexGuard<'static, Vec<(ProgressBar, Unit)>> {
+    // A list is whole after any panic.
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the line away, and says how far the command came.
+pub(super) fn stop() -> Option<String> {
+    let (bar, unit) = current().pop()?;
+    bar.finish_and_clear();
+    let shown = |count| match &unit {
+        Unit::Bytes => BinaryBytes(count).to_string(),
+        Unit::Other(unit) => format!("{} {unit}", HumanCount(count)),
+        Unit::Nothing => String::new(),
+    };
+    if matches!(unit, Unit::Nothing) {
+        return Some(format!("after {:.1} s", bar.elapsed().as_secs_f64()));
+    }
+    let (at, of) = (shown(bar.position()), bar.length().map(shown));
+    Some(of.map_or_else(|| format!("after {at}"), |of| format!("after {at} of {of}")))
+}
 
 /// A progress line, gone without a trace when it is dropped.
 pub(super) struct Progress {
@@ -21,12 +55,13 @@ pub(super) struct Progress {
 impl Progress {
     /// Something that goes on, nobody knows how long.
     pub(super) fn doing(what: &str) -> Self {
-        Self::start(ProgressBar::no_length(), &format!("{{spinner}} {what}, {{elapsed}}"))
+        Self::start(ProgressBar::no_length(), Unit::Nothing, &format!("{{spinner}} {what}, {{elapsed}}"))
     }
 
     /// A count of what was done, in `unit`.
     pub(super) fn counting(unit: &str) -> Self {
-        Self::start(ProgressBar::no_length(), &format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}"))
+        let template = format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}");
+        Self::start(ProgressBar::no_length(), Unit::Other(unit.into()), &template)
     }
 
     /// As [`Self::doing`], while lines are printed: on a terminal these lines say enough, and would be mixed up with it.
@@ -37,20 +72,21 @@ impl Progress {
     /// A bar over so many bytes.
     pub(super) fn of_bytes(total: u64) -> Self {
         let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
-        Self::start(ProgressBar::new(total), template)
+        Self::start(ProgressBar::new(total), Unit::Bytes, template)
     }
 
     /// A bar over so many pages.
     pub(super) fn of_pages(total: u64) -> Self {
         let template = "{wide_bar} {human_pos} of {human_len} pages, {eta} left";
-        Self::start(ProgressBar::new(total), template)
+        Self::start(ProgressBar::new(total), Unit::Other("pages".into()), template)
     }
 
-    fn start(bar: ProgressBar, template: &str) -> Self {
+    fn start(bar: ProgressBar, unit: Unit, template: &str) -> Self {
         bar.set_draw_target(ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
+        current().push((bar.clone(), unit));
         let waiting = io::stderr().is_terminal().then(|| show_later(bar.clone()));
         Self { bar, waiting }
     }
@@ -84,5 +120,6 @@ impl Drop for Progress {
             let _ = thread.join();
         }
         self.bar.finish_and_clear();
+        current().pop();
     }
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
+use super::interrupt::Interrupt;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome, one_line};
@@ -107,6 +108,7 @@ impl Repair {
         if self.output.symlink_metadata().is_ok() {
             return Err(Failure::usage(format!("{} is there already: it is not written over", self.output.display())));
         }
+        let _interrupt = Interrupt::writing(&self.output)?;
         let mut printer =
             Printer { json: self.json, out: BufWriter::new(io::stdout().lock()), bar: None, failed: None };
         let repaired = self.options().repair(self.target.path(), &self.output, |event| printer.event(&event));

@@ -22,6 +22,7 @@ pub(crate) use heap::HeapDisk;
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};
+pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Existing, new_file, refuse_existing, write_file};
 
 /// Bytes that outlast the process, or play that role.

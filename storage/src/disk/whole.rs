@@ -1,7 +1,8 @@
 //! Writing a file of any size that has its name only when it is whole.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::create::temporary_name;
 use super::{Disk, Folder};
@@ -46,6 +47,7 @@ pub(crate) fn new_file<F: Folder, T>(
     content: impl FnOnce(&F::File) -> Result<T>,
 ) -> Result<T> {
     let temporary = temporary_name(path)?;
+    let _listed = Unfinished::list(&temporary);
     let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
     let written = content(&disk).and_then(|answer| {
         disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
@@ -71,6 +73,46 @@ fn name<F: Folder>(folder: &F, temporary: &Path, path: &Path, mode: u32, existin
         }
         linked => linked,
     }
+}
+
+/// The temporary names that this process is writing under.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    // A list of names is whole after any panic.
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a temporary name on the list.
+struct Unfinished<'a>(&'a Path);
+
+impl<'a> Unfinished<'a> {
+    fn list(temporary: &'a Path) -> Self {
+        unfinished().push(temporary.into());
+        Self(temporary)
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        unfinished().retain(|listed| listed != self.0);
+    }
+}
+
+/// Removes what this process has written of files that are not whole yet, under their temporary names: of a
+/// [`Surgery`](crate::Surgery), a repair, a copy, or of [`Tx::compact_to_file`](crate::Tx::compact_to_file). A file that
+/// has its own name already stays.
+///
+/// For a process that ends next, on a signal for instance, while other threads are still writing: they can begin and
+/// finish no such file any more, and wait for ever where they try.
+pub fn remove_unfinished_files() {
+    let mut listed = unfinished();
+    for temporary in listed.drain(..) {
+        // It may not have come to be, or be finished by now.
+        let _ = std::fs::remove_file(temporary);
+    }
+    // Kept locked: nobody begins another one.
+    std::mem::forget(listed);
 }
 
 /// Writes at the end of a disk.

@@ -19,6 +19,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Target;
+use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
@@ -88,7 +89,7 @@ impl OnCopy {
         if let Some(page_size) = self.page_size {
             surgery = surgery.page_size(page_size);
         }
-        let _progress = Progress::doing("copying");
+        let (_interrupt, _progress) = (Interrupt::writing(&self.output)?, Progress::doing("copying"));
         operation(&surgery).map_err(|error| match error {
             Error::LockTimeout { .. } | Error::NotABoltFile | Error::Io { op: "open", .. } => {
                 self.target.not_opened(&error, None)
