@@ -89,6 +89,26 @@ fn both_signals_end_it_with_0_and_what_was_answered_is_there() {
 }
 
 #[test]
+fn the_free_pages_are_written_down_on_a_clean_stop_and_not_with_every_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("a.db");
+    let server = Server::start(&db);
+    assert_eq!(server.text("SET a 1\nSET a 2\n"), "OK\nOK\n");
+    server.kill();
+    let meta_in_use = || {
+        let info = run(args!["file", "info", &db]).done_text();
+        info.lines().find(|line| line.ends_with(", in use")).unwrap().to_owned()
+    };
+    assert!(meta_in_use().contains("freelist not stored"), "{}", meta_in_use());
+
+    let server = Server::start(&db);
+    assert_eq!(server.text("GET a\n"), "2\n");
+    server.stop().done();
+    assert!(meta_in_use().contains("freelist page "), "{}", meta_in_use());
+    run(args!["file", "check", &db]).done();
+}
+
+#[test]
 fn a_second_signal_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("busy.db");

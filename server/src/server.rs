@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use boltkv_storage::{Db, Options};
+use boltkv_storage::{Db, FreelistStored, Options};
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -129,7 +129,10 @@ async fn open(database: Database, read_only: bool, timeouts: &Timeouts) -> Resul
         Database::Open(db) => return Ok(db),
         Database::File(path) => path,
     };
-    let options = Options::new().read_only(read_only).timeout(timeouts.lock);
+    // Stored with every commit the list would cost each of them 8 bytes a free page; so only the opening after a crash
+    // pays, which reads every page.
+    let freelist = FreelistStored::OnCleanClose;
+    let options = Options::new().read_only(read_only).timeout(timeouts.lock).freelist(freelist);
     let opened = spawn_blocking(move || options.open(path)).await;
     opened.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)
 }
