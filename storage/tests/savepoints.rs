@@ -3,9 +3,10 @@
 
 mod common;
 
-use boltkv_storage::{Db, Error, Options, TxMut};
+use boltkv_storage::{Db, Error, Fill, Options, TxMut};
 use common::{assert_check_clean, committed, content_of_writer};
 use proptest::prelude::*;
+use std::sync::mpsc::channel;
 
 fn database() -> Db {
     Options::new().page_size(1024).open_in_memory().unwrap()
@@ -61,8 +62,138 @@ fn a_savepoint_can_be_gone_back_to_again_but_not_one_made_after_it() {
     assert!(matches!(other.rollback_to(&outer), Err(Error::SavepointNotFound)));
 }
 
+/// Two buckets at the top, and one in the first of them that takes many pages.
+fn database_with_a_large_bucket() -> Db {
+    let db = database();
+    db.update(|tx| {
+        tx.create_bucket("to")?;
+        let mut from = tx.create_bucket("from")?;
+        let mut large = from.create_bucket("large")?;
+        (0..400_u32).try_for_each(|key| large.put(key.to_be_bytes(), [7; 50]))
+    })
+    .unwrap();
+    db
+}
+
+/// Does `change` after a savepoint, goes back, and commits: everything must be as before, in the file too.
+fn is_as_before(change: impl FnOnce(&mut TxMut)) {
+    let db = database_with_a_large_bucket();
+    let before = committed(&db);
+    let mut tx = db.begin_mut().unwrap();
+    let savepoint = tx.savepoint();
+    change(&mut tx);
+    tx.rollback_to(&savepoint).unwrap();
+    assert_eq!(content_of_writer(&tx), before);
+    tx.create_bucket("other").unwrap();
+    tx.commit().unwrap();
+    assert_check_clean(&db, "after the commit");
+    db.update(|tx| tx.delete_bucket("other")).unwrap();
+    assert_eq!(committed(&db), before);
+    assert_check_clean(&db, "after another commit");
+}
+
+const MOVED: [&str; 2] = ["to", "large"];
+
+#[test]
+fn what_was_deleted_from_a_bucket_that_was_moved_is_back() {
+    is_as_before(|tx| {
+        tx.move_bucket("large", &["from"], &["to"]).unwrap();
+        let deleted = tx.bucket_mut_path(MOVED).unwrap().delete_range(.., usize::MAX).unwrap();
+        assert_eq!(deleted.count, 400);
+    });
+    is_as_before(|tx| {
+        tx.move_bucket("large", &["from"], &["to"]).unwrap();
+        let mut large = tx.bucket_mut_path(MOVED).unwrap();
+        while large.pop_first().unwrap().is_some() {}
+        large.put("other", "value").unwrap();
+    });
+    is_as_before(|tx| {
+        tx.move_bucket("large", &["from"], &["to"]).unwrap();
+        tx.bucket_mut_path(MOVED).unwrap().pop_first().unwrap();
+        tx.move_bucket::<&str>("large", &["to"], &[]).unwrap();
+        let first_half = ..&200_u32.to_be_bytes()[..];
+        let _ = tx.bucket_mut("large").unwrap().delete_range(first_half, usize::MAX).unwrap();
+        tx.delete_bucket("large").unwrap();
+        tx.delete_bucket("to").unwrap();
+    });
+}
+
+#[test]
+fn the_leaves_of_what_is_deleted_and_comes_back_are_those_there_were() {
+    let db = database_with_a_large_bucket();
+    let leaves = || {
+        let tx = db.begin().unwrap();
+        tx.bucket_path(["from", "large"]).unwrap().stats().unwrap().leaf_pages
+    };
+    let before = leaves();
+    let mut tx = db.begin_mut().unwrap();
+    let savepoint = tx.savepoint();
+    let _ = tx.bucket_mut_path(["from", "large"]).unwrap().delete_range(.., 399).unwrap();
+    tx.rollback_to(&savepoint).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(leaves(), before);
+    assert_check_clean(&db, "after the commit");
+}
+
+#[test]
+fn how_full_pages_are_left_is_undone() {
+    let leaves = |undone: bool| {
+        let db = database();
+        let mut tx = db.begin_mut().unwrap();
+        tx.create_bucket("b").unwrap();
+        if undone {
+            let savepoint = tx.savepoint();
+            tx.bucket_mut("b").unwrap().set_fill(Fill::Percent(0.1));
+            tx.rollback_to(&savepoint).unwrap();
+        }
+        let mut bucket = tx.bucket_mut("b").unwrap();
+        (0..400_u32).try_for_each(|key| bucket.put(key.to_be_bytes(), [7; 50])).unwrap();
+        tx.commit().unwrap();
+        db.begin().unwrap().bucket("b").unwrap().stats().unwrap().leaf_pages
+    };
+    assert_eq!(leaves(true), leaves(false));
+}
+
+#[test]
+fn what_was_to_be_called_after_the_commit_goes_with_its_change() {
+    let db = database();
+    let mut tx = db.begin_mut().unwrap();
+    let (called, calls) = channel();
+    let call = |name: &'static str| {
+        let called = called.clone();
+        move || called.send(name).unwrap()
+    };
+    tx.on_commit(call("before"));
+    let savepoint = tx.savepoint();
+    tx.on_commit(call("undone"));
+    tx.rollback_to(&savepoint).unwrap();
+    tx.on_commit(call("undone, too"));
+    tx.rollback_to(&savepoint).unwrap();
+    tx.on_commit(call("after"));
+    tx.commit().unwrap();
+    assert_eq!(calls.try_iter().collect::<Vec<_>>(), ["before", "after"]);
+}
+
+#[test]
+fn a_callback_that_panics_keeps_no_other_from_being_called() {
+    let db = database();
+    let mut tx = db.begin_mut().unwrap();
+    let (called, calls) = channel();
+    tx.create_bucket("b").unwrap();
+    tx.on_commit(|| std::panic::resume_unwind(Box::new("on purpose")));
+    tx.on_commit(move || called.send(()).unwrap());
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tx.commit()));
+    assert!(ran.is_err());
+    assert_eq!(calls.try_iter().count(), 1);
+    assert!(db.begin().unwrap().bucket("b").is_ok(), "it was committed before");
+    db.update(|tx| tx.delete_bucket("b")).unwrap();
+}
+
 #[derive(Debug, Clone)]
 enum Step {
+    Move(Vec<u8>, Vec<u8>),
+    DeleteRange(Vec<u8>, u8, usize),
+    PopFirst(Vec<u8>, usize),
     Put(Vec<u8>, u8, usize),
     Delete(Vec<u8>, u8),
     Create(Vec<u8>),
@@ -81,6 +212,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => path().prop_map(Step::Create),
         1 => path().prop_map(Step::Drop),
         1 => (path(), any::<u64>()).prop_map(|(p, n)| Step::Sequence(p, n)),
+        3 => (path(), path()).prop_map(|(from, to)| Step::Move(from, to)),
+        2 => (path(), any::<u8>(), 1..200_usize).prop_map(|(p, k, most)| Step::DeleteRange(p, k, most)),
+        2 => (path(), 1..20_usize).prop_map(|(p, count)| Step::PopFirst(p, count)),
     ]
 }
 
@@ -116,6 +250,22 @@ fn apply(tx: &mut TxMut, step: &Step) {
                 let _ = parent.delete_bucket(last);
             }
         }
+        Step::Move(from, to) => {
+            let (name, above) = from.split_last().unwrap();
+            let _ = tx.move_bucket([b'B', *name], &names(above), &names(to));
+        }
+        Step::DeleteRange(path, key, most) => {
+            if let Ok(mut bucket) = tx.bucket_mut_path(names(path)) {
+                let _ = bucket.delete_range(&[*key][..].., *most);
+            }
+        }
+        Step::PopFirst(path, count) => {
+            if let Ok(mut bucket) = tx.bucket_mut_path(names(path)) {
+                for _ in 0..*count {
+                    let _ = bucket.pop_first();
+                }
+            }
+        }
         Step::Sequence(path, number) => {
             if let Ok(mut bucket) = tx.bucket_mut_path(names(path)) {
                 bucket.set_sequence(*number).unwrap();
@@ -135,7 +285,17 @@ proptest! {
         after in prop::collection::vec(step(), 0..20),
     ) {
         let db = database();
-        db.update(|tx| { for step in &base { apply(tx, step); } Ok::<_, Error>(()) }).unwrap();
+        db.update(|tx| {
+            for name in b'a'..b'd' {
+                let mut top = tx.create_bucket([b'B', name])?;
+                let mut bucket = top.create_bucket([b'B', name])?;
+                (0..60_u8).try_for_each(|key| bucket.put([key], [key; 50]))?;
+            }
+            for step in &base {
+                apply(tx, step);
+            }
+            Ok::<_, Error>(())
+        }).unwrap();
         let mut tx = db.begin_mut().unwrap();
         for step in &kept { apply(&mut tx, step); }
         let expected = content_of_writer(&tx);

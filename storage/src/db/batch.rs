@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fmt, mem};
 
 use super::Db;
-use crate::tx::TxMut;
+use crate::tx::{Callbacks, TxMut};
 use crate::{Error, Result};
 
 /// One caller's change; it keeps the closure's own result to itself. `false`: it returned an error.
@@ -81,7 +81,7 @@ impl Db {
     /// What `write` returns, and those of [`Self::begin_mut`] and [`TxMut::commit`].
     ///
     /// # Panics
-    /// Where `write` does.
+    /// Where `write` does, or what it has given to [`TxMut::on_commit`]: then the change is committed.
     pub fn batch<T, E>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
@@ -133,12 +133,13 @@ impl Db {
         let count = queue.waiting.len().min(self.0.options.max_batch.max(1));
         let jobs: Vec<Job> = queue.waiting.drain(..count).collect();
         drop(queue);
-        let (callers, outcome) = run(begun, jobs);
+        let (callers, mut outcome) = run(begun, jobs);
+        // Callbacks are called when somebody else can lead: they may call `batch` themselves.
         drop(lead);
-        for (caller, panic) in callers {
-            let message = match (&outcome, panic) {
+        for Answered { caller, panic, callbacks } in callers {
+            let message = match (&mut outcome, panic) {
                 (_, Some(panic)) => Message::Panicked(panic),
-                (Ok(()), None) => Message::Done,
+                (Ok(all), None) => all.take_first(callbacks).call().map_or_else(Message::Panicked, |()| Message::Done),
                 (Err(error), None) => Message::Failed(error.again()),
             };
             tell(&caller, message);
@@ -146,18 +147,28 @@ impl Db {
     }
 }
 
-type Answered = (SyncSender<Message>, Option<Box<dyn Any + Send>>);
+/// A caller whose change was run.
+struct Answered {
+    caller: SyncSender<Message>,
+    panic: Option<Box<dyn Any + Send>>,
+    /// How many callbacks its change has left.
+    callbacks: usize,
+}
 
 /// Runs all jobs in one transaction, each undone by itself if it fails, and commits.
-fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<()>) {
+fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<Callbacks>) {
     let mut tx = match begun {
         Ok(tx) => tx,
-        Err(error) => return (jobs.into_iter().map(|job| (job.caller, None)).collect(), Err(error)),
+        Err(error) => {
+            let unheard = |job: Job| Answered { caller: job.caller, panic: None, callbacks: 0 };
+            return (jobs.into_iter().map(unheard).collect(), Err(error));
+        }
     };
-    let mut outcome = Ok(());
+    let mut outcome = Ok(Callbacks::default());
     let mut changed = false;
     let mut callers = Vec::with_capacity(jobs.len());
     for Job { change, caller } in jobs {
+        let callbacks = tx.callbacks();
         let before = tx.savepoint();
         let ran = catch_unwind(AssertUnwindSafe(|| change(&mut tx)));
         if matches!(ran, Ok(true)) {
@@ -165,10 +176,12 @@ fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<()>) {
         } else if let Err(error) = tx.rollback_to(&before) {
             outcome = Err(error);
         }
-        callers.push((caller, ran.err()));
+        // A later change cannot go back to where this one was.
+        tx.work.forget_savepoints();
+        callers.push(Answered { caller, panic: ran.err(), callbacks: tx.callbacks() - callbacks });
     }
     if outcome.is_ok() && changed {
-        outcome = tx.commit().map(|_| ());
+        outcome = tx.commit_for_batch();
     }
     (callers, outcome)
 }

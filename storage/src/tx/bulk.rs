@@ -6,6 +6,7 @@
 use std::ops::Bound;
 
 use super::node::Node;
+use super::undo::Undo;
 use super::work::Work;
 use super::{BucketId, NodeId};
 use crate::bucket::{Bucket, Deleted};
@@ -100,7 +101,9 @@ impl Work {
             let page = self.node_mut(id).page.take();
             self.freed.extend(page);
             let (node, bytes) = self.node_and_bytes(parent);
-            node.remove(at, bytes);
+            if let Some(slot) = node.remove(at, bytes) {
+                self.note(Undo::Pruned { node: id, page, parent, slot });
+            }
             id = parent;
         }
         let node = self.node_mut(id);

@@ -182,7 +182,8 @@ impl Work {
     }
 
     pub(crate) fn set_fill(&mut self, bucket: BucketId, fill: Fill) {
-        self.state_mut(bucket).fill = fill;
+        let before = std::mem::replace(&mut self.state_mut(bucket).fill, fill);
+        self.note(Undo::Fill(bucket, before));
     }
 }
 

@@ -14,6 +14,7 @@ mod allocate;
 mod arena;
 mod buckets;
 mod bulk;
+mod callbacks;
 mod commit;
 mod cut;
 mod edit;
@@ -29,8 +30,10 @@ mod view;
 mod work;
 
 use std::fmt;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
+pub(crate) use callbacks::Callbacks;
 #[cfg(test)]
 pub(crate) use commit::LONGEST_WRITE;
 pub(crate) use commit::{Sync, sync_point};
@@ -210,14 +213,14 @@ pub struct TxMut {
     /// `None` only on the way out.
     writer: Option<Box<Writer>>,
     /// What is to be called after the commit.
-    on_commit: Vec<Box<dyn FnOnce() + Send>>,
+    on_commit: Callbacks,
     committing: bool,
 }
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Shared>, mut writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-        Self { work, shared, writer: Some(writer), on_commit: Vec::new(), committing: false }
+        Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
@@ -346,7 +349,7 @@ impl TxMut {
     /// # Ok::<_, Error>(())
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
-        self.work.savepoint()
+        self.work.savepoint(self.on_commit.len())
     }
 
     /// Takes the transaction back to a savepoint, which stays: it can be gone back to again.
@@ -355,7 +358,14 @@ impl TxMut {
     /// # Errors
     /// [`Error::SavepointNotFound`] for one that is gone, or of another transaction.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        self.work.rollback_to(savepoint)
+        self.work.rollback_to(savepoint)?;
+        self.on_commit.truncate(savepoint.callbacks);
+        Ok(())
+    }
+
+    /// How many callbacks there are.
+    pub(crate) fn callbacks(&self) -> usize {
+        self.on_commit.len()
     }
 
     /// Writes everything, syncs, and shows it to the readers that begin from now on. Returns the
@@ -375,7 +385,19 @@ impl TxMut {
     ///
     /// # Errors
     /// As [`Self::commit`].
-    pub fn commit_with(mut self, durability: Durability) -> Result<TxId> {
+    pub fn commit_with(self, durability: Durability) -> Result<TxId> {
+        let (txid, callbacks) = self.commit_before_callbacks(durability)?;
+        callbacks.call().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok(txid)
+    }
+
+    /// Commits with the database's durability, and leaves it to the caller to call what is to be called after that.
+    pub(crate) fn commit_for_batch(self) -> Result<Callbacks> {
+        let durability = self.shared.options.durability;
+        self.commit_before_callbacks(durability).map(|(_, callbacks)| callbacks)
+    }
+
+    fn commit_before_callbacks(mut self, durability: Durability) -> Result<(TxId, Callbacks)> {
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = if writer.must_sync(durability) {
             Sync::Point { store_freelist: self.shared.stores_freelist() }
@@ -386,20 +408,18 @@ impl TxMut {
         let committed = commit::commit(&mut self.work, &self.shared, writer, sync);
         self.committing = false;
         let txid = committed?;
-        let callbacks = std::mem::take(&mut self.on_commit);
-        // The next writer need not wait for them.
-        drop(self);
-        for callback in callbacks {
-            callback();
-        }
-        Ok(txid)
+        // When this returns, the transaction is over: the next writer need not wait for the callbacks.
+        Ok((txid, std::mem::take(&mut self.on_commit)))
     }
 
     /// Calls `callback` after a successful commit, on the committing thread, when the write
     /// transaction is over: it may begin one itself. Several are called in the order in which they
-    /// were given.
+    /// were given. One that was given after a savepoint goes with what is taken back to it.
+    ///
+    /// Where one panics, the transaction is committed all the same, the others are called, and the panic goes on then.
+    /// In a [`Db::batch`](crate::Db::batch) it goes to the caller whose change gave it.
     pub fn on_commit(&mut self, callback: impl FnOnce() + Send + 'static) {
-        self.on_commit.push(Box::new(callback));
+        self.on_commit.push(callback);
     }
 
     /// Forgets everything, as dropping does.

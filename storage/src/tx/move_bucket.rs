@@ -30,15 +30,15 @@ impl Work {
             Some(_) => return Err(Error::incompatible(name, false)),
             None => {}
         }
-        // The last that can fail; what comes then finds both leaves taken apart.
+        // The last that can fail; what comes then finds both leaves taken apart. Opened, the bucket keeps its state
+        // wherever it goes: also back, when this is undone after something was changed in it.
+        let bucket = self.open_bucket(from, name)?;
         self.leaf_node(from, name)?;
         self.leaf_node(to, name)?;
         self.put_entry(to, LeafEntry { key: name, value: &value, is_bucket: true })?;
         self.remove(from, name)?;
-        if let Some(bucket) = self.opened(from, name) {
-            self.relink(bucket, to);
-            self.note(Undo::Moved { bucket, from });
-        }
+        self.relink(bucket, to);
+        self.note(Undo::Moved { bucket, from });
         Ok(())
     }
 

@@ -79,6 +79,12 @@ impl Node {
         };
     }
 
+    /// Inserts what was removed, when that is undone: the node has not grown.
+    pub(crate) fn put_back(&mut self, at: At, slot: Slot, bytes: Bytes<'_>) {
+        self.content += slot.size();
+        self.slots.insert(at, slot, bytes);
+    }
+
     /// Puts `slot` in the place of `old`, which is at `at` and has the same key; returns where it now is.
     pub(crate) fn replace(&mut self, at: At, old: &Slot, slot: Slot, bytes: Bytes<'_>) -> At {
         self.content -= old.size();

@@ -7,16 +7,21 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::BucketId;
 use super::arena::Bytes;
 use super::node::Node;
 use super::slots::{At, Content, Slot};
 use super::work::Work;
+use super::{BucketId, Fill, NodeId};
+use crate::freelist::Run;
 use crate::{Error, Result};
 
 /// A mark in a write transaction, to which it can be taken back.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Savepoint(u64);
+pub struct Savepoint {
+    number: u64,
+    /// What was to be called after the commit when it was made.
+    pub(super) callbacks: usize,
+}
 
 /// How one change is undone.
 pub(super) enum Undo {
@@ -31,8 +36,12 @@ pub(super) enum Undo {
     /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones. Where it had been
     /// opened for writing, `opened` is it and then those opened in it.
     Deleted { opened: Vec<BucketId>, freed: Range<usize> },
-    /// A bucket that had been opened for writing was moved; this is where it had been.
+    /// A bucket was moved, which is open for writing; this is where it had been.
     Moved { bucket: BucketId, from: BucketId },
+    /// A bucket's fill was changed; this is what it was.
+    Fill(BucketId, Fill),
+    /// A node that was empty went, and its page is the last of the freed ones; this stood for it in its parent.
+    Pruned { node: NodeId, page: Option<Run>, parent: NodeId, slot: Slot },
 }
 
 /// The changes since the first savepoint, and where in them the savepoints lie.
@@ -43,18 +52,23 @@ pub(super) struct UndoList {
 }
 
 impl Work {
-    pub(crate) fn savepoint(&mut self) -> Savepoint {
+    pub(crate) fn savepoint(&mut self, callbacks: usize) -> Savepoint {
         // Unique in the process, so that a savepoint of another transaction is recognised.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let undo = self.undo.get_or_insert_default();
         undo.marks.push((number, undo.changes.len()));
-        Savepoint(number)
+        Savepoint { number, callbacks }
+    }
+
+    /// No savepoint can be gone back to any more, and what was noted for them goes.
+    pub(crate) fn forget_savepoints(&mut self) {
+        self.undo = None;
     }
 
     pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let undo = self.undo.as_mut().ok_or(Error::SavepointNotFound)?;
-        let mark = undo.marks.iter().rposition(|&(number, _)| number == savepoint.0);
+        let mark = undo.marks.iter().rposition(|&(number, _)| number == savepoint.number);
         let mark = mark.ok_or(Error::SavepointNotFound)?;
         undo.marks.truncate(mark + 1);
         let changes = undo.changes.split_off(undo.marks[mark].1);
@@ -90,7 +104,7 @@ impl Work {
             }),
             Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
                 if let Err(at) = found {
-                    leaf.insert(at, slot, bytes);
+                    leaf.put_back(at, slot, bytes);
                 }
             }),
             Undo::Sequence(bucket, sequence) => {
@@ -110,6 +124,23 @@ impl Work {
             }
             Undo::Moved { bucket, from } => {
                 self.relink(bucket, from);
+                Ok(())
+            }
+            Undo::Fill(bucket, fill) => {
+                self.state_mut(bucket).fill = fill;
+                Ok(())
+            }
+            Undo::Pruned { node, page, parent, slot } => {
+                if page.is_some() {
+                    self.freed.pop();
+                }
+                self.node_mut(node).page = page;
+                let (parent, bytes) = self.node_and_bytes(parent);
+                // A root that had lost its last child is a leaf by now.
+                parent.is_leaf = false;
+                if let Err(at) = parent.slots.search(slot.key(bytes), bytes) {
+                    parent.put_back(at, slot, bytes);
+                }
                 Ok(())
             }
         }
