@@ -66,6 +66,10 @@ fn locked(command: &Mutex<Command>) -> std::sync::MutexGuard<'_, Command> {
     command.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what would be dropped was removed before, or a second signal says not to"
+)]
 fn listen(command: Arc<Mutex<Command>>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let signals = Signals::new(&runtime)?;

@@ -34,6 +34,7 @@ impl Signals {
             let signal = self.next().await;
             warn!("ended at once");
             // What shells report for a process that a signal ended.
+            #[expect(clippy::disallowed_methods, reason = "whoever asks a second time wants no orderly end")]
             process::exit(128 + signal.as_raw_value());
         });
     }

@@ -66,6 +66,7 @@ pub(super) fn temporary_name(path: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name = path.file_name().ok_or_else(|| Error::io("create", Some(path))(io::ErrorKind::InvalidInput.into()))?;
     let mut temporary = name.to_os_string();
+    #[expect(clippy::disallowed_methods, reason = "it only has to differ from what an earlier process took")]
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let (pid, count) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
     temporary.push(format!(".new-{pid}-{}-{count}", now.as_nanos()));

@@ -1,0 +1,69 @@
+//! How long a file is, and that something leads to it. How long a function is, clippy says: `too-many-lines-threshold` in
+//! `clippy.toml`.
+
+use std::path::Path;
+
+use boltkv_tidy::{files, modules};
+
+use crate::nothing;
+
+/// Lines that a file may have.
+const MOST_LINES: usize = 400;
+
+/// Files that are longer, how long they may be, and why. A file that comes below `MOST_LINES` goes from this list; a number in
+/// it may go down, never up.
+const LONGER: [(&str, usize, &str); 12] = [
+    ("server/tests/binary.rs", 455, "a test for each promise of the binary dialect, side by side"),
+    ("storage/src/bucket.rs", 433, "the public face of a bucket: one method and its documentation after the other"),
+    ("storage/src/cursor.rs", 431, "both cursors, which share the stack that they stand on"),
+    ("storage/src/raw.rs", 468, "every page type as it lies, one view each"),
+    ("storage/src/repair/mod.rs", 407, "the report of a repair, whose fields are its documentation"),
+    ("storage/src/shrink.rs", 420, "with its own tests"),
+    ("storage/src/tx/mod.rs", 426, "the public face of a write transaction"),
+    ("storage/src/tx/slots/mod.rs", 432, "one structure, whose invariants are kept in one place"),
+    ("storage/tests/inspect.rs", 418, "one made-up file for all that is told of it"),
+    ("storage/tests/model.rs", 421, "every operation against the model"),
+    ("storage/tests/repair.rs", 478, "a damaged file for each kind of damage"),
+    ("storage/tests/surgery.rs", 451, "a test for each operation on a page"),
+];
+
+#[test]
+fn a_file_says_one_thing_and_is_short() {
+    let mut found = Vec::new();
+    for path in files::ending_in("rs") {
+        let lines = files::read(&path).lines().count();
+        let name = path.display().to_string();
+        match LONGER.iter().find(|(longer, ..)| *longer == name) {
+            Some((_, most, why)) if lines > *most => {
+                found.push(format!("{name} has {lines} lines, may have {most} ({why}), and is to become shorter"));
+            }
+            Some(_) if lines <= MOST_LINES => found.push(format!("{name} is short now: take it out of LONGER")),
+            None if lines > MOST_LINES => {
+                found.push(format!(
+                    "{name} has {lines} lines, may have {MOST_LINES}: it says two things, give one away"
+                ));
+            }
+            _ => {}
+        }
+    }
+    let gone = LONGER.iter().filter(|(path, ..)| !files::root().join(path).exists());
+    found.extend(gone.map(|(path, ..)| format!("{path} is no more: take it out of LONGER")));
+    nothing(&found, "files that are too long");
+}
+
+#[test]
+fn every_file_is_led_to_by_a_module() {
+    let reached = modules::reached();
+    let dead: Vec<_> = files::ending_in("rs").into_iter().filter(|path| !reached.contains_key(path)).collect();
+    let dead: Vec<_> = dead.iter().map(|path| format!("{} is compiled nowhere: delete it", path.display())).collect();
+    nothing(&dead, "dead files");
+    // That the walk finds anything at all, on every kind of way.
+    for (path, used) in [
+        ("storage/src/lib.rs", modules::Use::Product),
+        ("cli/src/file/surgery/meta_update.rs", modules::Use::Product),
+        ("storage/src/crash/power.rs", modules::Use::Test),
+        ("storage/tests/common/random.rs", modules::Use::Test),
+    ] {
+        assert_eq!(reached.get(Path::new(path)), Some(&used), "{path}");
+    }
+}
