@@ -26,18 +26,15 @@
 //! ```
 //!
 //! # Rooms
-//! - `db`: open, lock, begin, the readers' registry, the writer's slot
-//! - `tx`: read and write transactions; how a write transaction keeps and commits its changes
-//! - `bucket`, `cursor`, `range`: what people read and write with; `bulk`: many entries at once
-//! - `freelist`: which pages are free, and which wait for which readers
-//! - `format`: the file's layout, as views over bytes that check every bound
+//! From the bottom up; each uses those below it:
+//! - `base`: errors; `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
-//! - `walk`: visiting every page of a bucket, with an end; on it stand `bucket_stats`, `inspect`
-//! - `raw`: pages as they lie in a file, which need not open
-//! - `check`: looking for damage, on several threads; `shrink`: making a file smaller while it is in use
-//! - `surgery`: single pages changed, on a copy
-//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a
-//!   broken file still holds, written anew; `rewrite`: what both write through
+//! - `pages`: those of a snapshot, the free ones, and which of them are taken next
+//! - `tree`: nodes, how they are found, visited, changed, split and merged
+//! - `check`: looking for damage, on several threads
+//! - `store`: the open file: its newest state and its readers, its one writer, commit, options
+//! - `handles`: what people hold: `Db`, `Tx`, `Bucket`, `Cursor`, `Range`
+//! - `tools`, apart: what works on whole files: backup, compaction, repair, surgery, shrinking, inspection
 //!
 //! # What is promised
 //! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
@@ -125,46 +122,27 @@
 // Offsets in a file are `u64`, in a map `usize`; a 32-bit process could not map a file of any size.
 const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
 
-mod backup;
-mod bucket;
-mod bucket_stats;
-mod bulk;
+mod base;
 mod check;
-mod compact;
 #[cfg(test)]
 mod crash;
-mod cursor;
-mod db;
 mod disk;
-mod error;
 mod format;
-mod freelist;
-mod inspect;
-mod options;
-mod range;
-mod raw;
-mod repair;
-mod rewrite;
-mod shrink;
-mod stats;
-mod surgery;
-mod tx;
-mod walk;
+mod handles;
+mod pages;
+mod store;
+mod tools;
+mod tree;
 
-pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
-pub use bucket_stats::BucketStats;
+pub use base::{BucketPath, Error, Result};
 pub use check::{CheckOptions, Problem};
-pub use cursor::{Cursor, CursorMut, Entry};
-pub use db::Db;
 pub use disk::remove_unfinished_files;
-pub use error::{BucketPath, Error, Result};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
-pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
-pub use options::{Advice, Durability, FreelistStored, Options};
-pub use range::Range;
-pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
-pub use repair::{Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
-pub use shrink::Shrunk;
-pub use stats::{CommitStats, Stats};
-pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};
-pub use tx::{Fill, Savepoint, Tx, TxMut};
+pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, Range, Tx, TxMut};
+pub use store::{Advice, CommitStats, Durability, FreelistStored, Options, Stats};
+pub use tools::{
+    Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,
+    PageType, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,
+    RepairOptions, RepairPlace, RepairRoot, Repaired, Reverted, Shrunk, Structure, Surgery,
+};
+pub use tree::{Fill, Savepoint};

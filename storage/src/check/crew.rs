@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::CheckOptions;
 use super::walk::{Seen, Subtree, Walk};
-use super::{CheckOptions, PageSet};
 use crate::format::Pgid;
-use crate::tx::Pages;
+use crate::pages::{PageSet, Pages};
 
 /// Fewer pages than this for each thread are walked before another thread has begun.
 const PAGES_FOR_A_THREAD: u64 = 1024;

@@ -1,22 +1,21 @@
 //! Looking for damage: every page of a snapshot must be used once, or free once.
 //!
-//! - `walk`: looks at every page, and notes what is wrong; `page_set`: which pages it has seen
+//! - `walk`: looks at every page, and notes what is wrong
 //! - `crew`: several threads walk a large file together, to say whether it is sound
 //!
 //! Takes memory for two bits a page and for what is still ahead, whatever the file's size.
 
 mod crew;
-mod page_set;
 mod walk;
 
 use std::fmt;
 
-use crate::db::Snapshot;
-use crate::error::Excerpt;
+use crate::base::Excerpt;
 use crate::format::{NO_FREELIST, Pgid};
+use crate::store::Snapshot;
 use crate::{Error, Result};
 
-pub(crate) use page_set::PageSet;
+use crate::pages::PageSet;
 use walk::{Seen, Walk};
 
 /// Something that is wrong with a file.

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{CheckOptions, PageSet, Problem};
+use super::{CheckOptions, Problem};
 use crate::format::{BranchPage, LeafPage, Page, Pgid, bucket_value, freelist_ids};
-use crate::freelist::Run;
-use crate::tx::{MAX_DEPTH, Pages, Source, View};
-use crate::walk::Allowance;
+use crate::pages::{MAX_DEPTH, PageSet, Pages, Run};
+use crate::tree::{Allowance, Source, View};
 use crate::{Error, Result};
 
 /// A walk over all trees of a snapshot, which notes what is wrong and goes on.

@@ -12,8 +12,8 @@ use super::losses::losses;
 use super::model::{Change, Model};
 use super::random::Random;
 use super::workload::{Setup, changes, every};
-use crate::db::new_database;
 use crate::disk::sim::{Call, Event, Fault, Platter, SimDisk, Trap};
+use crate::store::new_database;
 use crate::{Db, Durability, Error, FreelistStored, Result};
 
 /// Transactions of the script, and how many there are to a sync point.

@@ -7,9 +7,9 @@ use super::explore::Explorer;
 use super::model::Model;
 use super::random::Random;
 use super::workload::{Setup, Worker};
-use crate::db::new_database;
 use crate::disk::sim::{Event, FileOp, SimDisk, Trap};
-use crate::tx::LONGEST_WRITE;
+use crate::store::LONGEST_WRITE;
+use crate::store::new_database;
 use crate::{Durability, FreelistStored};
 
 /// Crash points looked at, unless `BOLTKV_CRASH_POINTS` says otherwise.

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use super::{Disk, Map};
-use crate::options::MapOptions;
+use crate::store::MapOptions;
 
 /// A bolt file, locked by this process.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::{Disk, FileDisk};
-use crate::options::MapOptions;
+use crate::store::MapOptions;
 use crate::{Error, Result};
 
 /// How often a held lock is tried again: bbolt's interval.

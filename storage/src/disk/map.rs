@@ -28,7 +28,7 @@ use std::{fmt, fs, io};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::options::{Advice, MapOptions};
+use crate::store::{Advice, MapOptions};
 
 /// A run of memory that mirrors the disk's first bytes.
 pub(crate) struct Map {

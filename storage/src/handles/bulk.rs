@@ -1,0 +1,190 @@
+//! What handles more than one entry of a bucket at a time, or the one at its end.
+
+use std::ops::RangeBounds;
+
+use super::{Bucket, BucketMut, Deleted, Entry, Tx, TxMut};
+use crate::tree::{Allowance, Work, pages};
+use crate::{Error, Result};
+
+impl<'tx> Bucket<'tx> {
+    /// The first entry.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is damaged.
+    pub fn first(&self) -> Result<Option<Entry<'tx>>> {
+        self.cursor().first()
+    }
+
+    /// The last entry.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is damaged.
+    pub fn last(&self) -> Result<Option<Entry<'tx>>> {
+        self.cursor().last()
+    }
+
+    /// How many entries there are, values and buckets; those within the buckets are not counted.
+    ///
+    /// bolt keeps no count: this reads the header of every page of the bucket, which is quick for
+    /// thousands of entries and takes a file's worth of I/O for millions. Keep a counter of your own
+    /// where you need it often.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is damaged.
+    pub fn count(&self) -> Result<u64> {
+        let mut count = 0;
+        pages(self.source, self.root, &mut Allowance::new(&self.source), |view, _| {
+            count += if view.is_leaf() { view.len() as u64 } else { 0 };
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Calls `act` with each entry, in key order, until one call fails; values are `None` where the
+    /// key is a bucket.
+    ///
+    /// # Errors
+    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut act: impl FnMut(&'tx [u8], Option<&'tx [u8]>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.iter().try_for_each(|entry| {
+            let (key, value) = entry?;
+            act(key, value)
+        })
+    }
+
+    /// Calls `act` with each bucket in this one, in the order of their names, until one call fails.
+    ///
+    /// # Errors
+    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    pub fn for_each_bucket<E: From<Error>>(
+        &self,
+        mut act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.buckets().try_for_each(|entry| {
+            let (name, bucket) = entry?;
+            act(name, bucket)
+        })
+    }
+}
+
+impl BucketMut<'_> {
+    /// As [`Bucket::first`].
+    ///
+    /// # Errors
+    /// As [`Bucket::first`].
+    pub fn first(&self) -> Result<Option<Entry<'_>>> {
+        self.as_bucket().first()
+    }
+
+    /// As [`Bucket::last`].
+    ///
+    /// # Errors
+    /// As [`Bucket::last`].
+    pub fn last(&self) -> Result<Option<Entry<'_>>> {
+        self.as_bucket().last()
+    }
+
+    /// As [`Bucket::count`].
+    ///
+    /// # Errors
+    /// As [`Bucket::count`].
+    pub fn count(&self) -> Result<u64> {
+        self.as_bucket().count()
+    }
+
+    /// Takes the first entry out and returns it, so that a bucket can serve as a queue. Costs as much
+    /// as a look-up, however many were taken out before.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleValue`] where the first entry is a bucket; [`Error::Corrupt`] where the
+    /// file is damaged.
+    pub fn pop_first(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.change(Work::pop_first)
+    }
+
+    /// Deletes the values between two bounds, from the lowest key on, and at most `limit` of them.
+    ///
+    /// Costs a look-up an entry, O(n log n). The leaves with what is deleted are read and taken
+    /// apart, so that the transaction takes memory for their keys (about 40 bytes each) until it
+    /// ends: to delete many millions, give a limit and commit in between.
+    ///
+    /// ```
+    /// # use boltkv_storage::{Error, Options};
+    /// # let db = Options::new().open_in_memory()?;
+    /// # let mut tx = db.begin_mut()?;
+    /// let mut log = tx.create_bucket("log")?;
+    /// for day in ["2030-01-01", "2030-01-02", "2030-02-01"] {
+    ///     log.put(day, "…")?;
+    /// }
+    /// let deleted = log.delete_range(..&b"2030-02"[..], usize::MAX)?;
+    /// assert_eq!((deleted.count, deleted.more), (2, false));
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleValue`] where a bucket is among what would be deleted;
+    /// [`Error::Corrupt`] where the file is damaged. Nothing is deleted then.
+    pub fn delete_range<'a>(&mut self, bounds: impl RangeBounds<&'a [u8]>, limit: usize) -> Result<Deleted> {
+        let (low, high) = (bounds.start_bound(), bounds.end_bound());
+        self.change(|work, id| work.delete_range(id, low.map(|low| *low), high.map(|high| *high), limit))
+    }
+}
+
+impl Tx {
+    /// Calls `act` with each top-level bucket, in the order of their names, until one call fails.
+    ///
+    /// # Errors
+    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    pub fn for_each<'tx, E: From<Error>>(
+        &'tx self,
+        act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.root().for_each_bucket(act)
+    }
+}
+
+impl TxMut {
+    /// As [`Tx::for_each`].
+    ///
+    /// # Errors
+    /// As [`Tx::for_each`].
+    pub fn for_each<'tx, E: From<Error>>(
+        &'tx self,
+        act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.root().for_each_bucket(act)
+    }
+
+    /// Moves the bucket `name`, with all in it, from the bucket at the path `from` to the one at the
+    /// path `to`; an empty path is the top. Nothing is copied: it costs as much as a put.
+    ///
+    /// (bbolt's `MoveBucket` takes two buckets. Here two can never be open for writing at once, so it
+    /// takes their paths.)
+    ///
+    /// ```
+    /// # use boltkv_storage::{Error, Options};
+    /// # let db = Options::new().open_in_memory()?;
+    /// # let mut tx = db.begin_mut()?;
+    /// tx.create_bucket("inbox")?.create_bucket("report")?;
+    /// tx.create_bucket("archive")?;
+    /// tx.move_bucket("report", &["inbox"], &["archive"])?;
+    /// assert!(tx.bucket("archive")?.bucket("report").is_ok());
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BucketNotFound`]: there is no such bucket, or no bucket at a path.
+    /// [`Error::IncompatibleValue`]: one of the names is a value's key, in `to` as well.
+    /// [`Error::SameBuckets`]: both paths lead to one bucket.
+    /// [`Error::BucketExists`]: there is one of that name in `to`.
+    /// [`Error::MovedIntoItself`]: `to` is the bucket itself, or lies within it. (bbolt does not
+    /// notice, and loses it.)
+    pub fn move_bucket<N: AsRef<[u8]>>(&mut self, name: impl AsRef<[u8]>, from: &[N], to: &[N]) -> Result<()> {
+        let from = self.work.open_path(from)?;
+        let to = self.work.open_path(to)?;
+        self.work.move_bucket(name.as_ref(), from, to)
+    }
+}

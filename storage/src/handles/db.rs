@@ -1,0 +1,329 @@
+//! The database: what its handles share, and how transactions begin.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use super::batch::Batcher;
+use super::{Tx, TxMut};
+use crate::check::Problem;
+use crate::disk::Disk;
+use crate::format::TxId;
+use crate::store::{
+    CommitStats, Durability, Figures, FreelistStored, Options, Readers, Snapshot, Stats, Writer, WriterSlot, sync_point,
+};
+use crate::{Error, Result};
+
+/// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
+/// unlocked when the last handle and the last transaction are gone.
+///
+/// ```
+/// # fn main() -> boltkv_storage::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.db");
+/// use boltkv_storage::{Db, Error};
+///
+/// let db = Db::open(&path)?;
+/// db.update(|tx| tx.create_bucket("users")?.put("ada", "lovelace"))?;
+/// db.view(|tx| {
+///     assert_eq!(tx.bucket("users")?.get("ada")?, Some(&b"lovelace"[..]));
+///     Ok::<_, Error>(())
+/// })?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Db(pub(crate) Arc<Shared>);
+
+/// What the handles and write transactions of a database have in common. A read transaction needs none of it: its token
+/// keeps the snapshot and the disk.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) readers: Readers,
+    pub(crate) writer: WriterSlot,
+    pub(crate) batcher: Batcher,
+    pub(crate) options: Options,
+    figures: Mutex<Figures>,
+    path: Option<PathBuf>,
+    /// Why no more writes are taken.
+    failure: OnceLock<String>,
+    /// Ends the thread that syncs at intervals, where there is one, when it is dropped.
+    syncer: OnceLock<Sender<()>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        path: Option<&Path>,
+        options: &Options,
+        snapshot: Snapshot,
+        writer: Option<Writer>,
+        figures: Figures,
+    ) -> Self {
+        Self {
+            readers: Readers::new(snapshot, Arc::clone(&disk)),
+            disk,
+            writer: WriterSlot::new(writer),
+            batcher: Batcher::default(),
+            options: options.clone(),
+            figures: Mutex::new(figures),
+            path: path.map(Into::into),
+            failure: OnceLock::new(),
+            syncer: OnceLock::new(),
+        }
+    }
+
+    /// Stops all further writes; returns the error for the one that failed.
+    pub(crate) fn poison(&self, op: &'static str, source: std::io::Error) -> Error {
+        let error = Error::io(op, self.path.as_deref())(source);
+        // The first failure is the one that matters.
+        let _ = self.failure.set(error.to_string());
+        error
+    }
+
+    /// Keeps what [`Db::stats`] says of the writer's side.
+    pub(crate) fn note_figures(&self, writer: &Writer) {
+        let figures = Figures {
+            free_pages: Some(writer.freelist.free_pages()),
+            pending_pages: Some(writer.freelist.waiting_pages()),
+            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+            commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
+        };
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
+    fn cut(&self, writer: &mut Writer) -> Result<()> {
+        let current = self.readers.current().meta;
+        let mark = self.readers.highest_mark().max(writer.older_mark);
+        let len = mark * u64::from(current.page_size);
+        if writer.unsynced.is_some() || len >= writer.file_len {
+            return Ok(());
+        }
+        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
+        writer.file_len = len;
+        self.disk.sync().map_err(|error| self.poison("sync", error))
+    }
+
+    /// Makes the newest state durable.
+    fn sync(&self, store_freelist: bool) -> Result<TxId> {
+        self.writer.with(|writer| sync_point(self, writer, store_freelist))
+    }
+
+    /// Whether a sync point stores the freelist, other than the one that closes the database.
+    pub(crate) fn stores_freelist(&self) -> bool {
+        self.options.freelist == FreelistStored::Always
+    }
+
+    /// What a clean close leaves in the file.
+    fn sync_for_close(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        self.sync(self.options.freelist != FreelistStored::Never).map(|_| ())
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Who wants to know whether it worked calls `Db::close`.
+        let _ = self.sync_for_close();
+    }
+}
+
+/// Syncs every so often, until the database is dropped.
+fn sync_at_intervals(database: &Weak<Shared>, every: Duration, end: &Receiver<()>) {
+    while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+        let Some(shared) = database.upgrade() else { return };
+        // A full disk may have room next time; any other failure stops all writes.
+        if matches!(shared.sync(shared.stores_freelist()), Err(Error::Poisoned { .. })) {
+            return;
+        }
+    }
+}
+
+impl Db {
+    /// Opens the file `path` for reading and writing, waiting for its lock; creates it if it is
+    /// missing. See [`Options`] for everything else.
+    ///
+    /// The file is locked with `flock`, as bbolt does it, so that no other bolt library writes it
+    /// meanwhile. A program that writes or truncates it all the same can end this process with a
+    /// bus error, or change what a read transaction sees: no database that maps its file can
+    /// prevent that.
+    ///
+    /// # Errors
+    /// - [`Error::Io`]: the file cannot be opened, created, read or mapped, or is no regular file.
+    /// - [`Error::LockTimeout`]: another process holds it.
+    /// - [`Error::NotABoltFile`], [`Error::VersionMismatch`], [`Error::ChecksumMismatch`],
+    ///   [`Error::InvalidPageSize`]: neither meta page can be used.
+    /// - [`Error::FileTooShort`], [`Error::Corrupt`]: the file is cut or damaged. It is left as it is.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    pub(crate) fn start(shared: Shared) -> Self {
+        let shared = Arc::new(shared);
+        if let Durability::Interval { every, .. } = shared.options.durability
+            && !shared.options.read_only
+        {
+            let (sender, end) = mpsc::channel();
+            let database = Arc::downgrade(&shared);
+            let _ = shared.syncer.set(sender);
+            std::thread::spawn(move || sync_at_intervals(&database, every, &end));
+        }
+        Self(shared)
+    }
+
+    /// Begins a read transaction on the newest snapshot.
+    ///
+    /// # Errors
+    /// None today; a `Result` so that limits on readers can come.
+    pub fn begin(&self) -> Result<Tx> {
+        Ok(Tx::new(self.0.readers.enter()))
+    }
+
+    /// Begins the write transaction, waiting for the one before it to end. A thread that already
+    /// has it waits for ever.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
+    pub fn begin_mut(&self) -> Result<TxMut> {
+        if self.0.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.0.check_usable()?;
+        let writer = self.0.writer.take();
+        // From here on the transaction returns the writer, whatever happens.
+        let mut tx = TxMut::new(Arc::clone(&self.0), writer);
+        self.0.check_usable()?;
+        tx.release_pages()?;
+        Ok(tx)
+    }
+
+    /// Runs `read` in a read transaction.
+    ///
+    /// # Errors
+    /// What `read` returns, and those of [`Self::begin`].
+    pub fn view<T, E: From<Error>>(&self, read: impl FnOnce(&Tx) -> Result<T, E>) -> Result<T, E> {
+        read(&self.begin()?)
+    }
+
+    /// Runs `write` in a write transaction, which is committed if it returns `Ok`, and rolled back
+    /// if it returns an error or panics.
+    ///
+    /// # Errors
+    /// What `write` returns, and those of [`Self::begin_mut`] and [`TxMut::commit`].
+    pub fn update<T, E: From<Error>>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E>) -> Result<T, E> {
+        let mut tx = self.begin_mut()?;
+        let result = write(&mut tx)?;
+        tx.commit()?;
+        Ok(result)
+    }
+
+    /// A *sync point*: makes everything that was committed so far durable, and returns the newest
+    /// transaction's number. Waits for the write transaction that is open; nothing to do where all
+    /// commits are synced.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`]; [`Error::ReadOnly`].
+    pub fn sync(&self) -> Result<TxId> {
+        if self.0.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.0.sync(self.0.stores_freelist())
+    }
+
+    /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
+    /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, also while
+    /// transactions read on, and cannot say whether it worked. The file is unlocked with the last
+    /// handle and transaction: unlike bbolt's `Close`, this does not wait for readers. It waits for
+    /// the write transaction that is open, for ever on the thread that has it.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`].
+    pub fn close(self) -> Result<()> {
+        self.0.sync_for_close()
+    }
+
+    /// Length of the file, in bytes.
+    pub(crate) fn file_len(&self) -> Result<u64> {
+        self.0.disk.len().map_err(Error::io("look at", self.path()))
+    }
+
+    /// Whether both metas in the file end at the same page.
+    pub(crate) fn metas_agree_on_the_mark(&self) -> bool {
+        self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
+    }
+
+    /// How many are making the file smaller changes by `change`.
+    pub(crate) fn count_shrinking(&self, change: isize) {
+        self.0.writer.with(|writer| writer.shrinking = writer.shrinking.saturating_add_signed(change));
+    }
+
+    /// Cuts off what neither the metas nor any open snapshot speak of.
+    pub(crate) fn cut_file(&self) -> Result<()> {
+        self.0.check_usable()?;
+        self.0.writer.with(|writer| self.0.cut(writer))
+    }
+
+    /// Looks for damage in the newest snapshot; see [`Tx::check`].
+    ///
+    /// # Errors
+    /// Only what keeps it from looking at all.
+    pub fn check(&self) -> Result<Vec<Problem>> {
+        self.begin()?.check()
+    }
+
+    /// The file; `None` for a database in memory.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
+    /// Whether it was opened read-only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.0.options.read_only
+    }
+
+    /// Bytes of a page.
+    #[must_use]
+    pub fn page_size(&self) -> usize {
+        self.0.readers.current().meta.page_size as usize
+    }
+
+    /// Figures about the newest snapshot and who uses the database.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let meta = self.0.readers.current().meta;
+        let (open_readers, oldest_reader_age) = self.0.readers.count();
+        let Figures { free_pages, pending_pages, unsynced_commits, commits } =
+            *self.0.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        Stats {
+            txid: meta.txid,
+            page_size: meta.page_size,
+            pages: meta.mark,
+            free_pages,
+            pending_pages,
+            open_readers,
+            oldest_reader_age,
+            unsynced_commits,
+            commits,
+        }
+    }
+}
+
+impl fmt::Debug for Db {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Db")
+            .field("path", &self.0.path)
+            .field("read_only", &self.0.options.read_only)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,21 @@
+//! What people hold: the database, its transactions, buckets, cursors and ranges.
+
+mod batch;
+mod bucket;
+mod bulk;
+#[cfg(fuzzing)]
+mod bytes;
+mod callbacks;
+mod cursor;
+mod db;
+#[cfg(all(test, loom))]
+mod interleavings;
+mod range;
+mod tx;
+
+pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
+pub use cursor::{Cursor, CursorMut, Entry};
+pub use db::Db;
+pub(crate) use db::Shared;
+pub use range::Range;
+pub use tx::{Tx, TxMut};

@@ -1,0 +1,269 @@
+//! Which pages are free, and which wait for which readers.
+//!
+//! The writer owns the list. A page that transaction `f` freed and that `a` had allocated may be
+//! used again when no open reader `r` has `a <= r < f`; until then it waits. Nothing here knows
+//! what a page holds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fnv::FnvBuildHasher;
+
+use super::Spans;
+use crate::format::{Pgid, TxId};
+use crate::{Error, Result};
+
+/// A run of pages: `start..start + len`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) start: Pgid,
+    pub(crate) len: u64,
+}
+
+/// Runs that the list of fresh ones keeps room for.
+const KEPT: usize = 1024;
+
+pub(super) fn freed_twice(page: Pgid) -> Error {
+    Error::corrupt(page, "the page is freed twice, or freed and in use")
+}
+
+/// A run that waits: freed by `freed_by`, allocated by `allocated_by` (0: not known).
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    run: Run,
+    allocated_by: TxId,
+    freed_by: TxId,
+}
+
+impl Waiting {
+    /// The newest of `readers` (ascending) that can still reach the run.
+    fn pinned_by(&self, readers: &[TxId]) -> Option<TxId> {
+        let older = readers.partition_point(|&reader| reader < self.freed_by);
+        readers[..older].last().copied().filter(|&reader| reader >= self.allocated_by)
+    }
+}
+
+/// The free pages of a database that is open for writing.
+#[derive(Debug, Default)]
+pub(crate) struct Freelist {
+    free: Spans,
+    /// What the last commit freed; sorted out when the next write transaction begins.
+    fresh: Vec<Waiting>,
+    /// Runs by the reader that keeps them: looked at again only when that reader is gone.
+    pinned: BTreeMap<TxId, Vec<Waiting>>,
+    /// Pages in `fresh` and `pinned`.
+    waiting: u64,
+    /// Who allocated a run, by its first page; kept only while an older reader is open, because
+    /// only then does it matter.
+    allocated: HashMap<Pgid, TxId, FnvBuildHasher>,
+}
+
+impl Freelist {
+    /// The list of a file: ids below `mark`, which lie in ascending order as a rule.
+    pub(crate) fn load(page: Pgid, ids: impl Iterator<Item = Pgid>, mark: Pgid) -> Result<Self> {
+        let mut runs: Vec<Run> = Vec::new();
+        for id in ids {
+            if id < 2 || id >= mark {
+                return Err(Error::corrupt(page, format!("the freelist holds page {id}, outside of 2..{mark}")));
+            }
+            match runs.last_mut() {
+                Some(run) if run.start + run.len == id => run.len += 1,
+                _ => runs.push(Run { start: id, len: 1 }),
+            }
+        }
+        Ok(Self { free: Spans::of(runs)?, ..Self::default() })
+    }
+
+    /// Pages that may be used now.
+    pub(crate) fn free_pages(&self) -> u64 {
+        self.free.pages()
+    }
+
+    /// Pages that wait for readers, or for the next write transaction to begin.
+    pub(crate) fn waiting_pages(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Moves to the free pages what none of `readers` (ascending, without repetition) can reach.
+    pub(crate) fn release(&mut self, readers: &[TxId]) -> Result<()> {
+        if readers.is_empty() {
+            self.allocated.clear();
+        }
+        let mut again = std::mem::take(&mut self.fresh);
+        let gone: Vec<TxId> =
+            self.pinned.keys().copied().filter(|reader| readers.binary_search(reader).is_err()).collect();
+        for reader in gone {
+            again.extend(self.pinned.remove(&reader).into_iter().flatten());
+        }
+        for waiting in again.drain(..) {
+            if let Some(reader) = waiting.pinned_by(readers) {
+                self.pinned.entry(reader).or_default().push(waiting);
+            } else {
+                self.waiting -= waiting.run.len;
+                self.free.insert(waiting.run)?;
+            }
+        }
+        again.shrink_to(KEPT);
+        self.fresh = again;
+        Ok(())
+    }
+
+    /// The lowest free run of `len` pages.
+    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
+        self.free.take(len)
+    }
+
+    /// The smallest free run of `len` pages or more, or else the longest of several pages: at most `len` of its pages.
+    pub(crate) fn take_together(&mut self, len: u64) -> Option<Run> {
+        self.free.take_together(len)
+    }
+
+    /// Takes the free run that ends before `mark`, for the mark to be lowered over it.
+    pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
+        self.free.take_last(mark)
+    }
+
+    /// The pages that may be used now, as runs.
+    pub(crate) fn free(&self) -> &Spans {
+        &self.free
+    }
+
+    /// Undoes [`Self::take`] for a transaction that is rolled back.
+    pub(crate) fn give_back(&mut self, taken: &[Run]) {
+        for &run in taken {
+            self.free.insert(run).expect("a run that was taken from the free pages does not overlap them");
+        }
+    }
+
+    /// Every page that is free once `freed` is, ascending: what the file's freelist page lists. They come into `ids`,
+    /// in place of what is there; `waiting` is memory for what has to be sorted.
+    pub(crate) fn ids_with(&self, freed: &[Run], waiting: &mut Vec<Run>, ids: &mut Vec<Pgid>) -> Result<()> {
+        ids.clear();
+        let mut add = |run: Run| {
+            if ids.last().is_some_and(|&last| last >= run.start) {
+                return Err(freed_twice(run.start));
+            }
+            ids.extend(run.start..run.start + run.len);
+            Ok(())
+        };
+        waiting.clear();
+        waiting.extend(self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run));
+        waiting.extend(freed);
+        waiting.sort_unstable_by_key(|run| run.start);
+        let mut waiting = waiting.iter().copied().peekable();
+        for run in self.free.iter() {
+            while let Some(before) = waiting.next_if(|waiting| waiting.start <= run.start) {
+                add(before)?;
+            }
+            add(run)?;
+        }
+        waiting.try_for_each(add)
+    }
+
+    /// Takes over what the committed transaction `txid` allocated and freed.
+    pub(crate) fn committed(&mut self, txid: TxId, allocated: &[Run], freed: &[Run], readers_open: bool) {
+        for &run in freed {
+            let allocated_by = self.allocated.remove(&run.start).unwrap_or(0);
+            self.waiting += run.len;
+            self.fresh.push(Waiting { run, allocated_by, freed_by: txid });
+        }
+        if readers_open {
+            self.allocated.extend(allocated.iter().map(|run| (run.start, txid)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(start: Pgid, len: u64) -> Run {
+        Run { start, len }
+    }
+
+    fn list(ids: &[Pgid]) -> Freelist {
+        Freelist::load(2, ids.iter().copied(), 1000).unwrap()
+    }
+
+    #[test]
+    fn the_lowest_run_that_fits_is_taken() {
+        let mut free = list(&[3, 5, 6, 9, 10, 11, 12]);
+        assert_eq!(free.take(2), Some(5));
+        assert_eq!(free.take(3), Some(9));
+        assert_eq!(free.take(2), None);
+        assert_eq!(free.take(1), Some(3));
+        assert_eq!(free.take(1), Some(12));
+        assert_eq!(free.free_pages(), 0);
+        free.give_back(&[run(9, 3), run(3, 1)]);
+        let mut ids = vec![1];
+        free.ids_with(&[run(7, 1)], &mut Vec::new(), &mut ids).unwrap();
+        assert_eq!(ids, [3, 7, 9, 10, 11]);
+        for freed in [3, 10, 11] {
+            assert!(free.ids_with(&[run(freed, 1)], &mut Vec::new(), &mut ids).is_err(), "{freed}");
+        }
+    }
+
+    #[test]
+    fn a_run_waits_for_every_reader_that_can_reach_it_and_for_no_other() {
+        let mut free = Freelist::default();
+        free.committed(5, &[run(20, 1)], &[], true);
+        free.committed(7, &[], &[run(20, 1), run(30, 1)], true);
+        // Reader 4 is older than page 20: it holds page 30 only, whose birth is not known.
+        free.release(&[4]).unwrap();
+        assert_eq!((free.take(1), free.take(1)), (Some(20), None));
+        free.release(&[7]).unwrap();
+        assert_eq!(free.take(1), Some(30));
+        assert_eq!(free.waiting_pages(), 0);
+    }
+
+    #[test]
+    fn a_run_that_two_readers_reach_waits_for_both() {
+        let mut free = Freelist::default();
+        free.committed(9, &[], &[run(20, 4)], true);
+        for readers in [&[5, 8][..], &[5], &[5, 9]] {
+            free.release(readers).unwrap();
+            assert_eq!(free.free_pages(), 0, "{readers:?}");
+        }
+        free.release(&[9]).unwrap();
+        assert_eq!(free.free_pages(), 4);
+    }
+
+    #[test]
+    fn a_run_is_kept_by_the_readers_between_its_birth_and_its_end() {
+        // First page, pages, allocated by, freed by.
+        let runs = [
+            (3, 1, 100, 200),
+            (4, 1, 100, 125),
+            (5, 1, 125, 150),
+            (6, 1, 125, 175),
+            (7, 2, 150, 175),
+            (9, 2, 175, 200),
+        ];
+        let cases: [(&[TxId], &[Pgid]); 8] = [
+            (&[], &[3, 4, 5, 6, 7, 8, 9, 10]),
+            (&[99], &[3, 4, 5, 6, 7, 8, 9, 10]),
+            (&[100], &[5, 6, 7, 8, 9, 10]),
+            (&[124], &[5, 6, 7, 8, 9, 10]),
+            (&[150], &[4, 5, 9, 10]),
+            (&[150, 199], &[4, 5]),
+            (&[110, 130, 160, 180], &[]),
+            (&[200], &[3, 4, 5, 6, 7, 8, 9, 10]),
+        ];
+        for (readers, expected) in cases {
+            let mut free = Freelist::default();
+            for &(start, len, allocated_by, freed_by) in &runs {
+                free.committed(allocated_by, &[run(start, len)], &[], true);
+                free.committed(freed_by, &[], &[run(start, len)], true);
+            }
+            free.release(readers).unwrap();
+            let released: Vec<Pgid> = free.free().iter().flat_map(|run| run.start..run.start + run.len).collect();
+            assert_eq!(released, expected, "{readers:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_with_pages_that_cannot_be_free_is_refused() {
+        for ids in [&[1, 5][..], &[5, 5], &[6, 5, 5], &[1000]] {
+            assert!(Freelist::load(2, ids.iter().copied(), 1000).is_err(), "{ids:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a snapshot's pages look like to everything above: checked runs of the map.
+
+use super::Run;
+use crate::disk::Map;
+use crate::format::{BranchPage, Meta, PAGE_HEADER, Page, PageHeader, Pgid};
+use crate::{Error, Result};
+
+/// The deepest tree that is followed. A bolt tree of 2^64 pages is 64 deep at worst; what is deeper
+/// goes in circles.
+pub(crate) const MAX_DEPTH: usize = 128;
+
+/// Bytes of a page that will be read soon: the header, and some elements or keys.
+const SOON: usize = 1024;
+
+/// How many pages are read ahead at most for each that is wanted.
+const APART: u64 = 4;
+
+/// Bytes that are read ahead at most: what a branch page of 4 KiB leads to is less.
+const AHEAD: usize = 4 << 20;
+
+/// Bytes that the processor fetches at a time.
+const LINE: u64 = 64;
+
+/// The pages below a snapshot's high-water mark.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages<'a> {
+    map: &'a Map,
+    mark: Pgid,
+    page_size: usize,
+}
+
+impl<'a> Pages<'a> {
+    pub(crate) fn new(map: &'a Map, meta: &Meta) -> Self {
+        Self { map, mark: meta.mark, page_size: meta.page_size as usize }
+    }
+
+    pub(crate) fn mark(&self) -> Pgid {
+        self.mark
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// The leaf or branch page `id`, with what it runs on over.
+    #[inline]
+    pub(crate) fn page(&self, id: Pgid) -> Result<Page<'a>> {
+        self.sound_page(id).ok_or_else(|| self.fault(id))
+    }
+
+    /// The same; `None` where there is none, as [`Self::fault`] then says.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "what it answers shall not go through memory: that took half as long again"
+    )]
+    pub(crate) fn sound_page(&self, id: Pgid) -> Option<Page<'a>> {
+        let (header, bytes) = self.sound(id)?;
+        Page::sound(id, bytes, header, header.count.get().into())
+    }
+
+    /// The run that page `id` begins.
+    pub(crate) fn run(&self, id: Pgid) -> Result<Run> {
+        self.bytes(id).map(|(run, _)| run)
+    }
+
+    /// The run that page `id` begins, and all its bytes.
+    pub(crate) fn bytes(&self, id: Pgid) -> Result<(Run, &'a [u8])> {
+        let (header, bytes) = self.sound(id).ok_or_else(|| self.fault(id))?;
+        Ok((Run { start: id, len: header.pages() }, bytes))
+    }
+
+    /// The header of page `id`, and all the bytes of its run. The header's id has been compared with the page's place,
+    /// and the run's end with the high-water mark.
+    #[inline]
+    fn sound(&self, id: Pgid) -> Option<(&'a PageHeader, &'a [u8])> {
+        let header = self.header(id)?;
+        if header.id != id || header.pages() > self.mark - id {
+            return None;
+        }
+        let offset = id * self.page_size as u64;
+        self.map.prefetch(offset + LINE, header.looked_at());
+        let size = usize::try_from(header.pages() * self.page_size as u64).ok()?;
+        Some((header, self.map.bytes(offset, size)?))
+    }
+
+    #[inline]
+    fn header(&self, id: Pgid) -> Option<&'a PageHeader> {
+        if id < 2 || id >= self.mark {
+            return None;
+        }
+        PageHeader::of(self.map.bytes(id * self.page_size as u64, PAGE_HEADER)?)
+    }
+
+    /// Why there is no leaf or branch page `id`.
+    #[cold]
+    pub(crate) fn fault(&self, id: Pgid) -> Error {
+        if id < 2 || id >= self.mark {
+            return Error::corrupt(id, format!("a reference leads outside of the pages 2..{}", self.mark));
+        }
+        match self.header(id) {
+            Some(header) if header.id != id => {
+                Error::corrupt(id, format!("its header says that it is page {}", header.id))
+            }
+            Some(header) if header.pages() > self.mark - id => {
+                let (over, mark) = (header.overflow, self.mark);
+                Error::corrupt(id, format!("it runs on over {over} pages, past the high-water mark {mark}"))
+            }
+            _ => {
+                let fault = self.sound(id).and_then(|(_, bytes)| Page::parse(id, bytes).err());
+                fault.unwrap_or_else(|| Error::corrupt(id, "the page lies beyond the mapped part of the file"))
+            }
+        }
+    }
+
+    /// Page `id` will be read soon.
+    pub(crate) fn prefetch(&self, id: Pgid) {
+        self.map.prefetch(id.saturating_mul(self.page_size as u64), SOON);
+    }
+
+    /// The children of `branch` will be read one after the other. As the map is read at random otherwise (see
+    /// [`Advice`](crate::Advice)), each would be waited for by itself: they are asked of the disk at once where they lie
+    /// close together, as after a load, a compaction or a large commit.
+    #[cold]
+    pub(crate) fn read_ahead(&self, branch: BranchPage<'_>) {
+        let children = || (0..branch.len()).filter_map(|index| branch.child(index).ok());
+        let (Some(low), Some(high)) = (children().min(), children().max()) else { return };
+        let pages = (high - low).saturating_add(1);
+        let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(self.page_size);
+        if pages <= APART * branch.len() as u64 && bytes <= AHEAD {
+            self.map.read_ahead(low.saturating_mul(self.page_size as u64), bytes);
+        }
+    }
+
+    /// How far into the map `slice` lies, if it does.
+    pub(crate) fn offset_of(&self, slice: &[u8]) -> Option<u64> {
+        let offset = slice.as_ptr().addr().checked_sub(self.map.base_address())?;
+        (offset + slice.len() <= self.map.len()).then_some(offset as u64)
+    }
+
+    /// The page that `slice` lies on; 0 where it is no part of the map.
+    pub(crate) fn page_of(&self, slice: &[u8]) -> Pgid {
+        self.offset_of(slice).map_or(0, |offset| offset / self.page_size as u64)
+    }
+
+    /// Bytes at an offset that [`Self::offset_of`] gave.
+    pub(crate) fn at(&self, offset: u64, len: usize) -> &'a [u8] {
+        self.map.bytes(offset, len).expect("the offset was taken of a slice of this map")
+    }
+}

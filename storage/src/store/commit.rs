@@ -1,0 +1,350 @@
+//! Commit: *make durable*, then *publish*; two steps that can be apart.
+//!
+//! Until the meta page is written nothing in the file refers to what a commit has written, so that
+//! everything up to there can be undone. From the first sync on a failure leaves the outcome
+//! unknown, and poisons the database.
+//!
+//! A commit that is not synced writes data pages only: no meta, no freelist. The next *sync point*
+//! (a synced commit, or [`sync_point`]) writes both for all that came before it. Until then the
+//! last durable state is pinned like a reader, so that the file is whole at any moment.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{CommitStats, Snapshot, Writer};
+use crate::check::CheckOptions;
+use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
+use crate::handles::Bucket;
+use crate::handles::Shared;
+use crate::pages::{Allocator, Run};
+use crate::tree::{BucketId, Fill, Part, Spare, Work};
+use crate::{Error, Result};
+
+/// Contiguous pages go out in one write, up to about this many bytes. Longer ones would make a growing file lie in
+/// larger folios in the system's cache, in which a page costs more to write again.
+pub(crate) const LONGEST_WRITE: usize = 1 << 16;
+/// Bytes of the buffers that are kept from one commit to the next.
+const KEPT: usize = 1 << 20;
+
+/// What a commit will write, once every page has its place.
+struct Prepared {
+    meta: Meta,
+    parts: Vec<Part>,
+    /// Where the freelist goes, where it is stored: at sync points only.
+    freelist: Option<(Run, Vec<Pgid>)>,
+    allocated: Vec<Run>,
+    /// The part of `allocated` that came from the freelist.
+    taken: Vec<Run>,
+}
+
+/// Pages to be written.
+#[derive(Clone, Copy)]
+enum Written<'a> {
+    Part(&'a Part),
+    Freelist(Run, &'a [Pgid]),
+}
+
+impl Written<'_> {
+    fn run(&self) -> Run {
+        match self {
+            Self::Part(part) => part.run,
+            Self::Freelist(run, _) => *run,
+        }
+    }
+}
+
+impl Prepared {
+    /// All that is written but the meta, in the order of the file, which the parts are in.
+    fn in_order(&self) -> impl Iterator<Item = Written<'_>> {
+        let list = self.freelist.as_ref().map(|(run, ids)| Written::Freelist(*run, ids));
+        let before = self.parts.partition_point(|part| list.is_some_and(|list| part.run.start < list.run().start));
+        let (before, after) = self.parts.split_at(before);
+        before.iter().map(Written::Part).chain(list).chain(after.iter().map(Written::Part))
+    }
+
+    /// Leaves to the next transaction what it can use.
+    fn leave_memory(self, work: &mut Work, writer: &mut Writer) {
+        if let Some((_, mut ids)) = self.freelist {
+            ids.clear();
+            ids.shrink_to(KEPT / size_of::<Pgid>());
+            writer.ids = ids;
+        }
+        work.spare.parts = self.parts;
+        work.spare.taken = self.taken;
+        work.spare.allocated = self.allocated;
+    }
+}
+
+/// Whether a commit is followed by a sync point.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sync {
+    /// It is: data, freelist and meta go to the disk, and stay.
+    Point { store_freelist: bool },
+    /// Data pages only; the new state is published from memory.
+    Later,
+}
+
+/// Commits what `work` has changed, under the next number.
+pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
+    let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
+    write(work, txid, shared, writer, sync)
+}
+
+/// Only a damaged meta can bring us here.
+fn ids_used_up() -> Error {
+    Error::corrupt(0, "the numbers of transactions are used up (2^64 - 1)")
+}
+
+/// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
+pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
+    shared.check_usable()?;
+    let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
+    let txid = work.base.meta.txid;
+    if writer.is_durable(txid, store_freelist) {
+        return Ok(txid);
+    }
+    writer.freelist.release(&writer.pinned(shared))?;
+    write(&mut work, txid, shared, writer, Sync::Point { store_freelist })
+}
+
+fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
+    shared.check_usable()?;
+    let clock = shared.options.statistics.then(Instant::now);
+    if sync != Sync::Later {
+        // The slot of the last durable meta is not touched before this one is durable.
+        txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
+    }
+    let mut prepared = prepare(work, txid, writer, sync)?;
+    let written =
+        write_pages(work, &mut prepared, shared, writer).and_then(|()| writer.map(shared, prepared.meta.mark));
+    let map = written.map_err(|error| {
+        writer.freelist.give_back(&prepared.taken);
+        writer.keep_map(shared);
+        match error.kind() {
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
+                Error::NoSpace { source: error }
+            }
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size },
+            _ => shared.poison("write pages to", error),
+        }
+    })?;
+    let snapshot = Snapshot { meta: prepared.meta, map };
+    if shared.options.strict
+        && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
+    {
+        writer.freelist.give_back(&prepared.taken);
+        return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
+    }
+    if sync != Sync::Later {
+        make_durable(&snapshot.meta, shared, writer)?;
+    }
+    publish(work, &prepared, snapshot, shared, writer, sync);
+    if let Some(clock) = clock {
+        count(work, &prepared, &mut writer.commits, clock);
+    }
+    shared.note_figures(writer);
+    prepared.leave_memory(work, writer);
+    Ok(txid)
+}
+
+/// Everything that needs no disk: merge, split, give each node its pages.
+fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Result<Prepared> {
+    for number in 0..work.buckets.len() {
+        let id = BucketId(u32::try_from(number).expect("buckets are numbered with a u32"));
+        work.rebalance_bucket(id).map_err(|error| Bucket::of_work(work, id).located(error))?;
+    }
+    if sync != Sync::Later {
+        work.freed.extend(writer.stored_freelist);
+    }
+    let mut mark = work.base.meta.mark;
+    let mut taken = std::mem::take(&mut work.spare.taken);
+    if work.lower_mark
+        && let Some(last) = writer.freelist.take_last(mark)
+    {
+        mark = last.start;
+        taken.push(last);
+    }
+    let may_lie_together =
+        writer.shrinking == 0 && !writer.has_long_nodes && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
+    let ids = std::mem::take(&mut writer.ids);
+    let all = std::mem::take(&mut work.spare.allocated);
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all);
+    if may_lie_together {
+        set_aside(work, &mut allocator, sync);
+    }
+    let placed = place(work, txid, &mut allocator, sync, ids).and_then(|placed| {
+        refuse_reuse(&mut allocator.taken, &mut work.freed)?;
+        Ok(placed)
+    });
+    match placed {
+        Ok((meta, parts, freelist)) => {
+            let Allocator { taken, all, .. } = allocator;
+            Ok(Prepared { meta, parts, freelist, taken, allocated: all })
+        }
+        Err(error) => {
+            allocator.undo();
+            Err(error)
+        }
+    }
+}
+
+/// Sets pages aside, as many as it takes if no node is split unexpectedly, merged or inline.
+fn set_aside(work: &Work, allocator: &mut Allocator<'_>, sync: Sync) {
+    let page_size = work.pages().page_size();
+    // A bucket's new header changes its parent, which is only then taken apart, mostly a page.
+    let parents = work.buckets.iter().filter(|bucket| bucket.root_node.is_none()).count() as u64;
+    let nodes = parents + work.nodes.iter().map(|node| node.size().div_ceil(page_size) as u64).sum::<u64>();
+    let list = if sync == (Sync::Point { store_freelist: true }) {
+        let freed: u64 = work.nodes.iter().filter_map(|node| node.page).map(|run| run.len).sum();
+        freelist_pages(work, allocator, parents + freed)
+    } else {
+        0
+    };
+    allocator.set_aside(nodes, list);
+}
+
+/// An error where a page that the freelist gave is one that this transaction replaces: only a damaged file has it in
+/// both places. What is still to be copied from it would be overwritten.
+fn refuse_reuse(taken: &mut [Run], replaced: &mut [Run]) -> Result<()> {
+    taken.sort_unstable_by_key(|run| run.start);
+    replaced.sort_unstable_by_key(|run| run.start);
+    let mut taken = taken.iter().peekable();
+    for run in replaced {
+        while taken.next_if(|taken| taken.start + taken.len <= run.start).is_some() {}
+        if let Some(taken) = taken.peek().filter(|taken| taken.start < run.start + run.len) {
+            return Err(Error::corrupt(taken.start.max(run.start), "the page is in use, and in the freelist"));
+        }
+    }
+    Ok(())
+}
+
+type Placed = (Meta, Vec<Part>, Option<(Run, Vec<Pgid>)>);
+
+fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync, mut ids: Vec<Pgid>) -> Result<Placed> {
+    let (root, parts) = work.spill(allocator)?;
+    let freelist = if sync == (Sync::Point { store_freelist: true }) {
+        let run = allocator.allocate_list(freelist_pages(work, allocator, 0))?;
+        allocator.freelist().ids_with(&work.freed, &mut work.spare.waiting, &mut ids)?;
+        Some((run, ids))
+    } else {
+        allocator.give_back_rest();
+        None
+    };
+    let freelist_page = freelist.as_ref().map_or(NO_FREELIST, |(run, _)| run.start);
+    let meta = Meta { root, freelist: freelist_page, mark: allocator.mark, txid, ..work.base.meta };
+    Ok((meta, parts, freelist))
+}
+
+/// Pages that the freelist takes once `more` pages are freed: reckoned, as bbolt does, before these pages themselves are
+/// taken.
+fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
+    let freed: u64 = work.freed.iter().map(|run| run.len).sum();
+    let mut ids = allocator.unused_pages() + freed + more;
+    if ids >= 0xFFFF {
+        ids += 1;
+    }
+    (PAGE_HEADER as u64 + 8 * ids) / work.pages().page_size() as u64 + 1
+}
+
+/// Grows the file if need be and writes all pages but the meta, in the order of the file.
+fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+    let page_size = work.pages().page_size();
+    if prepared.meta.mark > work.base.meta.mark {
+        writer.grow(shared, prepared.meta.mark)?;
+    }
+    prepared.parts.sort_unstable_by_key(|part| part.run.start);
+    let mut buffer = std::mem::take(&mut writer.buffer);
+    let mut filled = 0;
+    let mut start = 0;
+    let mut end = 0;
+    for page in prepared.in_order() {
+        let run = page.run();
+        if run.start != end || filled >= LONGEST_WRITE {
+            write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
+            filled = 0;
+            start = run.start;
+        }
+        end = run.start + run.len;
+        let from = filled;
+        filled += usize::try_from(run.len).map_err(io::Error::other)? * page_size;
+        // What is left in it from before is written over.
+        if buffer.len() < filled {
+            buffer.resize(filled, 0);
+        }
+        let pages = &mut buffer[from..filled];
+        match page {
+            Written::Part(part) => work.encode(part, pages),
+            Written::Freelist(run, ids) => {
+                let overflow = u32::try_from(run.len - 1).map_err(io::Error::other)?;
+                freelist_page(pages, run.start, overflow, ids);
+            }
+        }
+    }
+    write_out(&buffer[..filled], start * page_size as u64, shared, writer)?;
+    buffer.truncate(KEPT);
+    buffer.shrink_to(KEPT);
+    writer.buffer = buffer;
+    Ok(())
+}
+
+fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+    if data.is_empty() {
+        return Ok(());
+    }
+    writer.commits.writes += 1;
+    writer.commits.bytes_written += data.len() as u64;
+    shared.disk.write_at(data, offset)
+}
+
+/// Syncs the pages, then writes and syncs the meta that refers to them.
+fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
+    let offset = meta.slot() * u64::from(meta.page_size);
+    sync_disk(shared, writer)?;
+    let mut buffer = std::mem::take(&mut writer.buffer);
+    let page_size = meta.page_size as usize;
+    if buffer.len() < page_size {
+        buffer.resize(page_size, 0);
+    }
+    meta.write(&mut buffer[..page_size]);
+    let written = write_out(&buffer[..page_size], offset, shared, writer);
+    writer.buffer = buffer;
+    written.map_err(|error| shared.poison("write the meta page of", error))?;
+    sync_disk(shared, writer)
+}
+
+fn sync_disk(shared: &Shared, writer: &mut Writer) -> Result<()> {
+    let clock = shared.options.statistics.then(Instant::now);
+    shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
+    writer.commits.syncs += 1;
+    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    Ok(())
+}
+
+fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Instant) {
+    let pages = |runs: &[Run]| runs.iter().map(|run| run.len).sum::<u64>();
+    commits.count += 1;
+    commits.time += clock.elapsed();
+    commits.pages_allocated += pages(&prepared.allocated);
+    commits.pages_freed += pages(&work.freed);
+    commits.spills += prepared.parts.len() as u64;
+    commits.splits += work.splits;
+    commits.rebalances += work.rebalances;
+}
+
+/// Shows the new state to readers, and tells the freelist.
+fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared, writer: &mut Writer, sync: Sync) {
+    let meta = snapshot.meta;
+    shared.readers.publish(snapshot);
+    match sync {
+        Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
+        Sync::Point { .. } => {
+            writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
+            writer.stored_freelist = prepared.freelist.as_ref().map(|(run, _)| *run);
+            writer.unsynced = None;
+        }
+    }
+    writer.has_long_nodes |= prepared.parts.iter().any(|part| part.run.len > 1);
+    // Who allocated a page matters while something older than it is pinned.
+    let pinned = shared.readers.any_older() || writer.unsynced.is_some();
+    writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned);
+}

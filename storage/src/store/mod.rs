@@ -1,0 +1,24 @@
+//! The open file: its newest state and who reads it, its one writer, and how a commit makes the next state of it.
+//!
+//! - `open`: from a path to a locked file and its newest meta
+//! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
+//! - `commit`: write, make durable, publish
+//! - `options`, `stats`: what a database is asked for, and what it says of itself
+
+mod commit;
+mod open;
+mod options;
+mod readers;
+mod stats;
+mod writer;
+
+#[cfg(test)]
+pub(crate) use commit::LONGEST_WRITE;
+pub(crate) use commit::{Sync, commit, sync_point};
+pub(crate) use open::{new_database, open_locked};
+pub(crate) use options::MapOptions;
+pub use options::{Advice, Durability, FreelistStored, Options};
+pub(crate) use readers::{Readers, Reading, Snapshot};
+pub(crate) use stats::Figures;
+pub use stats::{CommitStats, Stats};
+pub(crate) use writer::{Writer, WriterSlot};

@@ -1,0 +1,175 @@
+//! From a path to a database: find or create the file, lock it, find its newest meta.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::writer::{Writer, map_size};
+use super::{Figures, Options, Snapshot};
+use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
+use crate::format::{
+    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, TxId, ends_in_first_meta, freelist_ids, freelist_page,
+    is_page_size,
+};
+use crate::handles::{Db, Shared};
+use crate::pages::{Freelist, Run};
+use crate::{Error, Result};
+
+/// Page size of a new file where the options name none.
+const DEFAULT_PAGE_SIZE: u32 = 4096;
+/// How many rivals for one name are borne before giving up.
+const MOST_TRIES: usize = 100;
+
+/// The transaction of a new file's newest meta.
+const NEWEST_OF_NEW: TxId = 1;
+
+impl Db {
+    pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
+        Self::open_in(&OsFolder { map: options.map }, path, options)
+    }
+
+    /// Opens the file of that name in a folder.
+    pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
+        let file = open_locked(folder, path, options)?;
+        let db = Self::on_disk(Arc::new(file), Some(path), options)?;
+        // Before the first commit to a file its name has to be on the disk. Who created it may have
+        // died before that, so that everybody who opens a file without commits sees to it.
+        if !options.read_only && db.0.readers.current().meta.txid <= NEWEST_OF_NEW {
+            folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
+        }
+        Ok(db)
+    }
+
+    pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
+        let disk = HeapDisk::default();
+        disk.write_at(&new_database(options)?, 0).map_err(Error::io("create a database in memory", None))?;
+        Self::on_disk(Arc::new(disk), None, options)
+    }
+
+    /// Opens what is on a disk that belongs to this process.
+    pub(crate) fn on_disk(disk: Arc<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
+        if !options.read_only {
+            // A process that was killed may have left a meta in the system's cache only. The pages
+            // that its transaction freed must not be written over before it is on the disk.
+            disk.sync().map_err(Error::io("sync", path))?;
+        }
+        let len = disk.len().map_err(Error::io("look at", path))?;
+        let meta = newest_meta(&*disk, len, path)?;
+        meta.validate(len)?;
+        let map_len = map_size(len.max(options.initial_map_size));
+        let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
+        let map = Arc::new(map.map_err(Error::io("map", path))?);
+        if options.mlock {
+            let locked = usize::try_from(len).map_err(io::Error::other).and_then(|len| map.lock(len));
+            locked.map_err(Error::io("lock in memory", path))?;
+        }
+        let snapshot = Snapshot { meta, map };
+        let mut figures = Figures::default();
+        let writer = if options.read_only {
+            if options.pre_load_freelist {
+                figures.free_pages = Some(load_freelist(&snapshot)?.0.free_pages());
+            }
+            None
+        } else {
+            let (freelist, stored) = load_freelist(&snapshot)?;
+            figures.free_pages = Some(freelist.free_pages());
+            figures.pending_pages = Some(0);
+            Some(Writer::new(freelist, stored, meta, len, map_len))
+        };
+        Ok(Self::start(Shared::new(disk, path, options, snapshot, writer, figures)))
+    }
+}
+
+/// Opens and locks the file; creates it where that is asked for.
+pub(crate) fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<F::File> {
+    for _ in 0..MOST_TRIES {
+        let file = match folder.open(path, !options.read_only) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && options.create && !options.read_only => {
+                match create(folder, path, options.mode, &new_database(options)?, Publish::New)? {
+                    Some(file) => return Ok(file),
+                    None => continue,
+                }
+            }
+            Err(error) => return Err(Error::io("open", Some(path))(error)),
+        };
+        if !folder.lock(&file, path, options.read_only, options.timeout)? {
+            continue;
+        }
+        let len = file.len().map_err(Error::io("look at", Some(path)))?;
+        if len > 0 || options.read_only || !options.create {
+            return Ok(file);
+        }
+        // An empty file is a new database (as in bbolt). It is filled by taking its place, so that
+        // a crash cannot leave half of it; whoever waits for the old file's lock opens again.
+        let mode = folder.mode(&file).map_err(Error::io("look at", Some(path)))?;
+        if let Some(file) = create(folder, path, mode, &new_database(options)?, Publish::OverEmpty)? {
+            return Ok(file);
+        }
+    }
+    let what = io::Error::other(format!("the path named another file after each of {MOST_TRIES} tries"));
+    Err(Error::io("open", Some(path))(what))
+}
+
+/// The four pages of a new database.
+pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
+    let page_size = options.page_size.unwrap_or(DEFAULT_PAGE_SIZE);
+    if !is_page_size(page_size) {
+        return Err(Error::InvalidPageSize { found: page_size.into() });
+    }
+    let meta = |txid: TxId| Meta { page_size, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
+    let size = page_size as usize;
+    let mut file = meta(0).encode();
+    file.extend(meta(NEWEST_OF_NEW).encode());
+    file.resize(4 * size, 0);
+    freelist_page(&mut file[2 * size..], 2, 0, &[]);
+    PageWriter::leaf(&mut file[3 * size..], 3, 0, 0);
+    Ok(file)
+}
+
+/// The valid meta with the highest transaction number.
+fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
+    if len < META_BYTES as u64 {
+        let mut start = [0; META_BYTES];
+        let read = disk.read_at(&mut start, 0).map_err(Error::io("read", path))?;
+        return Err(ends_in_first_meta(&start[..read]));
+    }
+    let read = |offset: u64| -> Result<std::result::Result<Meta, MetaFault>> {
+        let mut page = [0; META_BYTES];
+        let read = disk.read_at(&mut page, offset).map_err(Error::io("read", path))?;
+        Ok(Meta::decode(&page[..read]))
+    };
+    let first = read(0)?;
+    let page_size = match first {
+        Ok(meta) => meta.page_size,
+        // The first meta is damaged: the second one is at some page size.
+        Err(_) => (0..15)
+            .map(|power| 1024 << power)
+            .find(|&size| read(u64::from(size)).is_ok_and(|meta| meta.is_ok_and(|meta| meta.page_size == size)))
+            .unwrap_or(DEFAULT_PAGE_SIZE),
+    };
+    let second = read(page_size.into())?;
+    let belongs = |meta: &Meta| meta.page_size == page_size;
+    let newest = [first.ok(), second.ok()].into_iter().flatten().filter(belongs).max_by_key(|meta| meta.txid);
+    match (newest, first) {
+        (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => Ok(meta),
+        (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
+        // What is wrong with one that is a meta says more than that the other is none.
+        (None, Err(MetaFault::Magic)) => Err(second.err().unwrap_or(MetaFault::Magic).into()),
+        (None, Err(fault)) => Err(fault.into()),
+        (None, Ok(_)) => Err(Error::ChecksumMismatch),
+    }
+}
+
+/// Reads the stored freelist, and says where it is stored; or finds the free pages by walking all
+/// others.
+fn load_freelist(snapshot: &Snapshot) -> Result<(Freelist, Option<Run>)> {
+    let meta = &snapshot.meta;
+    if meta.freelist == NO_FREELIST {
+        let reachable = crate::check::reachable(snapshot)?;
+        let free = (2..meta.mark).filter(|&id| !reachable.contains(id));
+        return Ok((Freelist::load(meta.freelist, free, meta.mark)?, None));
+    }
+    let (run, bytes) = snapshot.pages().bytes(meta.freelist)?;
+    Ok((Freelist::load(meta.freelist, freelist_ids(meta.freelist, bytes)?, meta.mark)?, Some(run)))
+}

@@ -1,0 +1,285 @@
+//! How a database is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::tree::Fill;
+use crate::{Db, Result};
+
+/// Whether the freelist is written to the file with every commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FreelistStored {
+    /// It is: opening is fast, a commit writes 8 bytes more for every free page. bbolt's default.
+    #[default]
+    Always,
+    /// It is not: commits are smaller, and opening reads every page (bbolt's `NoFreelistSync`).
+    Never,
+    /// It is when the database is closed, and not with every commit: commits are small, and opening
+    /// is fast but after a crash.
+    OnCleanClose,
+}
+
+/// When a commit is on the disk.
+///
+/// None of these can break the file, or leave half of a transaction: what is lost in a crash is
+/// always the newest commits, none before an older one. A killed process loses as much as a power
+/// cut, because a commit that is not synced is published from memory only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// Before it returns.
+    #[default]
+    Always,
+    /// Some time after it has returned: after so long, or with every n-th commit, whichever
+    /// comes first.
+    Interval {
+        /// The longest that a commit stays unsynced, but for the length of a sync.
+        every: Duration,
+        /// Every so many commits one is synced, and those before it with it.
+        commits: u64,
+    },
+    /// When [`Db::sync`] is called, or the database is closed.
+    Never,
+}
+
+/// How a database is opened; [`Db::open`] takes the defaults.
+///
+/// ```
+/// # fn main() -> boltkv_storage::Result<()> {
+/// use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("app.db");
+/// let db = boltkv_storage::Options::new().timeout(Duration::from_secs(1)).open(&path)?;
+/// # drop(db); Ok(())
+/// # }
+/// ```
+///
+/// Two of bbolt's options have no place here. `NoGrowSync` saves a sync of its own that bbolt does
+/// whenever the file grows: here growing is synced with the commit that needs it, by the sync which
+/// that commit does anyway, so that there is nothing to save and nothing to risk. `NoSync` is
+/// [`Durability::Never`], which cannot break the file.
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option by itself, set by its own method")]
+pub struct Options {
+    pub(crate) read_only: bool,
+    pub(crate) create: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) freelist: FreelistStored,
+    pub(crate) mode: u32,
+    pub(crate) durability: Durability,
+    pub(crate) max_size: Option<u64>,
+    pub(crate) fill: Fill,
+    pub(crate) strict: bool,
+    pub(crate) statistics: bool,
+    pub(crate) max_batch: usize,
+    pub(crate) initial_map_size: u64,
+    pub(crate) pre_load_freelist: bool,
+    pub(crate) mlock: bool,
+    pub(crate) map: MapOptions,
+}
+
+/// How a file is mapped.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MapOptions {
+    pub(crate) populate: bool,
+    pub(crate) advice: Advice,
+}
+
+/// What the kernel is told about how the map will be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Advice {
+    /// Nothing: the kernel reads ahead, and around what is read, as it does for any file.
+    Normal,
+    /// Pages will be read at random: the kernel does not read ahead, so that what memory there is holds pages that were
+    /// asked for. bbolt's choice, and the default. What a scan or a check will come to is asked for ahead by the engine.
+    #[default]
+    Random,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            read_only: false,
+            create: true,
+            timeout: None,
+            page_size: None,
+            freelist: FreelistStored::Always,
+            mode: 0o600,
+            durability: Durability::Always,
+            max_size: None,
+            fill: Fill::Auto,
+            strict: false,
+            statistics: true,
+            max_batch: 1000,
+            initial_map_size: 0,
+            pre_load_freelist: false,
+            mlock: false,
+            map: MapOptions::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: read and write, create a missing file, wait for the lock for ever.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Open for reading only, with a shared lock: others may read the file too, nobody may write
+    /// it. Never creates or changes a file. Default: `false`.
+    #[must_use]
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Create a file that is missing, or fill one that is empty. Default: `true`.
+    #[must_use]
+    pub fn create(mut self, create: bool) -> Self {
+        self.create = create;
+        self
+    }
+
+    /// How long to wait for a lock that another process holds, before
+    /// [`Error::LockTimeout`](crate::Error::LockTimeout). Default: for ever, as bbolt does.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Page size of a new file, in bytes: a power of two from 1,024 to 16,777,216. An existing file
+    /// keeps its own. Default: 4,096.
+    #[must_use]
+    pub fn page_size(mut self, bytes: u32) -> Self {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// Whether the freelist is stored. Default: [`FreelistStored::Always`].
+    #[must_use]
+    pub fn freelist(mut self, stored: FreelistStored) -> Self {
+        self.freelist = stored;
+        self
+    }
+
+    /// When commits are on the disk; [`TxMut::commit_with`](crate::TxMut::commit_with) says otherwise
+    /// for one. Default: [`Durability::Always`].
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The size, in bytes, that the file may not grow past: a commit that would is rolled back with
+    /// [`Error::MaxSizeReached`](crate::Error::MaxSizeReached). A file that is larger already stays
+    /// as it is and can be written as long as it need not grow. Default: none.
+    #[must_use]
+    pub fn max_size(mut self, bytes: u64) -> Self {
+        self.max_size = Some(bytes);
+        self
+    }
+
+    /// How full pages are left when they are split, in all buckets for which a write transaction does not say otherwise
+    /// ([`BucketMut::set_fill`](crate::BucketMut::set_fill)). With [`Fill::Percent`]`(0.5)` the file is what bbolt would
+    /// have written, byte for byte. Default: [`Fill::Auto`].
+    #[must_use]
+    pub fn fill(mut self, fill: Fill) -> Self {
+        self.fill = fill;
+        self
+    }
+
+    /// Check every commit before it becomes durable, and roll it back with
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file would be damaged by it. Reads the whole
+    /// file with every commit: for tests and for hunting a fault. Default: `false`.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.strict = strict;
+        self
+    }
+
+    /// Count and time commits for [`Db::stats`]. Default: `true`.
+    #[must_use]
+    pub fn statistics(mut self, statistics: bool) -> Self {
+        self.statistics = statistics;
+        self
+    }
+
+    /// The most changes that [`Db::batch`] commits at once. There is no delay to set, as there is in
+    /// bbolt: a batch is what gathers while the one before it is committed. Default: 1,000.
+    #[must_use]
+    pub fn max_batch_size(mut self, changes: usize) -> Self {
+        self.max_batch = changes;
+        self
+    }
+
+    /// Map at least so many bytes from the start. A file that grows is mapped anew now and then;
+    /// readers and writers do not wait for that, so this only saves the mapping itself. Default: 0.
+    #[must_use]
+    pub fn initial_map_size(mut self, bytes: u64) -> Self {
+        self.initial_map_size = bytes;
+        self
+    }
+
+    /// Read the freelist also read-only, for [`Db::stats`]; read-write, it is always read.
+    /// Default: `false`.
+    #[must_use]
+    pub fn pre_load_freelist(mut self, pre_load: bool) -> Self {
+        self.pre_load_freelist = pre_load;
+        self
+    }
+
+    /// Read the whole file into memory when it is mapped (bbolt: `MmapFlags` with `MAP_POPULATE`).
+    /// Default: `false`.
+    #[must_use]
+    pub fn populate(mut self, populate: bool) -> Self {
+        self.map.populate = populate;
+        self
+    }
+
+    /// Keep the file in memory (`mlock`), so that no read waits for the disk. Where the process may
+    /// not lock so much (`RLIMIT_MEMLOCK`; while the file grows, the old map counts as well as the
+    /// new one), opening fails, and a commit that grows the file is rolled back with
+    /// [`Error::NoSpace`](crate::Error::NoSpace).
+    /// Default: `false`.
+    #[must_use]
+    pub fn mlock(mut self, mlock: bool) -> Self {
+        self.mlock = mlock;
+        self
+    }
+
+    /// What the kernel is told about how the map will be read. Default: [`Advice::Random`].
+    #[must_use]
+    pub fn advice(mut self, advice: Advice) -> Self {
+        self.map.advice = advice;
+        self
+    }
+
+    /// Permissions of a new file, before the process's umask. Default: `0o600`.
+    #[must_use]
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Opens the database in the file `path`.
+    ///
+    /// # Errors
+    /// See [`Db::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Db> {
+        Db::open_with(path.as_ref(), self)
+    }
+
+    /// Makes a new database on the heap, on the same code as one in a file; it is gone with its
+    /// last handle.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPageSize`](crate::Error::InvalidPageSize).
+    pub fn open_in_memory(&self) -> Result<Db> {
+        Db::new_in_memory(self)
+    }
+}

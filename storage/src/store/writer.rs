@@ -1,0 +1,252 @@
+//! The write side of a database: who has it may change the file. There is one.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::{CommitStats, Durability};
+use crate::disk::Map;
+use crate::format::{Meta, Pgid, TxId};
+use crate::handles::Shared;
+use crate::pages::{Freelist, Run};
+use crate::tree::Spare;
+
+/// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
+/// needs: bbolt's `AllocSize`.
+const GROW_STEP: u64 = 16 << 20;
+/// Smallest map: bbolt's.
+const MIN_MAP: u64 = 1 << 15;
+/// From here on maps grow by this much: bbolt's.
+const MAP_STEP: u64 = 1 << 30;
+
+/// Bytes that the map of `size` bytes is made to cover, so that it need not be made anew often.
+pub(crate) fn map_size(size: u64) -> u64 {
+    if size <= MAP_STEP {
+        size.next_power_of_two().max(MIN_MAP)
+    } else {
+        size.checked_next_multiple_of(MAP_STEP).unwrap_or(u64::MAX)
+    }
+}
+
+/// What only the writer may touch.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) freelist: Freelist,
+    /// Length of the file in bytes.
+    pub(crate) file_len: u64,
+    /// The part of it that is locked in memory, where that is asked for; opening has locked all of it.
+    locked_len: u64,
+    /// Bytes that the newest map covers, or will cover once this commit is published.
+    pub(crate) map_len: u64,
+    pub(crate) page_size: u64,
+    /// The meta that the file would be opened with after a crash.
+    pub(crate) durable: Meta,
+    /// The high-water mark of the file's other meta, or more.
+    pub(crate) older_mark: Pgid,
+    /// The pages of the freelist that `durable` refers to.
+    pub(crate) stored_freelist: Option<Run>,
+    /// What was committed since.
+    pub(crate) unsynced: Option<Unsynced>,
+    pub(crate) commits: CommitStats,
+    /// Memory of the last transaction, for the next.
+    pub(crate) spare: Spare,
+    /// The same for what is about to be written, and for the ids of free pages.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) ids: Vec<Pgid>,
+    /// A node that was written takes more than a page. Others like it will need long runs.
+    pub(crate) has_long_nodes: bool,
+    /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
+    pub(crate) shrinking: usize,
+}
+
+/// Commits that are not durable yet.
+#[derive(Debug)]
+pub(crate) struct Unsynced {
+    pub(crate) commits: u64,
+    since: Instant,
+}
+
+impl Default for Unsynced {
+    fn default() -> Self {
+        Self { commits: 0, since: Instant::now() }
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(
+        freelist: Freelist,
+        stored_freelist: Option<Run>,
+        durable: Meta,
+        file_len: u64,
+        map_len: u64,
+    ) -> Self {
+        let page_size = u64::from(durable.page_size);
+        let older_mark = file_len / page_size;
+        let commits = CommitStats::default();
+        Self {
+            freelist,
+            file_len,
+            locked_len: file_len,
+            map_len,
+            page_size,
+            durable,
+            older_mark,
+            stored_freelist,
+            unsynced: None,
+            commits,
+            spare: Spare::default(),
+            buffer: Vec::new(),
+            ids: Vec::new(),
+            has_long_nodes: false,
+            shrinking: 0,
+        }
+    }
+
+    /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
+    pub(crate) fn is_durable(&self, txid: TxId, with_freelist: bool) -> bool {
+        self.durable.txid == txid && (self.stored_freelist.is_some() || !with_freelist)
+    }
+
+    /// Whether a commit now has to be followed by a sync point.
+    pub(crate) fn must_sync(&self, durability: Durability) -> bool {
+        match durability {
+            Durability::Always => true,
+            Durability::Never => false,
+            Durability::Interval { every, commits } => match &self.unsynced {
+                None => commits <= 1,
+                Some(unsynced) => unsynced.commits + 1 >= commits || unsynced.since.elapsed() >= every,
+            },
+        }
+    }
+
+    /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
+    /// is left out: no page of it is free before the next one is published.
+    pub(crate) fn pinned(&self, shared: &Shared) -> Vec<TxId> {
+        let mut pinned = shared.readers.older_txids();
+        if self.unsynced.is_some()
+            && let Err(at) = pinned.binary_search(&self.durable.txid)
+        {
+            pinned.insert(at, self.durable.txid);
+        }
+        pinned
+    }
+
+    /// Makes room in the file for all pages below `mark`, in bbolt's steps.
+    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid) -> io::Result<()> {
+        let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
+        let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
+        if needed >= self.map_len {
+            self.map_len = map_size(needed);
+        }
+        if needed > self.file_len {
+            let max = shared.options.max_size.unwrap_or(u64::MAX);
+            if needed > max {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            let len = if self.map_len <= GROW_STEP { self.map_len } else { needed + GROW_STEP };
+            let len = len.min(max.max(self.file_len));
+            shared.disk.set_len(len)?;
+            self.file_len = len;
+        }
+        Ok(())
+    }
+
+    /// A map of the file as it has grown, for a state that ends at page `mark`: the current one, or a new generation.
+    pub(crate) fn map(&mut self, shared: &Shared, mark: Pgid) -> io::Result<Arc<Map>> {
+        let current = shared.readers.current();
+        let len = usize::try_from(self.map_len).map_err(io::Error::other)?;
+        // A growing file shows in a map of it, even where the map is no longer than it was; memory may have moved.
+        let anew = len > current.map.len() || !shared.disk.shows(&current.map);
+        let map = if anew { shared.disk.map(len).map(Arc::new)? } else { Arc::clone(&current.map) };
+        if shared.options.mlock && (anew || mark * self.page_size > self.locked_len) {
+            map.lock(usize::try_from(self.file_len).map_err(io::Error::other)?).map_err(|error| {
+                let what = format!("to keep the file's {} bytes in memory (RLIMIT_MEMLOCK): {error}", self.file_len);
+                io::Error::new(io::ErrorKind::OutOfMemory, what)
+            })?;
+            self.locked_len = self.file_len;
+        }
+        Ok(map)
+    }
+
+    /// After a commit that failed the next one starts from the map that there is, and need not map or lock more.
+    pub(crate) fn keep_map(&mut self, shared: &Shared) {
+        self.map_len = shared.readers.current().map.len() as u64;
+    }
+}
+
+/// Where the writer waits for whoever wants to write next.
+#[derive(Debug)]
+pub(crate) struct WriterSlot {
+    slot: Mutex<Slot>,
+    returned: Condvar,
+}
+
+#[derive(Debug)]
+struct Slot {
+    writer: Option<Box<Writer>>,
+    /// How many wait. Where nobody does, nobody need be woken, which would be a call of the system.
+    waiting: usize,
+}
+
+impl WriterSlot {
+    pub(crate) fn new(writer: Option<Writer>) -> Self {
+        let slot = Slot { writer: writer.map(Box::new), waiting: 0 };
+        Self { slot: Mutex::new(slot), returned: Condvar::new() }
+    }
+
+    /// Waits for the writer.
+    pub(crate) fn take(&self) -> Box<Writer> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(writer) = slot.writer.take() {
+                return writer;
+            }
+            slot.waiting += 1;
+            slot = self.returned.wait(slot).unwrap_or_else(PoisonError::into_inner);
+            slot.waiting -= 1;
+        }
+    }
+
+    pub(crate) fn put_back(&self, writer: Box<Writer>) {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.writer = Some(writer);
+        if slot.waiting > 0 {
+            self.returned.notify_one();
+        }
+    }
+
+    /// Waits for the writer and lets `work` have it.
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> T {
+        /// Puts the writer back also where `work` panics: everybody else would wait for ever.
+        struct Held<'a>(&'a WriterSlot, Option<Box<Writer>>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {
+                if let Some(writer) = self.1.take() {
+                    self.0.put_back(writer);
+                }
+            }
+        }
+        let mut held = Held(self, Some(self.take()));
+        work(held.1.as_mut().expect("it is there until the drop"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::map_size;
+
+    #[test]
+    fn maps_double_to_1_gib_and_then_grow_by_1_gib() {
+        let cases = [
+            (0, 1 << 15),
+            (1 << 15, 1 << 15),
+            ((1 << 15) + 1, 1 << 16),
+            (1 << 30, 1 << 30),
+            ((1 << 30) + 1, 2 << 30),
+            (u64::MAX - 1, u64::MAX),
+        ];
+        for (size, expected) in cases {
+            assert_eq!(map_size(size), expected, "{size}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What works on whole files, on top of the handles.
+//!
+//! - `bucket_stats`, `inspect`: how buckets and pages are filled
+//! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a broken file still
+//!   holds, written anew; `rewrite`: what both write through
+//! - `shrink`: making a file smaller while it is in use
+//! - `raw`: pages as they lie in a file, which need not open; `surgery`: single pages changed, on a copy
+
+mod backup;
+mod bucket_stats;
+mod compact;
+mod inspect;
+mod raw;
+mod repair;
+mod rewrite;
+mod shrink;
+mod surgery;
+
+pub use bucket_stats::BucketStats;
+pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
+pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
+pub use repair::{Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
+pub use shrink::Shrunk;
+pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

@@ -1,0 +1,200 @@
+//! What changes a bucket: put, delete, create, delete a bucket, sequences.
+//!
+//! Whatever can fail comes before the first change, so that an operation that returns an error has
+//! changed nothing.
+
+use std::collections::HashSet;
+
+use fnv::FnvBuildHasher;
+
+use super::slots::{Content, Slot};
+use super::undo::Undo;
+use super::view::{Child, Root, View};
+use super::walk::Allowance;
+use super::work::Work;
+use super::{BucketId, Fill};
+use crate::format::{
+    BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, PageWriter, Pgid, bucket_value,
+};
+use crate::pages::Run;
+use crate::{Error, Result};
+
+impl Work {
+    pub(crate) fn put(&mut self, bucket: BucketId, key: &[u8], value: &[u8]) -> Result<()> {
+        check_key(key)?;
+        if value.len() > MAX_VALUE_SIZE {
+            return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_SIZE });
+        }
+        self.put_entry(bucket, LeafEntry { key, value, is_bucket: false })
+    }
+
+    /// Inserts or replaces an entry, which must be of the kind that is there.
+    pub(super) fn put_entry(&mut self, bucket: BucketId, entry: LeafEntry<'_>) -> Result<()> {
+        let LeafEntry { key, value, is_bucket } = entry;
+        let (leaf, between) = self.leaf_between(bucket, key)?;
+        let found = self.node(leaf).slots.search_between(key, between, self.bytes());
+        let len = u32::try_from(value.len()).expect("values are bounded before they get here");
+        let old = found.ok().and_then(|at| Some((at, self.node(leaf).slots.get(at, self.bytes())?)));
+        if let Some((_, old)) = old
+            && let Content::Value { is_bucket: was_bucket, .. } = old.content()
+            && was_bucket != is_bucket
+        {
+            return Err(Error::incompatible(key, was_bucket));
+        }
+        let slot = Slot::new(key, self.arena.push(key, value), Content::Value { len, is_bucket });
+        self.note(old.map_or(Undo::Inserted(bucket, slot), |(_, old)| Undo::Replaced(bucket, old)));
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        match (old, found) {
+            (Some((at, old)), _) => drop(leaf.replace(at, &old, slot, bytes)),
+            (None, Ok(at) | Err(at)) => leaf.insert(at, slot, bytes),
+        }
+        Ok(())
+    }
+
+    /// Deletes a value; `false` if there was none.
+    pub(crate) fn delete(&mut self, bucket: BucketId, key: &[u8]) -> Result<bool> {
+        match self.source().find(self.root(bucket), key)? {
+            None => Ok(false),
+            Some(found) if found.is_bucket => Err(Error::incompatible(key, true)),
+            Some(_) => self.remove(bucket, key).map(|()| true),
+        }
+    }
+
+    pub(super) fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
+        let (leaf, between) = self.leaf_between(bucket, key)?;
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        if let Some(slot) = leaf.slots.search_between(key, between, bytes).ok().and_then(|at| leaf.remove(at, bytes)) {
+            self.note(Undo::Removed(bucket, slot));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn create_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
+        check_name(name)?;
+        self.add_bucket(parent, name)
+    }
+
+    /// Creates a bucket whose name was written by somebody: bbolt does not limit its length.
+    pub(crate) fn add_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
+        match self.source().find(self.root(parent), name)? {
+            Some(found) if found.is_bucket => return Err(Error::bucket_exists(name)),
+            Some(_) => return Err(Error::incompatible(name, false)),
+            None => {}
+        }
+        let mut empty = [0; BUCKET_HEADER + PAGE_HEADER];
+        PageWriter::leaf(&mut empty[BUCKET_HEADER..], 0, 0, 0);
+        self.put_entry(parent, LeafEntry { key: name, value: &empty, is_bucket: true })?;
+        self.open_bucket(parent, name)
+    }
+
+    pub(crate) fn create_bucket_if_not_exists(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
+        check_name(name)?;
+        match self.open_bucket(parent, name) {
+            Err(Error::BucketNotFound { .. }) => self.create_bucket(parent, name),
+            other => other,
+        }
+    }
+
+    /// Deletes a bucket with everything in it.
+    pub(crate) fn delete_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<()> {
+        let found = self.source().find(self.root(parent), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
+        if !found.is_bucket {
+            return Err(Error::incompatible(name, false));
+        }
+        let opened = self.opened(parent, name);
+        let runs = self.pages_of_bucket(opened, found.value)?;
+        self.remove(parent, name)?;
+        let freed = self.freed.len()..self.freed.len() + runs.len();
+        self.freed.extend(runs);
+        let opened = self.mark_deleted(opened);
+        self.note(Undo::Deleted { opened, freed });
+        Ok(())
+    }
+
+    /// Every run of pages that a bucket and the buckets in it have in the file.
+    fn pages_of_bucket(&self, opened: Option<BucketId>, value: &[u8]) -> Result<Vec<Run>> {
+        let mut runs = Vec::new();
+        let mut seen = HashSet::<Pgid, FnvBuildHasher>::default();
+        let mut trees = Vec::new();
+        self.push_root(&mut trees, opened, value)?;
+        // Pages are seen once; inline buckets lie in them, and damaged ones overlap.
+        let mut allowance = Allowance::new(&self.source());
+        while let Some((bucket, view)) = trees.pop() {
+            allowance.spend_page(&view)?;
+            match view {
+                View::Leaf(leaf) if leaf.id() == 0 => {}
+                View::Node(node, _) => runs.extend(node.page),
+                View::Leaf(_) | View::Branch(_) => {
+                    let run = self.pages().run(view.page())?;
+                    if !seen.insert(run.start) {
+                        return Err(Error::corrupt(run.start, "the page is referenced twice"));
+                    }
+                    runs.push(run);
+                }
+            }
+            let mut next = view.first();
+            while let Some(at) = next {
+                if view.is_leaf() {
+                    let entry = view.entry(at)?;
+                    if entry.is_bucket {
+                        let opened = bucket.and_then(|bucket| self.opened(bucket, entry.key));
+                        self.push_root(&mut trees, opened, entry.value)?;
+                    }
+                } else {
+                    trees.push((bucket, self.source().view(view.child(at)?)?));
+                }
+                next = view.next(at);
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Adds the root of a bucket, whose entry has `value`, to the trees that are to be walked.
+    fn push_root<'a>(
+        &'a self,
+        trees: &mut Vec<(Option<BucketId>, View<'a>)>,
+        opened: Option<BucketId>,
+        value: &'a [u8],
+    ) -> Result<()> {
+        let root = match opened {
+            Some(id) => self.root(id),
+            None => match bucket_value(0, value)? {
+                (_, Some(leaf)) => Root::Inline(leaf),
+                (header, None) => Root::Tree(Child::Page(header.root.get())),
+            },
+        };
+        trees.push((opened, self.source().root(root)?));
+        Ok(())
+    }
+
+    pub(crate) fn set_sequence(&mut self, bucket: BucketId, sequence: u64) -> Result<()> {
+        // The root becomes a node so that the header is written at commit.
+        self.root_node(bucket)?;
+        let before = std::mem::replace(&mut self.state_mut(bucket).sequence, sequence);
+        self.note(Undo::Sequence(bucket, before));
+        Ok(())
+    }
+
+    pub(crate) fn next_sequence(&mut self, bucket: BucketId) -> Result<u64> {
+        let next = self.sequence(bucket).checked_add(1).ok_or(Error::SequenceExhausted)?;
+        self.set_sequence(bucket, next)?;
+        Ok(next)
+    }
+
+    pub(crate) fn set_fill(&mut self, bucket: BucketId, fill: Fill) {
+        let before = std::mem::replace(&mut self.state_mut(bucket).fill, fill);
+        self.note(Undo::Fill(bucket, before));
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    match key.len() {
+        0 => Err(Error::KeyRequired),
+        len if len > MAX_KEY_SIZE => Err(Error::KeyTooLarge { len, max: MAX_KEY_SIZE }),
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &[u8]) -> Result<()> {
+    if name.is_empty() { Err(Error::BucketNameRequired) } else { check_key(name) }
+}

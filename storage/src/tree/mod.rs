@@ -1,0 +1,44 @@
+//! The tree: pages and changed nodes read in one way, changed, taken back, and given their pages at commit.
+//!
+//! - `arena`: where bytes lie; `slots`, `node`: a page taken apart; `buckets`: those that were opened; `spare`: memory
+//!   for the next transaction
+//! - `view`: one way to read pages and nodes; `walk`: visiting all of a bucket; `work`: all that a write transaction has
+//!   changed
+//! - `edit`, `bulk` and `move_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of
+//!   `cut`) make pages of it
+
+mod arena;
+mod buckets;
+mod bulk;
+mod cut;
+mod edit;
+mod fill;
+mod move_bucket;
+mod node;
+mod rebalance;
+mod slots;
+mod spare;
+mod spill;
+mod undo;
+mod view;
+mod walk;
+mod work;
+
+pub use fill::Fill;
+pub(crate) use slots::At;
+pub(crate) use spare::Spare;
+pub(crate) use spill::Part;
+pub use undo::Savepoint;
+pub(crate) use view::{Child, Root, Source, View, in_page, too_deep};
+pub(crate) use walk::{Allowance, pages};
+pub(crate) use work::Work;
+
+/// A node of a write transaction, by its place in the list of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeId(u32);
+
+/// A bucket that was opened for writing, by its place in the list of buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BucketId(pub(crate) u32);
+
+pub(crate) const ROOT_BUCKET: BucketId = BucketId(0);

@@ -1,0 +1,81 @@
+//! Memory that one write transaction leaves to the next: to ask for it anew would be most of what a small commit has
+//! the processor do.
+
+use std::fmt;
+
+use super::BucketId;
+use super::arena::Arena;
+use super::buckets::Buckets;
+use super::cut::Cut;
+use super::node::Node;
+use super::slots::{Slot, Slots};
+use super::spill::Part;
+use crate::pages::Run;
+
+/// Bytes of each collection that are kept.
+const KEPT: usize = 1 << 16;
+/// Nodes whose entries' memory is kept: more than the way to a few leaves has.
+const KEPT_NODES: usize = 64;
+
+/// Empty collections, with the room that they had. What a transaction only needs for a while it takes from here and
+/// puts back.
+#[derive(Default)]
+pub(crate) struct Spare {
+    pub(crate) arena: Arena,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) buckets: Buckets,
+    pub(crate) freed: Vec<Run>,
+    /// Of nodes that are no more.
+    pub(crate) slots: Vec<Slots>,
+    /// Those of children that have got their pages, on their way to their parents.
+    pub(crate) children: Vec<Slot>,
+    pub(super) cuts: Vec<Cut>,
+    pub(crate) order: Vec<BucketId>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) taken: Vec<Run>,
+    pub(crate) allocated: Vec<Run>,
+    /// Those that the stored list of free pages adds to the free ones.
+    pub(crate) waiting: Vec<Run>,
+    /// A bucket's name and its new value.
+    pub(crate) entry: Vec<u8>,
+}
+
+impl Spare {
+    /// All of it emptied, and what is too large given back.
+    pub(crate) fn emptied(mut self) -> Self {
+        for node in self.nodes.drain(..) {
+            if self.slots.len() == KEPT_NODES {
+                break;
+            }
+            self.slots.push(node.slots.emptied());
+        }
+        Self {
+            arena: self.arena.emptied(),
+            nodes: emptied(self.nodes),
+            buckets: self.buckets.emptied(KEPT / size_of::<Slot>()),
+            freed: emptied(self.freed),
+            slots: self.slots,
+            children: emptied(self.children),
+            cuts: emptied(self.cuts),
+            order: emptied(self.order),
+            parts: emptied(self.parts),
+            taken: emptied(self.taken),
+            allocated: emptied(self.allocated),
+            waiting: emptied(self.waiting),
+            entry: emptied(self.entry),
+        }
+    }
+}
+
+/// A collection without what is in it, and with up to [`KEPT`] bytes of its memory.
+fn emptied<T>(mut all: Vec<T>) -> Vec<T> {
+    all.clear();
+    all.shrink_to(KEPT / size_of::<T>());
+    all
+}
+
+impl fmt::Debug for Spare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spare").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,186 @@
+//! Savepoints: a write transaction can be taken back to a mark.
+//!
+//! From the first savepoint on, every change notes how it is undone. An undo meets the tree as the
+//! change left it, because what came after has been undone before; the bytes it needs are still
+//! there, because the arena and the map keep everything until the transaction ends.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::arena::Bytes;
+use super::node::Node;
+use super::slots::{At, Content, Slot};
+use super::work::Work;
+use super::{BucketId, Fill, NodeId};
+use crate::pages::Run;
+use crate::{Error, Result};
+
+/// A mark in a write transaction, to which it can be taken back.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    number: u64,
+    /// What was to be called after the commit when it was made.
+    pub(crate) callbacks: usize,
+}
+
+/// How one change is undone.
+pub(super) enum Undo {
+    /// An entry was inserted.
+    Inserted(BucketId, Slot),
+    /// An entry was replaced; this is what stood there.
+    Replaced(BucketId, Slot),
+    /// An entry was removed.
+    Removed(BucketId, Slot),
+    /// A bucket's sequence was changed; this is what it was.
+    Sequence(BucketId, u64),
+    /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones. Where it had been
+    /// opened for writing, `opened` is it and then those opened in it.
+    Deleted { opened: Vec<BucketId>, freed: Range<usize> },
+    /// A bucket was moved, which is open for writing; this is where it had been.
+    Moved { bucket: BucketId, from: BucketId },
+    /// A bucket's fill was changed; this is what it was.
+    Fill(BucketId, Fill),
+    /// A node that was empty went, and its page is the last of the freed ones; this stood for it in its parent.
+    Pruned { node: NodeId, page: Option<Run>, parent: NodeId, slot: Slot },
+}
+
+/// The changes since the first savepoint, and where in them the savepoints lie.
+#[derive(Default)]
+pub(super) struct UndoList {
+    changes: Vec<Undo>,
+    marks: Vec<(u64, usize)>,
+}
+
+impl Work {
+    pub(crate) fn savepoint(&mut self, callbacks: usize) -> Savepoint {
+        // Unique in the process, so that a savepoint of another transaction is recognised.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let undo = self.undo.get_or_insert_default();
+        undo.marks.push((number, undo.changes.len()));
+        Savepoint { number, callbacks }
+    }
+
+    /// No savepoint can be gone back to any more, and what was noted for them goes.
+    pub(crate) fn forget_savepoints(&mut self) {
+        self.undo = None;
+    }
+
+    pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let undo = self.undo.as_mut().ok_or(Error::SavepointNotFound)?;
+        let mark = undo.marks.iter().rposition(|&(number, _)| number == savepoint.number);
+        let mark = mark.ok_or(Error::SavepointNotFound)?;
+        undo.marks.truncate(mark + 1);
+        let changes = undo.changes.split_off(undo.marks[mark].1);
+        // What is undone is not itself to be undone.
+        let list = self.undo.take();
+        let undone = changes.into_iter().rev().try_for_each(|change| self.undo_one(change));
+        self.undo = list;
+        undone
+    }
+
+    pub(super) fn note(&mut self, change: Undo) {
+        if let Some(undo) = &mut self.undo {
+            undo.changes.push(change);
+        }
+    }
+
+    fn undo_one(&mut self, change: Undo) -> Result<()> {
+        match change {
+            Undo::Inserted(bucket, slot) => {
+                self.forget_opened(bucket, slot);
+                self.with_leaf(bucket, slot, |leaf, found, bytes| {
+                    if let Ok(at) = found {
+                        leaf.take(at, bytes);
+                    }
+                })
+            }
+            Undo::Replaced(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
+                if let Ok(at) = found
+                    && let Some(new) = leaf.slots.get(at, bytes)
+                {
+                    leaf.replace(at, &new, slot, bytes);
+                }
+            }),
+            Undo::Removed(bucket, slot) => self.with_leaf(bucket, slot, |leaf, found, bytes| {
+                if let Err(at) = found {
+                    leaf.put_back(at, slot, bytes);
+                }
+            }),
+            Undo::Sequence(bucket, sequence) => {
+                self.state_mut(bucket).sequence = sequence;
+                Ok(())
+            }
+            Undo::Deleted { opened, freed } => {
+                self.freed.drain(freed);
+                for &id in &opened {
+                    self.state_mut(id).deleted = false;
+                }
+                if let Some(&first) = opened.first() {
+                    let (buckets, bytes) = self.buckets_and_bytes();
+                    buckets.name(first, bytes);
+                }
+                Ok(())
+            }
+            Undo::Moved { bucket, from } => {
+                self.relink(bucket, from);
+                Ok(())
+            }
+            Undo::Fill(bucket, fill) => {
+                self.state_mut(bucket).fill = fill;
+                Ok(())
+            }
+            Undo::Pruned { node, page, parent, slot } => {
+                if page.is_some() {
+                    self.freed.pop();
+                }
+                self.node_mut(node).page = page;
+                let (parent, bytes) = self.node_and_bytes(parent);
+                // A root that had lost its last child is a leaf by now.
+                parent.is_leaf = false;
+                if let Err(at) = parent.slots.search(slot.key(bytes), bytes) {
+                    parent.put_back(at, slot, bytes);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The leaf that the slot's key belongs to, and where the key stands or would stand in it.
+    fn with_leaf(
+        &mut self,
+        bucket: BucketId,
+        slot: Slot,
+        change: impl FnOnce(&mut Node, std::result::Result<At, At>, Bytes<'_>),
+    ) -> Result<()> {
+        let key = slot.key(self.bytes()).to_vec();
+        let leaf = self.leaf_node(bucket, &key)?;
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        change(leaf, leaf.slots.search(&key, bytes), bytes);
+        Ok(())
+    }
+
+    /// A bucket whose entry goes is no longer open.
+    fn forget_opened(&mut self, parent: BucketId, slot: Slot) {
+        if !matches!(slot.content(), Content::Value { is_bucket: true, .. }) {
+            return;
+        }
+        let opened = self.opened(parent, slot.key(self.bytes()));
+        self.mark_deleted(opened);
+    }
+
+    /// Marks a bucket and those opened in it as deleted; returns them, the bucket itself first.
+    pub(super) fn mark_deleted(&mut self, bucket: Option<BucketId>) -> Vec<BucketId> {
+        let Some(bucket) = bucket else { return Vec::new() };
+        let (buckets, bytes) = self.buckets_and_bytes();
+        buckets.forget_name(bucket, bytes);
+        let mut deleted = vec![bucket];
+        let mut next = 0;
+        while let Some(&id) = deleted.get(next) {
+            self.state_mut(id).deleted = true;
+            deleted.extend(self.buckets.children(id).filter(|child| !self.state(*child).deleted));
+            next += 1;
+        }
+        deleted
+    }
+}
