@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use boltkv_protocol::{Path, Reply, Request};
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use crate::builder::Config;
-use crate::connection::Failure;
 use crate::link::Link;
 use crate::{Bucket, ClientBuilder, Error};
 
@@ -71,23 +69,35 @@ impl Client {
         &self.link
     }
 
-    /// Sends a request that has one reply, and waits for it. Where the connection is lost it is sent once more, on a new one, if
-    /// that can do no harm.
+    /// Sends a request that has one reply, and waits for it. Where that can do no harm it is sent once more, on a new connection:
+    /// when the connection is lost, and when the server refuses it because it is stopping.
     pub(crate) async fn call(&self, request: &Request) -> Result<Reply, Error> {
         let deadline = self.link.deadline();
         let mut again = true;
+        let mut refused = None;
         loop {
-            match self.attempt(request, deadline).await? {
-                Ok(Reply::Error(error)) => return Err(Error::Server(error)),
+            let connection = match self.link.connection(deadline).await {
+                Ok(connection) => connection,
+                // That the server stops says more than that nobody has taken its place yet.
+                Err(error) => return Err(refused.unwrap_or(error)),
+            };
+            match connection.request(request, deadline).await {
+                Ok(Reply::Error(error)) => {
+                    let error = Error::Server(error);
+                    if !error.is_shutting_down() {
+                        return Err(error);
+                    }
+                    connection.leave();
+                    if !again {
+                        return Err(error);
+                    }
+                    refused = Some(error);
+                }
                 Ok(reply) => return Ok(reply),
-                Err(failure) if again && failure.can_be_repeated(request) => again = false,
+                Err(failure) if again && failure.can_be_repeated(request) => {}
                 Err(failure) => return Err(failure.into_error(request, self.link.config())),
             }
+            again = false;
         }
-    }
-
-    async fn attempt(&self, request: &Request, deadline: Instant) -> Result<Result<Reply, Failure>, Error> {
-        let connection = self.link.connection(deadline).await?;
-        Ok(connection.request(request, deadline).await)
     }
 }

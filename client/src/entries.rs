@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use boltkv_protocol::{Entry, INITIAL_CREDIT, Request};
+use boltkv_protocol::{Entry, ErrorCode, INITIAL_CREDIT, Request};
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
@@ -48,13 +48,18 @@ impl Entries {
         Self { current: Vec::new().into_iter(), source: None, timeout: Duration::ZERO, alarm: None }
     }
 
-    /// Sends the request and waits for the first piece. Where the connection is lost before that, it is sent once more.
+    /// Sends the request and waits for the first piece. Where the connection is lost before
+    /// that, or the server is stopping, it is sent once more.
     pub(crate) async fn open(client: &Client, request: &Request) -> Result<Self, Error> {
         let link = client.link();
         let deadline = link.deadline();
         let mut again = true;
+        let mut refused = None;
         loop {
-            let lease = link.stream_connection(deadline).await?;
+            let lease = match link.stream_connection(deadline).await {
+                Ok(lease) => lease,
+                Err(error) => return Err(refused.unwrap_or(error)),
+            };
             match first_piece(lease, request, deadline).await {
                 Ok((source, chunk)) => {
                     let mut entries = Self::none();
@@ -62,6 +67,10 @@ impl Entries {
                     entries.source = Some(source);
                     entries.take_chunk(chunk);
                     return Ok(entries);
+                }
+                Err(Opening::Refused(error)) if again && error.is_shutting_down() => {
+                    again = false;
+                    refused = Some(error);
                 }
                 Err(Opening::Refused(error)) => return Err(error),
                 Err(Opening::Failed(failure)) if again && failure.can_be_repeated(request) => {
@@ -126,7 +135,7 @@ impl Entries {
     /// Ends the stream before its last piece.
     fn give_up(&mut self) {
         if let Some(source) = self.source.take() {
-            source.lease.connection().cancel(&source.stream);
+            drop(source.stream);
             source.lease.give_back();
         }
     }
@@ -171,12 +180,15 @@ enum Opening {
 async fn first_piece(lease: Lease, request: &Request, deadline: Instant) -> Result<(Source, Chunk), Opening> {
     let stream = lease.connection().stream(request, deadline).await.map_err(Opening::Failed)?;
     let mut source = Source { stream, lease, owed: 0 };
-    // If time runs out here, dropping the lease closes the connection, and that ends the stream.
+    // Where time runs out here, or the caller gives up, the stream is cancelled and the connection closed.
     let piece =
         timeout_at(deadline, source.stream.pieces.recv()).await.map_err(|_| Opening::Failed(Failure::NoReplyInTime))?;
     match piece {
         Some(Piece::Chunk(chunk)) => Ok((source, chunk)),
         Some(Piece::Error(error)) => {
+            if error.code == ErrorCode::ShuttingDown {
+                source.lease.connection().leave();
+            }
             source.lease.give_back();
             Err(Opening::Refused(Error::Server(error)))
         }

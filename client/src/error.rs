@@ -8,7 +8,26 @@ use std::time::Duration;
 use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError};
 
 /// Why a request failed.
-#[derive(Debug, thiserror::Error)]
+///
+/// Two questions matter to a caller, and each has a method. [`is_outcome_unknown`](Self::is_outcome_unknown): may a write have
+/// been done all the same? Of [`OutcomeUnknown`](Self::OutcomeUnknown) and the server's `STORAGE_FAILED` it may; after every
+/// other error nothing was written. [`is_passing`](Self::is_passing): may the same request succeed later?
+///
+/// ```no_run
+/// # use boltkv_client::{Bucket, Error};
+/// # use std::time::Duration;
+/// /// Writes, and tries again while that can do no harm.
+/// async fn set_patiently(bucket: &Bucket, key: &str, value: &str) -> Result<(), Error> {
+///     for pause in [100, 400, 1600] {
+///         match bucket.set(key, value).await {
+///             Err(error) if error.is_passing() => tokio::time::sleep(Duration::from_millis(pause)).await,
+///             other => return other.map(drop),
+///         }
+///     }
+///     bucket.set(key, value).await.map(drop)
+/// }
+/// ```
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The server said no; its code tells why. Nothing was written, but for `STORAGE_FAILED`.
@@ -20,7 +39,24 @@ pub enum Error {
         /// Where to.
         addr: String,
         /// What the system says.
-        source: io::Error,
+        source: Arc<io::Error>,
+    },
+    /// Something accepted the connection and did not answer HELLO: a server that is stopped or stuck, or something else. No
+    /// request was sent.
+    #[error("{addr} takes connections but does not answer: {source}")]
+    NoAnswer {
+        /// Where to.
+        addr: String,
+        /// What happened instead.
+        source: Arc<io::Error>,
+    },
+    /// What answered is no boltkv server. No request was sent.
+    #[error("{addr} is no boltkv server: {said}")]
+    NotBoltkv {
+        /// Where to.
+        addr: String,
+        /// What it speaks, or how its answer began.
+        said: String,
     },
     /// The connection was lost under a read, also when it was sent once more; under a stream, which cannot be taken up again
     /// where it stopped; or before a write was sent. Nothing was written.
@@ -29,10 +65,10 @@ pub enum Error {
     /// The write was sent and its answer never came. It may have been done or not; read to find out.
     #[error("whether the write was done is unknown: {0}")]
     OutcomeUnknown(Loss),
-    /// There was no answer in time. Nothing was written.
+    /// There was no answer in time, to a read; or a write could not be sent in time. Nothing was written.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The server sent what the protocol does not allow.
+    /// The server sent what the protocol does not allow. Nothing was written.
     #[error("the server broke the protocol: {0}")]
     Protocol(Cow<'static, str>),
     /// The request is larger than the wire, or this server, can take. Nothing was sent.
@@ -53,10 +89,34 @@ impl Error {
         }
     }
 
-    /// Whether a write that failed so may have been done all the same.
+    /// Whether a write that failed so may have been done all the same. After every other error it was not.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Self::OutcomeUnknown(_)) || self.code() == Some(ErrorCode::StorageFailed)
+    }
+
+    /// Whether no server was reached, so that nothing was asked of any.
+    #[must_use]
+    pub const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. })
+    }
+
+    /// Whether nothing was done and the same request may succeed later, as it is: the server is not there, is stopping, has too
+    /// much to do or no space. Wait a little before trying again.
+    #[must_use]
+    pub const fn is_passing(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::NoAnswer { .. } | Self::ConnectionLost(_) | Self::Timeout(_) => true,
+            Self::Server(reply) => {
+                matches!(reply.code, ErrorCode::Overloaded | ErrorCode::ShuttingDown | ErrorCode::NoSpace)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the server refused because it is stopping: nothing was done, and another may take its place.
+    pub(crate) fn is_shutting_down(&self) -> bool {
+        self.code() == Some(ErrorCode::ShuttingDown)
     }
 }
 

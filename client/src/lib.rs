@@ -32,8 +32,9 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan` are what a caller sees. Under them `link` knows which connection a request takes and when to make
-//! a new one; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
+//! `client`, `bucket`, `scan` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
+//! one that requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that
+//! reads, and what is in flight.
 
 mod bucket;
 mod builder;
@@ -43,6 +44,7 @@ mod entries;
 mod error;
 mod link;
 mod scan;
+mod shared;
 
 pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError};
 pub use bucket::Bucket;

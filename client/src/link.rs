@@ -1,67 +1,50 @@
-//! Which connection a request takes, and when a new one is made.
+//! Which connection a request takes.
 //!
 //! Requests with one reply share one connection. A stream takes one of its own for as long as it runs: a server may send faster
 //! than a caller reads, and then the connection has to wait for the caller, but nobody else shall.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
 use crate::Error;
 use crate::builder::Config;
 use crate::connection::Connection;
+use crate::shared::Shared;
 
 /// How many connections without a stream are kept for the next one.
 const SPARE_CONNECTIONS: usize = 4;
+/// What counts as for ever, where a timeout is longer than clocks can tell.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 #[derive(Debug)]
 pub(crate) struct Link {
-    config: Config,
-    /// A std mutex: held for a clone or an exchange, never while waiting.
-    shared: Mutex<Arc<Connection>>,
-    /// Held while connecting, so that a lost connection is replaced by one, not by one for each caller.
-    connecting: tokio::sync::Mutex<()>,
+    config: Arc<Config>,
+    shared: Arc<Shared>,
     spares: Arc<Spares>,
 }
 
 impl Link {
-    /// Makes the first connection, so that what is wrong with it shows at once.
     pub(crate) async fn open(config: Config) -> Result<Self, Error> {
-        let connection = Arc::new(Connection::open(&config).await?);
-        Ok(Self {
-            config,
-            shared: Mutex::new(connection),
-            connecting: tokio::sync::Mutex::new(()),
-            spares: Arc::default(),
-        })
+        let config = Arc::new(config);
+        let shared = Arc::new(Shared::open(Arc::clone(&config)).await?);
+        Ok(Self { config, shared, spares: Arc::default() })
     }
 
-    pub(crate) const fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 
     /// When a request that starts now has to be done.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.config.timeout
+        let now = Instant::now();
+        now.checked_add(self.config.timeout).unwrap_or(now + FOR_EVER)
     }
 
     /// The connection that requests share; a new one if the last is lost.
     pub(crate) async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
-        if let Some(connection) = self.current() {
-            return Ok(connection);
-        }
-        let _alone = self.in_time(deadline, self.connecting.lock()).await?;
-        if let Some(connection) = self.current() {
-            return Ok(connection);
-        }
-        let connection = self.new_connection(deadline).await?;
-        *lock(&self.shared) = Arc::clone(&connection);
-        Ok(connection)
-    }
-
-    fn current(&self) -> Option<Arc<Connection>> {
-        let shared = lock(&self.shared);
-        (!shared.is_lost()).then(|| Arc::clone(&shared))
+        self.shared.connection(deadline).await
     }
 
     /// A connection for one stream.
@@ -74,11 +57,10 @@ impl Link {
     }
 
     async fn new_connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
-        self.in_time(deadline, Connection::open(&self.config)).await?.map(Arc::new)
-    }
-
-    async fn in_time<T>(&self, deadline: Instant, what: impl Future<Output = T>) -> Result<T, Error> {
-        timeout_at(deadline, what).await.map_err(|_| Error::Timeout(self.config.timeout))
+        // Where the server is gone, streams wait for the one attempt to find it again, and do not each make their own.
+        self.shared.connection(deadline).await?;
+        let opened = timeout_at(deadline, Connection::open(&self.config)).await;
+        opened.map_err(|_| Error::Timeout(self.config.timeout))?.map(Arc::new)
     }
 }
 
@@ -91,7 +73,7 @@ struct Spares {
 impl Spares {
     fn take(&self) -> Option<Arc<Connection>> {
         let mut connections = lock(&self.connections);
-        connections.retain(|connection| !connection.is_lost());
+        connections.retain(|connection| connection.is_usable());
         let idle = connections.iter().position(|connection| connection.is_idle())?;
         Some(connections.swap_remove(idle))
     }
@@ -99,7 +81,7 @@ impl Spares {
     fn put(&self, connection: Arc<Connection>) {
         let mut connections = lock(&self.connections);
         connections.push(connection);
-        connections.retain(|connection| !connection.is_lost());
+        connections.retain(|connection| connection.is_usable());
         if connections.len() > SPARE_CONNECTIONS {
             // One that is still receiving what nobody wants is the first to go.
             let useless = connections.iter().position(|connection| !connection.is_idle());

@@ -51,7 +51,6 @@ async fn a_refused_hello_is_the_servers_error() {
 #[tokio::test]
 async fn a_peer_that_speaks_otherwise_breaks_the_protocol() {
     for (what, bytes) in [
-        ("text", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()),
         ("another version", hex("0000001a 00000001 00 80 02 00000000 00100000 00000004 00000002 00 0000")),
         ("another id", hex("0000001a 00000007 00 80 01 00000000 00100000 00000004 00000002 00 0000")),
         ("nothing in flight", hex("0000001a 00000001 00 80 01 00000000 00100000 00000000 00000002 00 0000")),
@@ -64,9 +63,25 @@ async fn a_peer_that_speaks_otherwise_breaks_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_peer_that_closes_instead_of_answering_cannot_be_connected_to() {
+async fn a_peer_that_is_no_boltkv_server_is_called_what_it_is() {
+    for (answer, what) in [
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", "is no boltkv server: it speaks HTTP"),
+        ("-ERR Protocol error\r\n", "it answers \"-ERR Protocol error\""),
+        (
+            "SSH-2.0-OpenSSH_9.6\u{1b}[31m and much more than anybody needs to see",
+            "it answers \"SSH-2.0-OpenSSH_9.6\\x1b[31m",
+        ),
+    ] {
+        let error = connect_to(async |mut conn: Conn| conn.send(answer.as_bytes()).await).await.unwrap_err();
+        assert!(matches!(error, Error::NotBoltkv { .. }) && error.is_unreachable(), "{error:?}");
+        assert!(error.to_string().contains(what) && error.to_string().len() < 120, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_closes_instead_of_answering_is_there_and_does_not_answer() {
     let error = connect_to(async |conn| drop(conn)).await.unwrap_err();
-    let Error::Connect { source, .. } = error else { panic!("{error}") };
+    let Error::NoAnswer { source, .. } = error else { panic!("{error}") };
     assert_eq!(source.kind(), ErrorKind::UnexpectedEof);
 }
 
@@ -84,7 +99,7 @@ async fn a_peer_that_never_answers_hello_is_given_up() {
     let peer = Peer::listen().await;
     let builder = Client::builder(peer.addr.as_str()).connect_timeout(Duration::from_millis(50));
     let (result, conn) = tokio::join!(builder.connect(), peer.accept_raw());
-    let Err(Error::Connect { source, .. }) = result else { panic!("{result:?}") };
+    let Err(Error::NoAnswer { source, .. }) = result else { panic!("{result:?}") };
     assert_eq!(source.kind(), ErrorKind::TimedOut);
     drop(conn);
 }

@@ -10,6 +10,9 @@ use std::time::Duration;
 use boltkv_client::{Client, Cond, Error, ErrorCode};
 use common::{LAST, OK, Peer, error_body, hex, value_body};
 
+/// A count of all of bucket `b`.
+const COUNT: &str = "01 0001 62 00 00 04 0000000000000000";
+
 /// Plays one request: the caller asks, the peer sees these bytes and answers with those.
 async fn play<T>(ask: impl AsyncFnOnce(Client) -> T, op: u8, body: &str, status: u8, reply: &[u8]) -> T {
     let peer = Peer::listen().await;
@@ -82,7 +85,7 @@ async fn count_and_ping_are_answered() {
 
 #[tokio::test]
 async fn every_other_error_of_the_server_keeps_its_code_and_message() {
-    for status in [1, 2, 13, 14, 15, 16, 17, 18, 30, 31, 32, 33, 40, 99] {
+    for status in [1, 2, 13, 14, 15, 16, 17, 18, 30, 31, 33, 40, 99] {
         let get = async |client: Client| client.bucket("b").unwrap().get("k").await;
         let reply = error_body("because");
         let error = play(get, 0x10, "01 0001 62 0001 6b", status, &reply).await.unwrap_err();
@@ -136,6 +139,66 @@ async fn no_more_requests_are_in_flight_than_the_server_allows() {
     for task in tasks {
         task.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test]
+async fn no_more_counts_are_in_flight_than_the_server_has_streams() {
+    let peer = Peer::listen().await;
+    let (client, mut conn) = peer.client().await;
+    let tasks: Vec<_> = (0..5)
+        .map(|_| {
+            let bucket = client.bucket("b").unwrap();
+            tokio::spawn(async move { bucket.scan().count().await })
+        })
+        .collect();
+    let mut ids = vec![conn.expect(0x30, COUNT).await, conn.expect(0x30, COUNT).await];
+    assert!(conn.is_quiet(Duration::from_millis(50)).await, "a third was sent");
+    // Those that wait hold up nobody else.
+    let scene = async {
+        let id = conn.expect(0x02, "").await;
+        conn.reply(id, OK, LAST, b"").await;
+    };
+    tokio::join!(client.ping(), scene).0.unwrap();
+    for _ in 0..3 {
+        conn.reply(ids.remove(0), OK, LAST, &hex("000000000000000c")).await;
+        ids.push(conn.expect(0x30, COUNT).await);
+    }
+    for id in ids {
+        conn.reply(id, OK, LAST, &hex("000000000000000c")).await;
+    }
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap(), 12);
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_nobody_waits_for_is_cancelled() {
+    let peer = Peer::listen().await;
+    let (client, mut conn) = peer.hasty_client(Duration::from_millis(200)).await;
+    let bucket = client.bucket("b").unwrap();
+
+    // Its caller gives up.
+    assert!(tokio::time::timeout(Duration::from_millis(20), bucket.scan().count()).await.is_err());
+    let given_up = conn.expect(0x30, COUNT).await;
+    conn.expect(0x71, &format!("{given_up:08x}")).await;
+
+    // Its time is over, while the server answers others.
+    let scene = async {
+        let late = conn.expect(0x30, COUNT).await;
+        conn.reply(given_up, 22, LAST, &error_body("as you asked")).await;
+        conn.expect(0x71, &format!("{late:08x}")).await;
+        conn.reply(late, 22, LAST, &error_body("as you asked")).await;
+    };
+    let (count, ()) = tokio::join!(bucket.scan().count(), scene);
+    assert!(matches!(count, Err(Error::Timeout(_))), "{count:?}");
+
+    // One that is answered is not cancelled.
+    let scene = async {
+        let id = conn.expect(0x30, COUNT).await;
+        conn.reply(id, OK, LAST, &hex("000000000000000c")).await;
+        assert!(conn.is_quiet(Duration::from_millis(20)).await);
+    };
+    assert_eq!(tokio::join!(bucket.scan().count(), scene).0.unwrap(), 12);
 }
 
 #[tokio::test]

@@ -206,7 +206,8 @@ async fn a_stream_without_its_next_piece_times_out_and_its_connection_is_closed(
     let (mut entries, conn, _) = open(&peer, &client).await;
     let result = keys(&mut entries).await;
     assert!(matches!(result, Err(Error::Timeout(after)) if after == MOMENT), "{result:?}");
-    conn.closed().await;
+    let said = conn.closed().await;
+    assert_eq!(said[8], 0x71, "it was cancelled");
 }
 
 #[tokio::test]
@@ -247,6 +248,36 @@ async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
     };
     let (entries, ()) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
     assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
+}
+
+#[tokio::test]
+async fn a_stream_given_up_before_its_first_piece_is_cancelled_too() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let bucket = client.bucket("b").unwrap();
+    let opening = tokio::time::timeout(MOMENT, bucket.scan().stream());
+    let (given_up, mut conn) = tokio::join!(opening, peer.accept());
+    assert!(given_up.is_err());
+    let id = conn.expect(0x30, ALL).await;
+    conn.expect(0x71, &format!("{id:08x}")).await;
+    assert_eq!(conn.closed().await, b"");
+}
+
+#[tokio::test]
+async fn a_scan_that_a_stopping_server_refuses_is_sent_once_more_on_a_new_connection() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let scene = async {
+        let mut first = peer.accept().await;
+        let id = first.expect(0x30, ALL).await;
+        first.reply(id, 32, LAST, &error_body("stopping")).await;
+        let mut second = peer.accept().await;
+        let id = second.expect(0x30, ALL).await;
+        second.reply(id, OK, LAST, &entries_body(&[("a", b"1")])).await;
+        (first, second)
+    };
+    let (entries, _conns) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["a"]);
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ const UNKNOWN_ID: Cow<'static, str> = Cow::Borrowed("a reply under an id that is
 #[derive(Debug)]
 pub(super) enum Waiter {
     /// A caller, for one frame.
-    Reply { expect: Expect, sender: oneshot::Sender<Result<Reply, Loss>> },
+    Reply { expect: Expect, sender: oneshot::Sender<Result<Reply, Failure>> },
     /// The receiver of a stream.
     Stream { sender: mpsc::UnboundedSender<Piece>, window: Arc<Semaphore> },
     /// Nobody any more: a stream was given up.
@@ -40,8 +40,18 @@ pub(super) enum Waiter {
 #[derive(Debug)]
 struct Pending {
     waiter: Waiter,
-    /// Counts towards `max_in_flight` until the last frame of the reply is here.
-    _slot: OwnedSemaphorePermit,
+    /// Where the request starts among all bytes of the connection: it was sent if these were taken to be written.
+    at: u64,
+    /// Counts towards `max_in_flight`, and `max_streams` if it is a stream for the server, until the last frame of the reply
+    /// is here.
+    _slot: Slot,
+}
+
+/// Leave to have a request in flight.
+#[derive(Debug)]
+struct Slot {
+    _request: OwnedSemaphorePermit,
+    _stream: Option<OwnedSemaphorePermit>,
 }
 
 /// What a stream's receiver gets.
@@ -76,6 +86,8 @@ pub(super) struct Flight {
     /// One permit for each request that the server takes before it wants to answer one. An `Arc`, because the permits lie in
     /// `state`.
     slots: Arc<Semaphore>,
+    /// The same for streams, of which the server refuses those that are too many.
+    streams: Arc<Semaphore>,
     /// There is something to write, or nothing more to wait for.
     pub(super) to_write: Notify,
     /// There is room in `out` again.
@@ -87,20 +99,34 @@ pub(super) struct Flight {
 #[derive(Debug)]
 struct State {
     out: BytesMut,
+    /// How many bytes were taken from `out` to be written, since the beginning.
+    taken: u64,
     pending: HashMap<u32, Pending>,
     last_id: u32,
+    /// The server is stopping: what is in flight may still be answered, but nothing more is sent.
+    leaving: bool,
     lost: Option<Loss>,
 }
 
 impl Flight {
     pub(super) fn new(hello: &HelloReply, timeout: Duration) -> Self {
         let limits = Limits::from(hello);
-        let state = State { out: BytesMut::new(), pending: HashMap::new(), last_id: HELLO_ID, lost: None };
+        let state = State {
+            out: BytesMut::new(),
+            taken: 0,
+            pending: HashMap::new(),
+            last_id: HELLO_ID,
+            leaving: false,
+            lost: None,
+        };
+        let semaphore = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
         Self {
             state: Mutex::new(state),
             limits,
             timeout,
-            slots: Arc::new(Semaphore::new(limits.max_in_flight.min(Semaphore::MAX_PERMITS))),
+            slots: semaphore(limits.max_in_flight),
+            // A server that takes none says so itself.
+            streams: semaphore(limits.max_streams.max(1)),
             to_write: Notify::new(),
             written: Notify::new(),
             heard: AtomicU64::new(0),
@@ -109,18 +135,28 @@ impl Flight {
 
     /// Puts a request into the buffer, once there is a slot and room for it, and returns its id.
     pub(super) async fn send(&self, request: &Request, waiter: Waiter) -> Result<u32, Failure> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await;
-        let slot = slot.map_err(|_| Failure::NotSent(self.reason()))?;
+        let slot = self.slot(waiter.is_stream()).await?;
         let mut state = self.state_with_room().await;
-        if let Some(loss) = &state.lost {
-            return Err(Failure::NotSent(loss.clone()));
+        if let Some(loss) = state.unusable() {
+            return Err(Failure::NotSent(loss));
         }
         let id = state.fresh_id();
+        let at = state.taken + state.out.len() as u64;
         self.encode(&mut state, id, request).map_err(Failure::TooLarge)?;
-        state.pending.insert(id, Pending { waiter, _slot: slot });
+        state.pending.insert(id, Pending { waiter, at, _slot: slot });
         drop(state);
         self.to_write.notify_one();
         Ok(id)
+    }
+
+    /// Waits until the server takes one more request. For a stream first among streams: who waits there takes no other's place.
+    async fn slot(&self, is_stream: bool) -> Result<Slot, Failure> {
+        let one_of = async |semaphore: &Arc<Semaphore>| {
+            let permit = Arc::clone(semaphore).acquire_owned().await;
+            permit.map_err(|_| Failure::NotSent(self.reason()))
+        };
+        let stream = if is_stream { Some(one_of(&self.streams).await?) } else { None };
+        Ok(Slot { _request: one_of(&self.slots).await?, _stream: stream })
     }
 
     /// Puts a request that has no reply into the buffer, if the connection is still there.
@@ -149,7 +185,7 @@ impl Flight {
             let written = self.written.notified();
             {
                 let state = self.lock();
-                if state.out.len() < OUT_LIMIT || state.lost.is_some() {
+                if state.out.len() < OUT_LIMIT || state.unusable().is_some() {
                     return state;
                 }
             }
@@ -164,6 +200,7 @@ impl Flight {
             return None;
         }
         let out = std::mem::replace(&mut state.out, empty);
+        state.taken += out.len() as u64;
         drop(state);
         self.written.notify_waiters();
         Some(out)
@@ -193,32 +230,31 @@ impl Flight {
         }
     }
 
-    /// From now on nobody reads this stream. False if it has ended already.
-    pub(super) fn abandon(&self, id: u32) -> bool {
-        match self.lock().pending.get_mut(&id) {
-            Some(pending) => {
-                pending.waiter = Waiter::Nobody { late: 0 };
-                true
-            }
-            None => false,
+    /// From now on nobody waits for this stream, and the server is told so, unless it has ended already.
+    pub(super) fn cancel(&self, id: u32) {
+        let abandoned = self.lock().pending.get_mut(&id).map(|pending| pending.waiter = Waiter::Nobody { late: 0 });
+        if abandoned.is_some() {
+            self.tell(&Request::Cancel { stream: id });
         }
     }
 
     /// The connection is lost: fails all that is in flight, and takes nothing more. What it was lost of first counts.
     pub(super) fn lose(&self, loss: &Loss) {
-        let pending = {
+        let (pending, taken) = {
             let mut state = self.lock();
             if state.lost.is_some() {
                 return;
             }
             state.lost = Some(loss.clone());
             state.out.clear();
-            std::mem::take(&mut state.pending)
+            (std::mem::take(&mut state.pending), state.taken)
         };
         for pending in pending.into_values() {
+            let was_sent = pending.at < taken;
             // Whoever does not wait any more need not hear of it.
             match pending.waiter {
-                Waiter::Reply { sender, .. } => drop(sender.send(Err(loss.clone()))),
+                Waiter::Reply { sender, .. } if was_sent => drop(sender.send(Err(Failure::Lost(loss.clone())))),
+                Waiter::Reply { sender, .. } => drop(sender.send(Err(Failure::NotSent(loss.clone())))),
                 Waiter::Stream { sender, .. } => drop(sender.send(Piece::Lost(loss.clone()))),
                 Waiter::Nobody { .. } => {}
             }
@@ -232,8 +268,17 @@ impl Flight {
         self.wake_all();
     }
 
+    /// The server is stopping: nothing more is sent here. What is in flight may still be answered.
+    pub(super) fn leave(&self) {
+        self.lock().leaving = true;
+        self.slots.close();
+        self.streams.close();
+        self.written.notify_waiters();
+    }
+
     fn wake_all(&self) {
         self.slots.close();
+        self.streams.close();
         self.written.notify_waiters();
         self.to_write.notify_one();
     }
@@ -251,8 +296,9 @@ impl Flight {
         }
     }
 
-    pub(super) fn is_lost(&self) -> bool {
-        self.lock().lost.is_some()
+    /// Whether requests can be sent here.
+    pub(super) fn is_usable(&self) -> bool {
+        self.lock().unusable().is_none()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -260,7 +306,7 @@ impl Flight {
     }
 
     fn reason(&self) -> Loss {
-        self.lock().lost.clone().unwrap_or(Loss::Closed)
+        self.lock().unusable().unwrap_or(Loss::Closed)
     }
 
     /// Nothing panics while the lock is held; were it so, the state would be whole all the same.
@@ -269,7 +315,19 @@ impl Flight {
     }
 }
 
+impl Waiter {
+    /// Whether the server counts the request as a stream: a count is one, though it has one reply.
+    const fn is_stream(&self) -> bool {
+        matches!(self, Self::Stream { .. } | Self::Reply { expect: Expect::Count, .. })
+    }
+}
+
 impl State {
+    /// Why nothing more can be sent, if so.
+    fn unusable(&self) -> Option<Loss> {
+        self.lost.clone().or(self.leaving.then_some(Loss::Closed))
+    }
+
     /// An id that is not in use. There are far fewer in use than there are ids.
     fn fresh_id(&mut self) -> u32 {
         loop {
@@ -278,5 +336,39 @@ impl State {
                 return self.last_id;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use boltkv_protocol::Path;
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_was_never_taken_to_be_written_was_not_sent() {
+        let hello = HelloReply {
+            version: 1,
+            features: 0,
+            max_frame: 1024,
+            max_in_flight: 4,
+            max_streams: 1,
+            read_only: false,
+            server: Bytes::new(),
+        };
+        let flight = Flight::new(&hello, Duration::from_secs(1));
+        let request = Request::Get { path: Path::ROOT, key: "k".into() };
+        let send = async || {
+            let (sender, receiver) = oneshot::channel();
+            flight.send(&request, Waiter::Reply { expect: Expect::Value, sender }).await.unwrap();
+            receiver
+        };
+        let taken = send().await;
+        assert!(!flight.take_out(BytesMut::new()).unwrap().is_empty());
+        let waiting = send().await;
+        flight.lose(&Loss::Closed);
+        assert!(matches!(taken.await.unwrap(), Err(Failure::Lost(Loss::Closed))));
+        assert!(matches!(waiting.await.unwrap(), Err(Failure::NotSent(Loss::Closed))));
     }
 }

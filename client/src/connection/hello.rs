@@ -1,6 +1,7 @@
 //! The opening of a connection: TCP, then HELLO. Nothing else is sent before the server has agreed.
 
 use std::io;
+use std::sync::Arc;
 
 use boltkv_protocol::{Expect, Frame, FrameCodec, FrameError, Hello, HelloReply, Reply, Request, VERSION};
 use bytes::BytesMut;
@@ -14,32 +15,43 @@ use crate::builder::Config;
 
 /// The id of HELLO; ids of requests go on from it.
 pub(super) const HELLO_ID: u32 = 1;
+/// How much is shown of an answer that is none of ours.
+const MOST_SHOWN: usize = 40;
 
 /// A stream whose HELLO is done, the codec for what follows, what has been read beyond HELLO, and what the server said.
 type Opened = (TcpStream, FrameCodec, BytesMut, HelloReply);
 
+/// Connects and says HELLO, within the time for connecting.
 pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
-    match timeout(config.connect_timeout, handshake(config)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(unreachable(config, io::ErrorKind::TimedOut.into())),
-    }
+    // Which of the two is under way, for whoever finds that it takes too long.
+    let mut reached = false;
+    let opening = async {
+        let unreachable = |error| unreachable(config, error);
+        let stream = TcpStream::connect(&config.addr).await.map_err(unreachable)?;
+        // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
+        stream.set_nodelay(true).map_err(unreachable)?;
+        reached = true;
+        handshake(config, stream).await
+    };
+    let opened = timeout(config.connect_timeout, opening).await;
+    opened.unwrap_or_else(|_| {
+        let late = io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {:?}", config.connect_timeout));
+        Err(if reached { no_answer(config, late) } else { unreachable(config, late) })
+    })
 }
 
-async fn handshake(config: &Config) -> Result<Opened, Error> {
-    let failed = |error| unreachable(config, error);
-    let mut stream = TcpStream::connect(&config.addr).await.map_err(failed)?;
-    // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
-    stream.set_nodelay(true).map_err(failed)?;
-
+async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Error> {
     let mut out = BytesMut::new();
     let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
     Request::Hello(hello).encode(HELLO_ID, &mut out)?;
-    stream.write_all(&out).await.map_err(failed)?;
+    stream.write_all(&out).await.map_err(|error| no_answer(config, error))?;
 
     let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));
     let frame = match first_frame(&mut stream, &mut codec, &mut buffer).await {
         Ok(frame) => frame,
-        Err(FrameError::Io(error)) => return Err(failed(error)),
+        Err(FrameError::Io(error)) => return Err(no_answer(config, error)),
+        // No frame of ours starts with a letter: a length is far below that.
+        Err(_) if buffer.first().is_some_and(u8::is_ascii_graphic) => return Err(not_boltkv(config, &buffer)),
         Err(error) => return Err(Error::Protocol(error.to_string().into())),
     };
     let hello = agreed(frame)?;
@@ -57,7 +69,7 @@ async fn first_frame(
             return Ok(frame);
         }
         if stream.read_buf(buffer).await? == 0 {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection").into());
         }
     }
 }
@@ -78,6 +90,23 @@ fn agreed(frame: Frame) -> Result<HelloReply, Error> {
     }
 }
 
+/// There is nobody.
 fn unreachable(config: &Config, source: io::Error) -> Error {
-    Error::Connect { addr: config.addr.clone(), source }
+    Error::Connect { addr: config.addr.clone(), source: Arc::new(source) }
+}
+
+/// There is somebody, who does not speak.
+fn no_answer(config: &Config, source: io::Error) -> Error {
+    Error::NoAnswer { addr: config.addr.clone(), source: Arc::new(source) }
+}
+
+/// There is somebody, who speaks otherwise.
+fn not_boltkv(config: &Config, answer: &[u8]) -> Error {
+    let said = if answer.starts_with(b"HTTP/") {
+        "it speaks HTTP".to_owned()
+    } else {
+        let line = answer.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
+        format!("it answers \"{}\"", line[..line.len().min(MOST_SHOWN)].escape_ascii())
+    };
+    Error::NotBoltkv { addr: config.addr.clone(), said }
 }

@@ -76,8 +76,14 @@ impl Connection {
         Ok(Self { flight, reader })
     }
 
-    pub(crate) fn is_lost(&self) -> bool {
-        self.flight.is_lost()
+    /// Whether requests can be sent on it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.flight.is_usable()
+    }
+
+    /// The server has said that it is stopping: nothing more is sent here. What is in flight may still be answered.
+    pub(crate) fn leave(&self) {
+        self.flight.leave();
     }
 
     /// Whether nothing is in flight.
@@ -92,9 +98,11 @@ impl Connection {
         let (sender, receiver) = oneshot::channel();
         let heard = self.flight.heard();
         let sending = self.flight.send(request, Waiter::Reply { expect, sender });
-        timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
+        let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
+        // A count is work for the server as long as it runs: it ends when nobody waits for it. All else is done in a moment.
+        let _running = (expect == Expect::Count).then(|| Running { flight: &self.flight, id });
         match timeout_at(deadline, receiver).await {
-            Ok(Ok(reply)) => reply.map_err(Failure::Lost),
+            Ok(Ok(reply)) => reply,
             Ok(Err(_)) => Err(Failure::Lost(Loss::Closed)),
             Err(_) => {
                 self.flight.lose_if_silent_since(heard);
@@ -110,21 +118,24 @@ impl Connection {
         let waiter = Waiter::Stream { sender, window: Arc::clone(&window) };
         let sending = self.flight.send(request, waiter);
         let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
-        Ok(Stream { id, pieces, window })
+        Ok(Stream { id, pieces, window, flight: Arc::clone(&self.flight) })
     }
 
     /// Lets a stream send so many bytes more.
     pub(crate) fn credit(&self, stream: &Stream, bytes: u32) {
         self.flight.tell(&Request::Credit { stream: stream.id, bytes });
     }
+}
 
-    /// Ends a stream early. What still comes of it is ignored.
-    pub(crate) fn cancel(&self, stream: &Stream) {
-        if self.flight.abandon(stream.id) {
-            self.flight.tell(&Request::Cancel { stream: stream.id });
-        }
-        // Whoever waits for room in it need not.
-        stream.window.close();
+/// A request that keeps the server busy until it is answered; cancelled when it is dropped before.
+struct Running<'a> {
+    flight: &'a Flight,
+    id: u32,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.flight.cancel(self.id);
     }
 }
 
@@ -136,13 +147,22 @@ impl Drop for Connection {
     }
 }
 
-/// A stream's receiving end.
+/// A stream's receiving end. Dropped before its last piece has arrived, it is cancelled, and what still comes of it is ignored.
 #[derive(Debug)]
 pub(crate) struct Stream {
     id: u32,
     pub(crate) pieces: mpsc::UnboundedReceiver<Piece>,
     /// Bounds the bytes that wait here; see [`STREAM_WINDOW`].
     window: Arc<Semaphore>,
+    flight: Arc<Flight>,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.flight.cancel(self.id);
+        // Whoever waits for room in it need not.
+        self.window.close();
+    }
 }
 
 /// What the server allows, as far as the client has to keep to it.
@@ -150,11 +170,16 @@ pub(crate) struct Stream {
 struct Limits {
     max_frame: usize,
     max_in_flight: usize,
+    max_streams: usize,
 }
 
 impl From<&HelloReply> for Limits {
     fn from(hello: &HelloReply) -> Self {
         let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Self { max_frame: size(hello.max_frame), max_in_flight: size(hello.max_in_flight) }
+        Self {
+            max_frame: size(hello.max_frame),
+            max_in_flight: size(hello.max_in_flight),
+            max_streams: size(hello.max_streams),
+        }
     }
 }

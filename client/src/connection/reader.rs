@@ -9,6 +9,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::codec::Decoder;
 
+use super::Failure;
 use super::flight::{Chunk, Flight, Piece, STREAM_WINDOW, Waiter};
 use crate::Loss;
 
@@ -66,7 +67,7 @@ impl Reader {
                 let reply = Reply::decode(expect, frame).map_err(Loss::from);
                 let broken = reply.as_ref().err().cloned();
                 // A caller that has given up does not need the reply.
-                drop(sender.send(reply));
+                drop(sender.send(reply.map_err(Failure::Lost)));
                 broken.map_or(Ok(()), Err)
             }
             Waiter::Stream { sender, window } => deliver_piece(frame, &sender, window).await,

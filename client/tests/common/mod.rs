@@ -86,13 +86,9 @@ impl Peer {
         Conn { stream }
     }
 
-    /// The next connection, with HELLO done: frames up to 1 MiB, 4 requests in flight.
+    /// The next connection, with HELLO done: frames up to 1 MiB, 4 requests and 2 streams in flight.
     pub(crate) async fn accept(&self) -> Conn {
-        let mut conn = self.accept_raw().await;
-        let hello = conn.request().await;
-        assert_eq!((hello.id, hello.op, hello.flags), (1, 0x01, 0));
-        conn.reply(1, OK, LAST, &hex("01 00000000 00100000 00000004 00000002 00 0004 70656572")).await;
-        conn
+        self.accept_raw().await.greeted().await
     }
 }
 
@@ -111,6 +107,14 @@ pub(crate) struct Conn {
 }
 
 impl Conn {
+    /// Answers HELLO.
+    pub(crate) async fn greeted(mut self) -> Self {
+        let hello = self.request().await;
+        assert_eq!((hello.id, hello.op, hello.flags), (1, 0x01, 0));
+        self.reply(1, OK, LAST, &hex("01 00000000 00100000 00000004 00000002 00 0004 70656572")).await;
+        self
+    }
+
     /// The next request.
     pub(crate) async fn request(&mut self) -> Request {
         let mut header = [0; 10];
