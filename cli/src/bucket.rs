@@ -4,7 +4,7 @@ use boltkv_client::Path;
 use clap::{Args, Subcommand};
 
 use crate::entries::Style;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::remote::{Remote, path_parser};
 use crate::scan;
 
@@ -70,12 +70,10 @@ impl Bucket {
     pub(crate) fn run(&self) -> Outcome {
         match self {
             Self::Create(Create { path, remote }) => remote.run(async |client| {
-                client.bucket_at(path.clone()).create_if_missing().await?;
-                Ok(())
+                client.bucket_at(path.clone()).create_if_missing().await.map(drop).map_err(Failure::write)
             }),
             Self::Delete(Delete { path, remote }) => remote.run(async |client| {
-                client.bucket_at(path.clone()).delete_bucket().await?;
-                Ok(())
+                client.bucket_at(path.clone()).delete_bucket().await.map(drop).map_err(Failure::write)
             }),
             Self::List(List { path, json, remote }) => remote.run(async |client| {
                 let style = if *json { Style::Json { keys_only: true } } else { Style::Names };

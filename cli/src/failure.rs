@@ -18,8 +18,10 @@ pub(crate) enum Exit {
     NotDone = 1,
     /// The command line, or what it handed over, cannot be used.
     Usage = 2,
-    /// The server could not be reached, or the file not be opened.
+    /// The server could not be reached or did not answer, or the file could not be opened. Nothing was written.
     Unreachable = 3,
+    /// A write was sent and its answer never came, or the disk failed under it: it may have been done or not.
+    OutcomeUnknown = 4,
 }
 
 /// Why a command is not done.
@@ -59,6 +61,14 @@ impl Failure {
         Self::not_done(about(file, error))
     }
 
+    /// A write that failed. The same as any other failure, but where the disk failed under it: then nobody knows.
+    pub(crate) fn write(error: boltkv_client::Error) -> Self {
+        if error.is_outcome_unknown() {
+            return Self::Said { exit: Exit::OutcomeUnknown, message: error.to_string() };
+        }
+        error.into()
+    }
+
     /// Standard output that could not be written.
     pub(crate) fn stdout(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -92,11 +102,9 @@ impl From<boltkv_client::Error> for Failure {
     fn from(error: boltkv_client::Error) -> Self {
         use boltkv_client::Error;
         let exit = match error {
-            Error::Connect { .. }
-            | Error::ConnectionLost(_)
-            | Error::OutcomeUnknown(_)
-            | Error::Timeout(_)
-            | Error::Protocol(_) => Exit::Unreachable,
+            Error::OutcomeUnknown(_) => Exit::OutcomeUnknown,
+            Error::ConnectionLost(_) | Error::Timeout(_) | Error::Protocol(_) => Exit::Unreachable,
+            _ if error.is_unreachable() => Exit::Unreachable,
             _ => Exit::NotDone,
         };
         Self::Said { exit, message: error.to_string() }

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod bucket;
+mod condition;
 mod delete;
 mod entries;
 mod failure;
@@ -34,7 +35,8 @@ const AFTER_HELP: &str = "Exit codes:
   0  done
   1  not found, a check that failed, or a request that was refused
   2  the command line cannot be used
-  3  the server could not be reached, or the file not be opened";
+  3  the server could not be reached or did not answer, or the file could not be opened; nothing was written
+  4  a write was sent and never answered: it may have been done or not";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -16,6 +16,9 @@ use crate::failure::{Failure, Outcome};
 /// However long an answer may take, a server that is there takes a connection sooner.
 const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 
+/// So many of the keys that are not there are named.
+const MOST_NAMED: usize = 3;
+
 /// The server that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
@@ -79,6 +82,16 @@ impl InBucket {
     /// What `get` and `delete` say where there is nothing.
     pub(crate) fn no_key(&self, key: &[u8]) -> Failure {
         Failure::not_done(format!("no key {} in bucket {}", shown(key), self.path))
+    }
+
+    /// What `get` says when these of several keys are not there.
+    pub(crate) fn no_keys(&self, keys: &[&Bytes]) -> Failure {
+        let names: Vec<_> = keys.iter().take(MOST_NAMED).map(|key| shown(key)).collect();
+        let more = match keys.len().saturating_sub(names.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        Failure::not_done(format!("no key {}{more} in bucket {}", names.join(", "), self.path))
     }
 }
 

@@ -6,11 +6,12 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-use boltkv_client::{Bucket, Error};
+use boltkv_client::{Bucket, Cond};
 use boltkv_protocol::MAX_FRAME_LIMIT;
 use bytes::Bytes;
 use clap::Args;
 
+use crate::condition::SetCondition;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{InBucket, Remote, bytes_parser};
 
@@ -24,17 +25,25 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv set hello world
   boltkv set --bucket users/eu ada Lovelace
   boltkv set photo --file photo.jpg
-  tar c docs | boltkv set docs.tar")]
+  tar c docs | boltkv set docs.tar -
+  boltkv set empty ''
+  boltkv set lock \"$HOSTNAME\" --if-absent
+  boltkv set counter 8 --if-equals 7
+
+Exit codes: 1 refused, or the condition does not hold: nothing was written; 3 no server was reached:
+nothing was written; 4 there was no answer: the value may be stored or not.")]
 pub(crate) struct Set {
     /// The key, byte for byte
     #[arg(value_name = "KEY", value_parser = bytes_parser())]
     key: Bytes,
-    /// The value; without it, or with `-`, it is read from standard input
+    /// The value; `-` reads it from standard input, and `''` is the empty one
     #[arg(value_name = "VALUE", allow_negative_numbers = true)]
     value: Option<OsString>,
     /// Read the value from this file
     #[arg(long, short, value_name = "FILE", conflicts_with = "value")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    condition: SetCondition,
     #[command(flatten)]
     bucket: InBucket,
     #[command(flatten)]
@@ -47,18 +56,24 @@ impl Set {
         let path = self.bucket.of_entries()?;
         self.remote.run(async |client| {
             let bucket = client.bucket_at(path);
-            self.store(&bucket, value).await.map_err(Into::into)
+            self.store(&bucket, value).await
         })
     }
 
-    async fn store(&self, bucket: &Bucket, value: Bytes) -> Result<(), Error> {
-        match bucket.set(&self.key, value.clone()).await {
+    async fn store(&self, bucket: &Bucket, value: Bytes) -> Outcome {
+        let cond = self.condition.cond();
+        let stored = match bucket.set_if(&self.key, value.clone(), cond.clone()).await {
             Err(error) if self.bucket.is_yet_to_be_made(&error) => {
-                bucket.create_if_missing().await?;
-                bucket.set(&self.key, value).await.map(drop)
+                // A bucket that is only made to hold nothing is not made.
+                if matches!(cond, Cond::IfPresent | Cond::IfEquals(_)) {
+                    return Err(self.bucket.no_key(&self.key));
+                }
+                bucket.create_if_missing().await.map_err(Failure::write)?;
+                bucket.set_if(&self.key, value, cond).await
             }
-            other => other.map(drop),
-        }
+            other => other,
+        };
+        stored.map(drop).map_err(Failure::write)
     }
 
     fn read_value(&self) -> Outcome<Bytes> {
@@ -68,7 +83,10 @@ impl Set {
                 read_all(File::open(path).map_err(failed)?, failed)
             }
             (None, Some(value)) if value != "-" => Ok(value.clone().into_vec().into()),
-            _ => read_all(io::stdin().lock(), |error| {
+            (None, None) => Err(Failure::usage(
+                "no value: write it behind the key ('' is the empty one), `-` to read it from standard input, or --file FILE",
+            )),
+            (None, Some(_)) => read_all(io::stdin().lock(), |error| {
                 Failure::unreachable(format!("could not read standard input: {error}"))
             }),
         }

@@ -20,6 +20,21 @@ fn a_key_is_deleted_once() {
 }
 
 #[test]
+fn a_key_is_deleted_only_where_the_condition_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("delete.db"));
+    server.run(["delete", "lock", "--if-equals", "me"]).failed(1);
+    server.run(["set", "lock", "you"]).done();
+    let said = server.run(["delete", "lock", "--if-equals", "me"]).failed(1);
+    assert!(said.contains("CONDITION_FAILED"), "{said}");
+    assert_eq!(server.run(["get", "lock"]).done(), b"you");
+    server.run(["delete", "lock", "--if-equals", "you"]).done();
+    server.run(["delete", "lock", "--if-present"]).failed(1);
+    server.run(["set", "lock", "you"]).done();
+    server.run(["delete", "lock", "--if-present"]).done();
+}
+
+#[test]
 fn a_bucket_is_not_deleted_as_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("delete.db"));

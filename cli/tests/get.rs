@@ -11,9 +11,49 @@ fn a_value_is_printed_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("get.db"));
     for value in [&b"world"[..], b"", b"two\nlines\n", b"\x00\xff\r\n\x1b[31m"] {
-        server.run_with_input(["set", "key"], value).done();
+        server.run_with_input(["set", "key", "-"], value).done();
         assert_eq!(server.run(["get", "key"]).done(), value);
     }
+}
+
+#[test]
+fn several_values_are_printed_a_line_each_in_the_order_of_their_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    let numbers: Vec<String> = (0..50).map(|number| format!("n{number}")).collect();
+    for (key, value) in [("a", "one"), ("b", "two\nlines"), ("c", "(nil)"), ("d", "")] {
+        server.run(["set", key, value]).done();
+    }
+    let lines = numbers.iter().fold(String::new(), |lines, number| lines + &format!("SET {number} {number}\n"));
+    assert_eq!(server.text(&lines), "OK\n".repeat(50));
+    let printed = "one\n\"two\\nlines\"\n\"(nil)\"\n\"\"\n";
+    assert_eq!(server.run(["get", "a", "b", "c", "d"]).done_text(), printed);
+    assert_eq!(server.text("MGET a b c d\n"), printed, "as the text dialect prints them");
+    let all = server.run(["get"].into_iter().chain(numbers.iter().map(String::as_str))).done_text();
+    assert_eq!(all.lines().collect::<Vec<_>>(), numbers);
+}
+
+#[test]
+fn of_several_keys_those_that_are_not_there_are_told_apart_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    let ran = server.run(["get", "a", "b"]);
+    assert_eq!((ran.code, ran.text().as_str()), (Some(1), "(nil)\n(nil)\n"), "nor is there a bucket yet");
+    server.run(["set", "b", "here"]).done();
+    let ran = server.run(["get", "a", "b", "c", "d", "e"]);
+    assert_eq!(ran.text(), "(nil)\nhere\n(nil)\n(nil)\n(nil)\n");
+    assert_eq!(ran.failed(1), "boltkv: no key a, c, d and 1 more in bucket default\n");
+}
+
+#[test]
+fn json_is_for_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("get.db"));
+    server.run(["set", "k", "v"]).done();
+    assert_eq!(server.run(["get", "--json", "k"]).done_text(), "{\"key\":\"aw==\",\"value\":\"dg==\"}\n");
+    let ran = server.run(["get", "--json", "k", "x"]);
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.text(), "{\"key\":\"aw==\",\"value\":\"dg==\"}\n{\"key\":\"eA==\",\"value\":null}\n");
 }
 
 #[test]

@@ -21,9 +21,9 @@ fn a_value_comes_from_an_argument_a_file_or_standard_input() {
     server.run(["set", "number", "-5"]).done();
     server.run(["set", "dashes", "--", "--bucket"]).done();
     server.run(args!["set", "file", "--file", &file]).done();
-    server.run_with_input(["set", "input"], &every_byte).done();
+    server.run_with_input(["set", "input", "-"], &every_byte).done();
     server.run_with_input(["set", "dash", "-"], b"from standard input\n").done();
-    server.run(["set", "nothing"]).done();
+    server.run(["set", "nothing", "-"]).done();
 
     let expected: [(&str, &[u8]); 8] = [
         ("argument", b"hello world"),
@@ -66,7 +66,7 @@ fn the_default_bucket_is_made_when_it_is_missing_and_no_other() {
 fn what_is_too_large_or_too_short_is_refused_and_the_limit_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(&folder.path().join("set.db"), ["--max-frame", "100000"]);
-    let said = server.run_with_input(["set", "large"], &vec![7; 100_000]).failed(1);
+    let said = server.run_with_input(["set", "large", "-"], &vec![7; 100_000]).failed(1);
     assert!(said.contains("over the limit of 100000"), "{said}");
     let said = server.run(["set", &"k".repeat(32_769), "value"]).failed(1);
     assert!(said.contains("KEY_TOO_LARGE") && said.contains("32768"), "{said}");
@@ -98,4 +98,41 @@ fn a_file_that_cannot_be_read_is_told_by_name() {
 #[test]
 fn a_value_has_one_source() {
     assert_eq!(run(["set", "key", "value", "--file", "value"]).code, Some(2));
+}
+
+#[test]
+fn without_a_value_nothing_is_stored_and_the_ways_to_give_one_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("set.db"));
+    for input in [&b""[..], b"value"] {
+        let said = server.run_with_input(["set", "key"], input).failed(2);
+        assert!(said.contains("`-`") && said.contains("--file") && said.contains("''"), "{said}");
+    }
+    server.run(["get", "key"]).failed(1);
+}
+
+#[test]
+fn a_condition_that_does_not_hold_leaves_everything_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("set.db"));
+    let refused = |args: &[&str]| {
+        let said = server.run(["set", "key", "new"].iter().chain(args)).failed(1);
+        assert!(said.contains("CONDITION_FAILED") || said.contains("no key key"), "{args:?}: {said}");
+    };
+    // Neither a key nor its bucket is there, and none is made for nothing.
+    refused(&["--if-present"]);
+    refused(&["--if-equals", "old"]);
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "");
+
+    server.run(["set", "key", "old", "--if-absent"]).done();
+    refused(&["--if-absent"]);
+    refused(&["--if-equals", "other"]);
+    refused(&["--if-equals", ""]);
+    assert_eq!(server.run(["get", "key"]).done(), b"old");
+    server.run(["set", "key", "-5", "--if-equals", "old"]).done();
+    server.run(["set", "key", "newer", "--if-equals", "-5"]).done();
+    server.run(["set", "key", "newest", "--if-present"]).done();
+    assert_eq!(server.run(["get", "key"]).done(), b"newest");
+    assert_eq!(run(["set", "key", "value", "--if-absent", "--if-present"]).code, Some(2), "one condition at most");
+    assert_eq!(run(["set", "key", "value", "--if-present", "--if-equals", "a"]).code, Some(2));
 }

@@ -124,9 +124,9 @@ impl Flight {
             state: Mutex::new(state),
             limits,
             timeout,
-            slots: semaphore(limits.max_in_flight),
+            slots: semaphore(limits.in_flight),
             // A server that takes none says so itself.
-            streams: semaphore(limits.max_streams.max(1)),
+            streams: semaphore(limits.streams.max(1)),
             to_write: Notify::new(),
             written: Notify::new(),
             heard: AtomicU64::new(0),
@@ -171,7 +171,7 @@ impl Flight {
     fn encode(&self, state: &mut State, id: u32, request: &Request) -> Result<(), EncodeError> {
         let start = state.out.len();
         request.encode(id, &mut state.out)?;
-        let (len, limit) = (state.out.len() - start, self.limits.max_frame);
+        let (len, limit) = (state.out.len() - start, self.limits.frame);
         if len > limit {
             state.out.truncate(start);
             return Err(EncodeError { field: "frame", len, limit });
@@ -359,14 +359,10 @@ mod tests {
         };
         let flight = Flight::new(&hello, Duration::from_secs(1));
         let request = Request::Get { path: Path::ROOT, key: "k".into() };
-        let send = async || {
-            let (sender, receiver) = oneshot::channel();
-            flight.send(&request, Waiter::Reply { expect: Expect::Value, sender }).await.unwrap();
-            receiver
-        };
-        let taken = send().await;
+        let ((first, taken), (second, waiting)) = (oneshot::channel(), oneshot::channel());
+        flight.send(&request, Waiter::Reply { expect: Expect::Value, sender: first }).await.unwrap();
         assert!(!flight.take_out(BytesMut::new()).unwrap().is_empty());
-        let waiting = send().await;
+        flight.send(&request, Waiter::Reply { expect: Expect::Value, sender: second }).await.unwrap();
         flight.lose(&Loss::Closed);
         assert!(matches!(taken.await.unwrap(), Err(Failure::Lost(Loss::Closed))));
         assert!(matches!(waiting.await.unwrap(), Err(Failure::NotSent(Loss::Closed))));

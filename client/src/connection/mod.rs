@@ -168,18 +168,15 @@ impl Drop for Stream {
 /// What the server allows, as far as the client has to keep to it.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    max_frame: usize,
-    max_in_flight: usize,
-    max_streams: usize,
+    /// The longest frame, in bytes.
+    frame: usize,
+    in_flight: usize,
+    streams: usize,
 }
 
 impl From<&HelloReply> for Limits {
     fn from(hello: &HelloReply) -> Self {
         let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Self {
-            max_frame: size(hello.max_frame),
-            max_in_flight: size(hello.max_in_flight),
-            max_streams: size(hello.max_streams),
-        }
+        Self { frame: size(hello.max_frame), in_flight: size(hello.max_in_flight), streams: size(hello.max_streams) }
     }
 }

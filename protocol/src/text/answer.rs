@@ -112,7 +112,8 @@ impl Answer {
     }
 }
 
-const NIL: &str = "(nil)";
+/// What stands for a value that is not there.
+pub const NIL: &str = "(nil)";
 
 fn write_line(line: &str, out: &mut BytesMut) {
     out.put_slice(line.as_bytes());

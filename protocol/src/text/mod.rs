@@ -8,7 +8,7 @@ mod line;
 mod parse;
 mod word;
 
-pub use answer::{Answer, MissingBucket, write_end, write_error, write_help, write_ok};
+pub use answer::{Answer, MissingBucket, NIL, write_end, write_error, write_help, write_ok};
 pub use line::{LineCodec, LineEnd, LineEvent, MAX_LINE};
 pub use parse::{TextCommand, parse};
 pub use word::{write_key, write_value};
