@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 
 use boltkv_protocol::text::{self, Answer, LineCodec, LineEvent, MissingBucket, TextCommand};
-use boltkv_protocol::{Cond, DEFAULT_MAX_FRAME, FrameCodec, Path, Reply, Request};
+use boltkv_protocol::{Cond, DEFAULT_MAX_FRAME, FrameCodec, Path, ReadRequest, Reply, Request, WriteRequest};
 use bytes::BytesMut;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use tokio_util::codec::Decoder as _;
@@ -19,11 +19,16 @@ fn key(n: u32) -> String {
 }
 
 fn get(path: &Path, n: u32) -> Request {
-    Request::Get { path: path.clone(), key: key(n).into() }
+    Request::Read(ReadRequest::Get { path: path.clone(), key: key(n).into() })
 }
 
 fn set(path: &Path, n: u32) -> Request {
-    Request::Set { path: path.clone(), key: key(n).into(), value: VALUE.to_vec().into(), cond: Cond::Always }
+    Request::Write(WriteRequest::Set {
+        path: path.clone(),
+        key: key(n).into(),
+        value: VALUE.to_vec().into(),
+        cond: Cond::Always,
+    })
 }
 
 fn frames(c: &mut Criterion) {
@@ -93,7 +98,7 @@ fn parse(bytes: &mut BytesMut) -> u32 {
     let mut count = 0;
     while let Some(LineEvent::Line { text, .. }) = codec.decode(bytes).expect("no line is an error") {
         let command = text::parse(&text, &path).expect("lines are sound");
-        count += u32::from(matches!(black_box(command), Some(TextCommand::Run { .. })));
+        count += u32::from(matches!(black_box(command), Some(TextCommand::Read { .. } | TextCommand::Write { .. })));
     }
     count
 }

@@ -1,6 +1,6 @@
 //! A bucket's handle: the requests that concern one bucket.
 
-use boltkv_protocol::{BucketRequest, Cond, ErrorCode, Path, Reply, Request};
+use boltkv_protocol::{Cond, ErrorCode, Path, ReadRequest, Reply, WriteRequest};
 use bytes::Bytes;
 
 use crate::{Client, Error, Scan};
@@ -30,8 +30,8 @@ impl Bucket {
     /// # Errors
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the key is a bucket; `VALUE_TOO_LARGE` if the value does not fit a frame.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>, Error> {
-        let request = Request::Get { path: self.path.clone(), key: owned(key) };
-        match self.client.call(&request).await {
+        let request = ReadRequest::Get { path: self.path.clone(), key: owned(key) };
+        match self.client.call(&request.into()).await {
             Ok(Reply::Value(value)) => Ok(Some(value)),
             Ok(_) => Err(wrong_shape()),
             Err(error) if error.code() == Some(ErrorCode::KeyNotFound) => Ok(None),
@@ -58,7 +58,7 @@ impl Bucket {
     /// As for [`set`](Self::set), and `CONDITION_FAILED`.
     pub async fn set_if(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>, cond: Cond) -> Result<u64, Error> {
         let path = self.path.clone();
-        self.write(&Request::Set { path, key: owned(key), value: value.into(), cond }).await
+        self.write(WriteRequest::Set { path, key: owned(key), value: value.into(), cond }).await
     }
 
     /// Removes a key, and returns whether it was there.
@@ -75,8 +75,8 @@ impl Bucket {
     /// # Errors
     /// As for [`delete`](Self::delete), and `CONDITION_FAILED`.
     pub async fn delete_if(&self, key: impl AsRef<[u8]>, cond: Cond) -> Result<bool, Error> {
-        let request = Request::Delete { path: self.path.clone(), key: owned(key), cond };
-        match self.client.call(&request).await? {
+        let request = WriteRequest::Delete { path: self.path.clone(), key: owned(key), cond };
+        match self.client.call(&request.into()).await? {
             Reply::Deleted { existed, .. } => Ok(existed),
             _ => Err(wrong_shape()),
         }
@@ -98,7 +98,7 @@ impl Bucket {
     /// `BUCKET_EXISTS`; `BUCKET_NOT_FOUND` if a parent is not there; `INCOMPATIBLE_VALUE` if a name on the path is a key;
     /// `BUCKET_NAME_REQUIRED`. [`Error::OutcomeUnknown`] if the connection is lost before the answer.
     pub async fn create(&self) -> Result<u64, Error> {
-        self.write(&Request::Bucket(BucketRequest::Create(self.path.clone()))).await
+        self.write(WriteRequest::CreateBucket(self.path.clone())).await
     }
 
     /// Creates the bucket and its parents where they are missing, and returns the id of the transaction that did.
@@ -107,7 +107,7 @@ impl Bucket {
     /// `INCOMPATIBLE_VALUE` if a name on the path is a key; `BUCKET_NAME_REQUIRED`. [`Error::OutcomeUnknown`] if the connection
     /// is lost before the answer; to send it again is harmless.
     pub async fn create_if_missing(&self) -> Result<u64, Error> {
-        self.write(&Request::Bucket(BucketRequest::CreateIfMissing(self.path.clone()))).await
+        self.write(WriteRequest::CreateBucketIfMissing(self.path.clone())).await
     }
 
     /// Deletes the bucket with all within, and returns the id of the transaction that did.
@@ -116,12 +116,12 @@ impl Bucket {
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the last name is a key. [`Error::OutcomeUnknown`] if the connection is lost
     /// before the answer.
     pub async fn delete_bucket(&self) -> Result<u64, Error> {
-        self.write(&Request::Bucket(BucketRequest::Delete(self.path.clone()))).await
+        self.write(WriteRequest::DeleteBucket(self.path.clone())).await
     }
 
     /// Sends what is answered with a transaction's id.
-    async fn write(&self, request: &Request) -> Result<u64, Error> {
-        match self.client.call(request).await? {
+    async fn write(&self, request: WriteRequest) -> Result<u64, Error> {
+        match self.client.call(&request.into()).await? {
             Reply::Written { txid } => Ok(txid),
             _ => Err(wrong_shape()),
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{Path, Reply, Request};
+use boltkv_protocol::{Path, ReadRequest, Reply, Request};
 use bytes::Bytes;
 
 use crate::builder::Config;
@@ -62,7 +62,7 @@ impl Client {
     /// # Errors
     /// As for every request: see [`Error`].
     pub async fn ping(&self) -> Result<(), Error> {
-        self.call(&Request::Ping(Bytes::new())).await.map(drop)
+        self.call(&ReadRequest::Ping(Bytes::new()).into()).await.map(drop)
     }
 
     pub(crate) fn link(&self) -> &Link {

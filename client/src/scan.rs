@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol as protocol;
-use boltkv_protocol::{BucketRequest, KeyRange, LowBound, Path, Reply, Request, ScanMode};
+use boltkv_protocol::{KeyRange, LowBound, Path, Reply, Request, ScanMode, StreamRequest};
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
@@ -97,6 +97,7 @@ impl Scan {
     }
 
     fn request(self) -> Request {
-        if self.buckets_only { Request::Bucket(BucketRequest::List(self.wanted)) } else { Request::Scan(self.wanted) }
+        let list_or_scan = if self.buckets_only { StreamRequest::ListBuckets } else { StreamRequest::Scan };
+        list_or_scan(self.wanted).into()
     }
 }

@@ -7,7 +7,7 @@
 //! # The rooms
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`Request`] | what a client can ask for, the same in every dialect; to and from a frame |
+//! | [`Request`] | what a client can ask for, by what becomes of it, the same in every dialect; to and from a frame |
 //! | [`Reply`] | what the server says, and [`EntriesWriter`], which writes a scan's frames in place |
 //! | [`ErrorReply`], [`ErrorCode`] | what the server says when it cannot |
 //! | [`FrameCodec`], [`Frame`] | the binary dialect's frames, cut from a stream of bytes |
@@ -44,5 +44,5 @@ pub use op::{BucketOp, Op};
 pub use path::{Path, PathError};
 pub use range::{KeyRange, LowBound};
 pub use reply::{Expect, HelloReply, Reply};
-pub use request::{BucketRequest, Cond, Hello, MAGIC, Request, VERSION};
+pub use request::{Cond, Hello, MAGIC, ReadRequest, Request, SessionRequest, StreamRequest, VERSION, WriteRequest};
 pub use scan::{Scan, ScanMode, ScanOptions};

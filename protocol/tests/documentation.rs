@@ -5,7 +5,9 @@
 mod common;
 
 use boltkv_protocol::command::COMMANDS;
-use boltkv_protocol::{ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, Reply, Request};
+use boltkv_protocol::{
+    ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, ReadRequest, Reply, Request, SessionRequest,
+};
 use bytes::{Bytes, BytesMut};
 use common::hex;
 use tokio_util::codec::Decoder;
@@ -58,9 +60,12 @@ fn every_text_command_is_shown() {
 #[test]
 fn the_example_is_what_it_says() {
     let [hello, get, agreed, value, absent] = &examples()[..] else { panic!("five frames") };
-    assert_eq!(Request::decode(hello.clone()), Ok(Request::Hello(Hello::new("cli"))));
+    assert_eq!(Request::decode(hello.clone()), Ok(Request::Session(SessionRequest::Hello(Hello::new("cli")))));
     let path: Path = "users/eu".parse().unwrap();
-    assert_eq!(Request::decode(get.clone()), Ok(Request::Get { path, key: Bytes::from_static(b"k") }));
+    assert_eq!(
+        Request::decode(get.clone()),
+        Ok(Request::Read(ReadRequest::Get { path, key: Bytes::from_static(b"k") }))
+    );
     let expected = HelloReply {
         version: 1,
         features: 0,

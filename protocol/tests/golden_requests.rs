@@ -8,8 +8,8 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol::{
-    BucketRequest, Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
-    MAGIC, Path, Reply, Request, Scan, ScanMode, ScanOptions,
+    Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound, MAGIC, Path,
+    ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -34,25 +34,37 @@ fn about_the_connection() -> Vec<Golden> {
     let hello =
         Hello { magic: MAGIC, min_version: 1, max_version: 2, features: 3, client: bytes("cli"), token: bytes("t0") };
     vec![
-        (1, Request::Hello(hello), hex("00000019 00000001 01 00  424b5631 01 02 00000003 0003 636c69 0002 7430")),
-        (2, Request::Ping(bytes("hi")), hex("00000008 00000002 02 00  6869")),
-        (2, Request::Ping(Bytes::new()), hex("00000006 00000002 02 00")),
-        (0, Request::Credit { stream: 7, bytes: 65_536 }, hex("0000000e 00000000 70 00  00000007 00010000")),
-        (0, Request::Cancel { stream: 7 }, hex("0000000a 00000000 71 00  00000007")),
+        (
+            1,
+            Request::Session(SessionRequest::Hello(hello)),
+            hex("00000019 00000001 01 00  424b5631 01 02 00000003 0003 636c69 0002 7430"),
+        ),
+        (2, Request::Read(ReadRequest::Ping(bytes("hi"))), hex("00000008 00000002 02 00  6869")),
+        (2, Request::Read(ReadRequest::Ping(Bytes::new())), hex("00000006 00000002 02 00")),
+        (
+            0,
+            Request::Session(SessionRequest::Credit { stream: 7, bytes: 65_536 }),
+            hex("0000000e 00000000 70 00  00000007 00010000"),
+        ),
+        (0, Request::Session(SessionRequest::Cancel { stream: 7 }), hex("0000000a 00000000 71 00  00000007")),
     ]
 }
 
 fn about_keys() -> Vec<Golden> {
-    let set = |cond| Request::Set { path: path("b"), key: bytes("k"), value: bytes("v"), cond };
-    let delete = |cond| Request::Delete { path: path("b"), key: bytes("k"), cond };
+    let set = |cond| Request::Write(WriteRequest::Set { path: path("b"), key: bytes("k"), value: bytes("v"), cond });
+    let delete = |cond| Request::Write(WriteRequest::Delete { path: path("b"), key: bytes("k"), cond });
     let if_equals = || Cond::IfEquals(bytes("old"));
     vec![
         (
             3,
-            Request::Get { path: path("users/eu"), key: bytes("k") },
+            Request::Read(ReadRequest::Get { path: path("users/eu"), key: bytes("k") }),
             hex("00000015 00000003 10 00  02 0005 7573657273 0002 6575  0001 6b"),
         ),
-        (3, Request::Get { path: Path::ROOT, key: Bytes::new() }, hex("00000009 00000003 10 00  00  0000")),
+        (
+            3,
+            Request::Read(ReadRequest::Get { path: Path::ROOT, key: Bytes::new() }),
+            hex("00000009 00000003 10 00  00  0000"),
+        ),
         (4, set(Cond::Always), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  00")),
         (4, set(Cond::IfAbsent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  01")),
         (4, set(Cond::IfPresent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  02")),
@@ -64,19 +76,25 @@ fn about_keys() -> Vec<Golden> {
 
 fn about_buckets() -> Vec<Golden> {
     vec![
-        (6, Request::Bucket(BucketRequest::Create(path("b"))), hex("0000000b 00000006 20 00  01  01 0001 62")),
-        (6, Request::Bucket(BucketRequest::CreateIfMissing(path("b"))), hex("0000000b 00000006 20 00  02  01 0001 62")),
-        (6, Request::Bucket(BucketRequest::Delete(path("b"))), hex("0000000b 00000006 20 00  03  01 0001 62")),
+        (6, Request::Write(WriteRequest::CreateBucket(path("b"))), hex("0000000b 00000006 20 00  01  01 0001 62")),
         (
             6,
-            Request::Bucket(BucketRequest::List(Scan::default())),
+            Request::Write(WriteRequest::CreateBucketIfMissing(path("b"))),
+            hex("0000000b 00000006 20 00  02  01 0001 62"),
+        ),
+        (6, Request::Write(WriteRequest::DeleteBucket(path("b"))), hex("0000000b 00000006 20 00  03  01 0001 62")),
+        (
+            6,
+            Request::Stream(StreamRequest::ListBuckets(Scan::default())),
             hex("00000013 00000006 20 00  04  00  00  00  00  0000000000000000"),
         ),
     ]
 }
 
 fn scans() -> Vec<Golden> {
-    let scan = |low, high, options| Request::Scan(Scan { path: path("b"), range: KeyRange { low, high }, options });
+    let scan = |low, high, options| {
+        Request::Stream(StreamRequest::Scan(Scan { path: path("b"), range: KeyRange { low, high }, options }))
+    };
     let all = ScanOptions::default();
     let keys = ScanOptions { mode: ScanMode::Keys, ..all };
     let count = ScanOptions { mode: ScanMode::Count, ..all };
@@ -138,7 +156,7 @@ fn every_request_is_read_as_the_documentation_says() {
 #[test]
 fn a_body_cut_anywhere_is_malformed_and_names_a_field() {
     for (_, request, wire) in golden() {
-        if matches!(request, Request::Ping(_)) {
+        if matches!(request, Request::Read(ReadRequest::Ping(_))) {
             continue; // Any bytes are a good PING.
         }
         let whole = frame(&wire);
@@ -154,7 +172,7 @@ fn a_body_cut_anywhere_is_malformed_and_names_a_field() {
 #[test]
 fn bytes_after_the_known_fields_are_ignored() {
     for (_, request, wire) in golden() {
-        if matches!(request, Request::Ping(_)) {
+        if matches!(request, Request::Read(ReadRequest::Ping(_))) {
             continue;
         }
         let mut frame = frame(&wire);
@@ -208,7 +226,7 @@ fn fields_that_make_no_sense_are_refused_by_name() {
 #[test]
 fn count_only_wins_over_keys_only() {
     let body = hex("00  00  00  06  0000000000000000");
-    let Ok(Request::Scan(scan)) = Request::decode(frame_of(0x30, 0, body)) else { panic!() };
+    let Ok(Request::Stream(StreamRequest::Scan(scan))) = Request::decode(frame_of(0x30, 0, body)) else { panic!() };
     assert_eq!(scan.options.mode, ScanMode::Count);
 }
 
@@ -216,7 +234,7 @@ fn count_only_wins_over_keys_only() {
 fn what_the_wire_cannot_carry_is_not_written() {
     let long = Bytes::from(vec![b'k'; 65_536]);
     let mut out = BytesMut::from("before".as_bytes());
-    let error = Request::Get { path: path("b"), key: long }.encode(1, &mut out).unwrap_err();
+    let error = Request::Read(ReadRequest::Get { path: path("b"), key: long }).encode(1, &mut out).unwrap_err();
     assert_eq!((error.field, error.len, error.limit), ("key", 65_536, 65_535));
     assert_eq!(&out[..], b"before");
 }
@@ -231,19 +249,19 @@ fn the_version_in_common_is_the_one_this_crate_speaks() {
 }
 
 #[test]
-fn a_request_knows_the_shape_of_its_reply_and_whether_it_writes() {
+fn a_request_knows_the_shape_of_its_reply() {
     for (_, request, _) in golden() {
-        let (expect, writes) = match &request {
-            Request::Hello(_) => (Some(Expect::Hello), false),
-            Request::Ping(_) => (Some(Expect::Pong), false),
-            Request::Get { .. } => (Some(Expect::Value), false),
-            Request::Delete { .. } => (Some(Expect::Deleted), true),
-            Request::Scan(scan) if scan.options.mode == ScanMode::Count => (Some(Expect::Count), false),
-            Request::Scan(_) | Request::Bucket(BucketRequest::List(_)) => (Some(Expect::Entries), false),
-            Request::Set { .. } | Request::Bucket(_) => (Some(Expect::Written), true),
-            _ => (None, false),
+        let expect = match &request {
+            Request::Session(SessionRequest::Hello(_)) => Some(Expect::Hello),
+            Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
+            Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
+            Request::Read(ReadRequest::Get { .. }) => Some(Expect::Value),
+            Request::Write(WriteRequest::Delete { .. }) => Some(Expect::Deleted),
+            Request::Write(_) => Some(Expect::Written),
+            Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
+            Request::Stream(_) => Some(Expect::Entries),
         };
-        assert_eq!((request.expects(), request.is_write()), (expect, writes), "{request:?}");
+        assert_eq!(request.expects(), expect, "{request:?}");
     }
 }
 

@@ -7,8 +7,9 @@ use std::ops::{Bound, RangeBounds};
 
 use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, write_key, write_value};
 use boltkv_protocol::{
-    BucketRequest, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
-    MAX_FRAME_LIMIT, Path, Reply, Request, Scan, ScanMode, ScanOptions,
+    Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
+    MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest,
+    WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
@@ -78,22 +79,37 @@ fn scan() -> impl Strategy<Value = Scan> {
 fn request() -> impl Strategy<Value = Request> {
     let hello = (any::<[u8; 2]>(), any::<u32>(), bytes(), bytes()).prop_map(
         |([min_version, max_version], features, client, token)| {
-            Request::Hello(Hello { min_version, max_version, features, token, ..Hello::new(client) })
+            Request::Session(SessionRequest::Hello(Hello {
+                min_version,
+                max_version,
+                features,
+                token,
+                ..Hello::new(client)
+            }))
         },
     );
     prop_oneof![
         hello,
-        bytes().prop_map(Request::Ping),
-        (path(), bytes()).prop_map(|(path, key)| Request::Get { path, key }),
-        (path(), bytes(), bytes(), cond()).prop_map(|(path, key, value, cond)| Request::Set { path, key, value, cond }),
-        (path(), bytes(), cond()).prop_map(|(path, key, cond)| Request::Delete { path, key, cond }),
-        path().prop_map(|path| Request::Bucket(BucketRequest::Create(path))),
-        path().prop_map(|path| Request::Bucket(BucketRequest::CreateIfMissing(path))),
-        path().prop_map(|path| Request::Bucket(BucketRequest::Delete(path))),
-        scan().prop_map(|scan| Request::Bucket(BucketRequest::List(scan))),
-        scan().prop_map(Request::Scan),
-        any::<[u32; 2]>().prop_map(|[stream, bytes]| Request::Credit { stream, bytes }),
-        any::<u32>().prop_map(|stream| Request::Cancel { stream }),
+        bytes().prop_map(|bytes| ReadRequest::Ping(bytes).into()),
+        (path(), bytes()).prop_map(|(path, key)| Request::Read(ReadRequest::Get { path, key })),
+        (path(), bytes(), bytes(), cond()).prop_map(|(path, key, value, cond)| Request::Write(WriteRequest::Set {
+            path,
+            key,
+            value,
+            cond
+        })),
+        (path(), bytes(), cond()).prop_map(|(path, key, cond)| Request::Write(WriteRequest::Delete {
+            path,
+            key,
+            cond
+        })),
+        path().prop_map(|path| Request::Write(WriteRequest::CreateBucket(path))),
+        path().prop_map(|path| Request::Write(WriteRequest::CreateBucketIfMissing(path))),
+        path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),
+        scan().prop_map(|scan| Request::Stream(StreamRequest::ListBuckets(scan))),
+        scan().prop_map(|scan| StreamRequest::Scan(scan).into()),
+        any::<[u32; 2]>().prop_map(|[stream, bytes]| Request::Session(SessionRequest::Credit { stream, bytes })),
+        any::<u32>().prop_map(|stream| Request::Session(SessionRequest::Cancel { stream })),
     ]
 }
 
@@ -233,9 +249,9 @@ proptest! {
         // Through the line codec: what is printed stays on one line.
         let events = feed(&mut LineCodec::default(), &line, 7).unwrap();
         let [LineEvent::Line { text, .. }] = &events[..] else { panic!("{events:?}") };
-        let expected = Request::Set { path: Path::ROOT, key, value, cond: Cond::Always };
+        let expected = WriteRequest::Set { path: Path::ROOT, key, value, cond: Cond::Always };
         let command = parse(text, &Path::ROOT).unwrap();
-        prop_assert_eq!(command, Some(TextCommand::Run { request: expected, answer: Answer::Done }));
+        prop_assert_eq!(command, Some(TextCommand::Write { request: expected, answer: Answer::Done }));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 use std::num::NonZeroU64;
 
 use boltkv_protocol::text::{Answer, MAX_LINE, TextCommand, default_bucket, parse};
-use boltkv_protocol::{BucketRequest, Cond, ErrorCode, KeyRange, Path, Request, Scan, ScanMode, ScanOptions};
+use boltkv_protocol::{
+    Cond, ErrorCode, KeyRange, Path, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest, WriteRequest,
+};
 use bytes::Bytes;
 
 fn ask(line: &'static str) -> TextCommand {
@@ -18,47 +20,54 @@ fn refusal(line: &[u8]) -> (ErrorCode, String) {
     (error.code, error.message.into_owned())
 }
 
-fn run(request: Request, answer: Answer) -> TextCommand {
-    TextCommand::Run { request, answer }
+fn read(request: ReadRequest, answer: Answer) -> TextCommand {
+    TextCommand::Read { request, answer }
 }
 
-fn get(key: &'static [u8]) -> Request {
-    Request::Get { path: default_bucket(), key: Bytes::from_static(key) }
+fn write(request: WriteRequest, answer: Answer) -> TextCommand {
+    TextCommand::Write { request, answer }
+}
+
+fn stream(request: StreamRequest, answer: Answer) -> TextCommand {
+    TextCommand::Stream { request, answer }
+}
+
+fn get(key: &'static [u8]) -> ReadRequest {
+    ReadRequest::Get { path: default_bucket(), key: Bytes::from_static(key) }
 }
 
 fn set(key: &'static [u8], value: &'static [u8]) -> TextCommand {
-    let request = Request::Set {
+    let request = WriteRequest::Set {
         path: default_bucket(),
         key: Bytes::from_static(key),
         value: Bytes::from_static(value),
         cond: Cond::Always,
     };
-    run(request, Answer::Done)
+    write(request, Answer::Done)
 }
 
 fn scan(prefix: Option<&'static str>, limit: u64) -> TextCommand {
     let range = prefix.map_or(KeyRange::ALL, KeyRange::prefix);
     let options = ScanOptions { limit: NonZeroU64::new(limit), ..ScanOptions::default() };
-    run(Request::Scan(Scan { path: default_bucket(), range, options }), Answer::Entries)
+    stream(StreamRequest::Scan(Scan { path: default_bucket(), range, options }), Answer::Entries)
 }
 
 #[test]
 fn every_command_maps_to_its_request() {
     let eu: Path = "users/eu".parse().unwrap();
-    let delete = Request::Delete { path: default_bucket(), key: Bytes::from_static(b"k"), cond: Cond::Always };
+    let delete = WriteRequest::Delete { path: default_bucket(), key: Bytes::from_static(b"k"), cond: Cond::Always };
     let count = |range| {
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
-        run(Request::Scan(Scan { path: default_bucket(), range, options }), Answer::Count)
+        stream(StreamRequest::Scan(Scan { path: default_bucket(), range, options }), Answer::Count)
     };
-    let bucket = |request, answer| run(Request::Bucket(request), answer);
-    let list = |path| bucket(BucketRequest::List(Scan { path, ..Scan::default() }), Answer::Names);
+    let list = |path| stream(StreamRequest::ListBuckets(Scan { path, ..Scan::default() }), Answer::Names);
 
-    assert_eq!(ask("GET k"), run(get(b"k"), Answer::Value));
+    assert_eq!(ask("GET k"), read(get(b"k"), Answer::Value));
     assert_eq!(ask("SET k v"), set(b"k", b"v"));
-    assert_eq!(ask("DELETE k"), run(delete.clone(), Answer::Deleted));
-    assert_eq!(ask("DEL k"), run(delete, Answer::Deleted));
-    assert_eq!(ask("EXISTS k"), run(get(b"k"), Answer::Exists));
-    assert_eq!(ask("MGET a b"), TextCommand::RunEach { requests: vec![get(b"a"), get(b"b")], answer: Answer::Value });
+    assert_eq!(ask("DELETE k"), write(delete.clone(), Answer::Deleted));
+    assert_eq!(ask("DEL k"), write(delete, Answer::Deleted));
+    assert_eq!(ask("EXISTS k"), read(get(b"k"), Answer::Exists));
+    assert_eq!(ask("MGET a b"), TextCommand::ReadEach { requests: vec![get(b"a"), get(b"b")], answer: Answer::Value });
     assert_eq!(ask("SCAN"), scan(None, 0));
     assert_eq!(ask("SCAN \"\""), scan(None, 0));
     assert_eq!(ask("SCAN us"), scan(Some("us"), 0));
@@ -67,12 +76,12 @@ fn every_command_maps_to_its_request() {
     assert_eq!(ask("SCAN LIMIT"), scan(Some("LIMIT"), 0));
     assert_eq!(ask("COUNT"), count(KeyRange::ALL));
     assert_eq!(ask("COUNT us"), count(KeyRange::prefix("us")));
-    assert_eq!(ask("BUCKET CREATE users/eu"), bucket(BucketRequest::CreateIfMissing(eu.clone()), Answer::Done));
-    assert_eq!(ask("BUCKET DELETE users/eu/"), bucket(BucketRequest::Delete(eu.clone()), Answer::Done));
+    assert_eq!(ask("BUCKET CREATE users/eu"), write(WriteRequest::CreateBucketIfMissing(eu.clone()), Answer::Done));
+    assert_eq!(ask("BUCKET DELETE users/eu/"), write(WriteRequest::DeleteBucket(eu.clone()), Answer::Done));
     assert_eq!(ask("BUCKET USE users/eu"), TextCommand::Use(eu.clone()));
     assert_eq!(ask("BUCKET LIST users/eu"), list(eu));
     assert_eq!(ask("BUCKET LIST"), list(Path::ROOT));
-    assert_eq!(ask("PING"), run(Request::Ping(Bytes::new()), Answer::Pong));
+    assert_eq!(ask("PING"), read(ReadRequest::Ping(Bytes::new()), Answer::Pong));
     assert_eq!(ask("HELP"), TextCommand::Help);
     assert_eq!(ask("QUIT"), TextCommand::Quit);
 }
@@ -88,7 +97,7 @@ fn commands_are_taken_in_any_letter_case_with_any_blanks_around_words() {
 #[test]
 fn requests_go_to_the_connections_bucket() {
     let current: Path = "a/b".parse().unwrap();
-    let Ok(Some(TextCommand::Run { request: Request::Get { path, .. }, .. })) =
+    let Ok(Some(TextCommand::Read { request: ReadRequest::Get { path, .. }, .. })) =
         parse(&Bytes::from_static(b"GET k"), &current)
     else {
         panic!("no GET")
@@ -131,9 +140,9 @@ fn a_value_must_be_there() {
 
 #[test]
 fn a_quote_within_a_word_is_literal_and_one_at_its_start_must_close_at_its_end() {
-    assert_eq!(ask("GET a\"b"), run(get(b"a\"b"), Answer::Value));
-    assert_eq!(ask(r#"GET "a b""#), run(get(b"a b"), Answer::Value));
-    assert_eq!(ask(r"GET \x41"), run(get(br"\x41"), Answer::Value));
+    assert_eq!(ask("GET a\"b"), read(get(b"a\"b"), Answer::Value));
+    assert_eq!(ask(r#"GET "a b""#), read(get(b"a b"), Answer::Value));
+    assert_eq!(ask(r"GET \x41"), read(get(br"\x41"), Answer::Value));
     for line in [r#"GET "a"#, r#"GET "a\"#, r#"GET "a"b"#, r#"GET "\q""#, r#"GET "\x4""#, r#"GET "\x4g""#, r#"GET "\x"#]
     {
         assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");

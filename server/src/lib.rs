@@ -20,13 +20,16 @@
 //! | `listener` | accepting connections, up to a limit |
 //! | `dialect` | the first byte; what is refused |
 //! | `session` | a connection: bytes to requests, replies to bytes, and how much one client may ask for at a time |
-//! | `executor` | what a request does: the only place that decides it |
+//! | `executor` | the one door to what requests do |
+//! | `commands` | what a request does, a file for each kind |
 //! | `writer` | the one thread that changes the database, in groups |
+//! | `shared` | what all connections share |
 //! | `stats` | what is counted |
 //!
 //! Nothing that a client sends makes the server panic, or hold memory that is not bounded by its [`Limits`]. Keys and values
 //! never appear in logs.
 
+mod commands;
 mod config;
 mod dialect;
 mod error;
@@ -34,6 +37,7 @@ mod executor;
 mod listener;
 mod server;
 mod session;
+mod shared;
 mod stats;
 mod writer;
 

@@ -14,8 +14,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::dialect;
-use crate::server::Shared;
 use crate::session::Connection;
+use crate::shared::Shared;
 
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);

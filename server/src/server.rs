@@ -12,20 +12,12 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use crate::Error;
-use crate::config::{Config, Database, Limits, Timeouts};
+use crate::config::{Config, Database, Timeouts};
 use crate::executor::Executor;
 use crate::listener::Listener;
+use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::writer::Writer;
-
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) executor: Executor,
-    pub(crate) limits: Limits,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) stats: Arc<Stats>,
-}
 
 /// A server that has its database open and its port taken, and is ready to run.
 ///

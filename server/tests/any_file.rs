@@ -3,7 +3,7 @@
 
 mod common;
 
-use boltkv_protocol::{ErrorCode, Path, Request, Scan};
+use boltkv_protocol::{ErrorCode, Path, ReadRequest, Request, Scan, StreamRequest, WriteRequest};
 use boltkv_storage::{Error, Options};
 use bytes::Bytes;
 use common::binary::{create, create_if_missing, delete, delete_bucket, list, set};
@@ -32,11 +32,11 @@ fn binary_names_keys_and_values_are_served_in_both_dialects() {
     let server = TestServer::serve(file.open(), |_| {});
     let mut client = server.binary();
     let key = [&7_u64.to_be_bytes()[..], b"_", &0_u64.to_be_bytes()].concat();
-    let get = Request::Get { path: Path::from_names(["key"]).unwrap(), key: key.into() };
+    let get = Request::Read(ReadRequest::Get { path: Path::from_names(["key"]).unwrap(), key: key.into() });
     assert_eq!(client.ask(&get), boltkv_protocol::Reply::Value(Bytes::from_static(&[0x0a, 0x01, 0xff])));
     let path = Path::from_names([&[0xff, 0x00, b'/'][..]]).unwrap();
     let nested = Scan { path, ..Scan::default() };
-    assert_eq!(client.keys(&Request::Scan(nested)), ["nested"]);
+    assert_eq!(client.keys(&Request::Stream(StreamRequest::Scan(nested))), ["nested"]);
     assert_eq!(client.entries(&list("")).0.len(), 3);
 
     let mut text = server.text();
@@ -105,17 +105,19 @@ fn a_damaged_page_is_an_error_for_who_meets_it_and_for_nobody_else() {
     std::fs::write(&file.path, bytes).unwrap();
     let server = TestServer::serve(file.open(), |_| {});
     let mut client = server.binary();
-    let get = |bucket: &str| Request::Get {
-        path: bucket.parse().unwrap(),
-        key: Bytes::copy_from_slice(&7_u32.to_be_bytes()),
+    let get = |bucket: &str| {
+        Request::Read(ReadRequest::Get {
+            path: bucket.parse().unwrap(),
+            key: Bytes::copy_from_slice(&7_u32.to_be_bytes()),
+        })
     };
     assert_eq!(client.ask_code(&get("bad")), ErrorCode::StorageFailed);
-    let set_first = Request::Set {
+    let set_first = Request::Write(WriteRequest::Set {
         path: "bad".parse().unwrap(),
         key: Bytes::copy_from_slice(&7_u32.to_be_bytes()),
         value: "v".into(),
         cond: boltkv_protocol::Cond::Always,
-    };
+    });
     assert_eq!(client.ask_code(&set_first), ErrorCode::StorageFailed);
     assert_eq!(client.ask(&get("good")), boltkv_protocol::Reply::Value("good".into()));
     client.write(&set("good", "k", "v"));

@@ -4,7 +4,9 @@
 mod common;
 
 use boltkv_protocol::text::{self, Answer, MissingBucket};
-use boltkv_protocol::{KeyRange, LowBound, Path, Reply, Request, Scan, ScanMode, ScanOptions};
+use boltkv_protocol::{
+    KeyRange, LowBound, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, StreamRequest,
+};
 use boltkv_storage::{Db, Error, Options};
 use bytes::{Bytes, BytesMut};
 use common::binary::{create_if_missing, delete, delete_bucket, get, list, scan, set};
@@ -19,7 +21,7 @@ fn commands() -> Vec<(String, Request, Answer)> {
     let prefix = || LowBound::Prefix("k".into());
     let (entries, count) = (ScanMode::Entries, ScanMode::Count);
     let mut commands = vec![
-        ("PING".into(), Request::Ping(Bytes::new()), Answer::Pong),
+        ("PING".into(), Request::Read(ReadRequest::Ping(Bytes::new())), Answer::Pong),
         ("SCAN".into(), scan_with(LowBound::Unbounded, entries, 0), Answer::Entries),
         ("SCAN k".into(), scan_with(prefix(), entries, 0), Answer::Entries),
         ("SCAN k LIMIT 2".into(), scan_with(prefix(), entries, 2), Answer::Entries),
@@ -114,5 +116,5 @@ fn one_dialect_sees_what_the_other_wrote() {
     assert_eq!(text.ask("GET k"), "from binary");
     assert_eq!(text::default_bucket(), common::binary::path("default"));
     let listed = Scan::default();
-    assert_eq!(binary.keys(&Request::Bucket(boltkv_protocol::BucketRequest::List(listed))), ["default"]);
+    assert_eq!(binary.keys(&Request::Stream(StreamRequest::ListBuckets(listed))), ["default"]);
 }

@@ -5,7 +5,7 @@ mod common;
 
 use std::io::Write;
 
-use boltkv_protocol::{ErrorCode, Hello, RESP_REFUSAL, Request};
+use boltkv_protocol::{ErrorCode, Hello, RESP_REFUSAL, Request, SessionRequest};
 use bytes::BytesMut;
 use common::binary::{create, frame, set};
 use common::{Binary, TestServer, connect, exchange, read_to_end};
@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 fn hello() -> Vec<u8> {
     let mut out = BytesMut::new();
-    Request::Hello(Hello::new("test")).encode(1, &mut out).unwrap();
+    Request::Session(SessionRequest::Hello(Hello::new("test"))).encode(1, &mut out).unwrap();
     out.to_vec()
 }
 

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use boltkv_protocol::{EncodeError, Entry, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request};
+use boltkv_protocol::{
+    EncodeError, Entry, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request, SessionRequest,
+};
 use bytes::BytesMut;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -234,7 +236,7 @@ impl Flight {
     pub(super) fn cancel(&self, id: u32) {
         let abandoned = self.lock().pending.get_mut(&id).map(|pending| pending.waiter = Waiter::Nobody { late: 0 });
         if abandoned.is_some() {
-            self.tell(&Request::Cancel { stream: id });
+            self.tell(&SessionRequest::Cancel { stream: id }.into());
         }
     }
 
@@ -341,7 +343,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use boltkv_protocol::Path;
+    use boltkv_protocol::{Path, ReadRequest};
     use bytes::Bytes;
 
     use super::*;
@@ -358,7 +360,7 @@ mod tests {
             server: Bytes::new(),
         };
         let flight = Flight::new(&hello, Duration::from_secs(1));
-        let request = Request::Get { path: Path::ROOT, key: "k".into() };
+        let request = Request::Read(ReadRequest::Get { path: Path::ROOT, key: "k".into() });
         let ((first, taken), (second, waiting)) = (oneshot::channel(), oneshot::channel());
         flight.send(&request, Waiter::Reply { expect: Expect::Value, sender: first }).await.unwrap();
         assert!(!flight.take_out(BytesMut::new()).unwrap().is_empty());

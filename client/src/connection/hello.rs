@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use boltkv_protocol::{Expect, Frame, FrameCodec, FrameError, Hello, HelloReply, Reply, Request, VERSION};
+use boltkv_protocol::{
+    Expect, Frame, FrameCodec, FrameError, Hello, HelloReply, Reply, Request, SessionRequest, VERSION,
+};
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -43,7 +45,7 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
 async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Error> {
     let mut out = BytesMut::new();
     let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
-    Request::Hello(hello).encode(HELLO_ID, &mut out)?;
+    Request::Session(SessionRequest::Hello(hello)).encode(HELLO_ID, &mut out)?;
     stream.write_all(&out).await.map_err(|error| no_answer(config, error))?;
 
     let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));

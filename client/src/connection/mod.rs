@@ -10,7 +10,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use boltkv_protocol::{EncodeError, Expect, HelloReply, Reply, Request};
+use boltkv_protocol::{EncodeError, Expect, HelloReply, Reply, Request, SessionRequest};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
@@ -40,7 +40,7 @@ impl Failure {
     pub(crate) fn can_be_repeated(&self, request: &Request) -> bool {
         match self {
             Self::NotSent(_) => true,
-            Self::Lost(loss) => !request.is_write() && loss.is_passing(),
+            Self::Lost(loss) => !matches!(request, Request::Write(_)) && loss.is_passing(),
             Self::NotSentInTime | Self::NoReplyInTime | Self::TooLarge(_) => false,
         }
     }
@@ -48,8 +48,10 @@ impl Failure {
     /// What the caller is told.
     pub(crate) fn into_error(self, request: &Request, config: &Config) -> Error {
         match self {
-            Self::Lost(loss) if request.is_write() => Error::OutcomeUnknown(loss),
-            Self::NoReplyInTime if request.is_write() => Error::OutcomeUnknown(Loss::Timeout(config.timeout)),
+            Self::Lost(loss) if matches!(request, Request::Write(_)) => Error::OutcomeUnknown(loss),
+            Self::NoReplyInTime if matches!(request, Request::Write(_)) => {
+                Error::OutcomeUnknown(Loss::Timeout(config.timeout))
+            }
             Self::NotSent(loss) | Self::Lost(loss) => loss.under_read(),
             Self::NotSentInTime | Self::NoReplyInTime => Error::Timeout(config.timeout),
             Self::TooLarge(error) => Error::Unsendable(error),
@@ -123,7 +125,7 @@ impl Connection {
 
     /// Lets a stream send so many bytes more.
     pub(crate) fn credit(&self, stream: &Stream, bytes: u32) {
-        self.flight.tell(&Request::Credit { stream: stream.id, bytes });
+        self.flight.tell(&SessionRequest::Credit { stream: stream.id, bytes }.into());
     }
 }
 

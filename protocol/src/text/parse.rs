@@ -9,25 +9,39 @@ use super::answer::Answer;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
-    BucketRequest, Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, Request, Scan, ScanMode, ScanOptions,
+    Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest,
+    WriteRequest,
 };
 
-/// What a line asks for.
+/// What a line asks for, by what becomes of it: a session that takes lines handles every one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum TextCommand {
-    /// One request.
-    Run {
+    /// One read.
+    Read {
         /// What to execute.
-        request: Request,
+        request: ReadRequest,
         /// How to print its reply.
         answer: Answer,
     },
-    /// Several requests, whose replies are printed one after the other.
-    RunEach {
+    /// Several reads, whose replies are printed one after the other.
+    ReadEach {
         /// What to execute, in this order.
-        requests: Vec<Request>,
+        requests: Vec<ReadRequest>,
         /// How to print each reply.
+        answer: Answer,
+    },
+    /// A write.
+    Write {
+        /// What to execute.
+        request: WriteRequest,
+        /// How to print its reply.
+        answer: Answer,
+    },
+    /// A scan, or a count.
+    Stream {
+        /// What to execute.
+        request: StreamRequest,
+        /// How to print its reply, entry by entry.
         answer: Answer,
     },
     /// From now on this is the connection's bucket, if it is there.
@@ -87,8 +101,8 @@ fn find(first: &[u8], words: &mut Words) -> Result<(&'static Command, TextForm),
 fn set(mut words: Words, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
     let key = words.next()?.ok_or_else(|| usage(command))?;
     let value = words.rest_as_value()?.ok_or_else(|| usage(command))?;
-    let request = Request::Set { path: current.clone(), key, value, cond: Cond::Always };
-    Ok(TextCommand::Run { request, answer: Answer::Done })
+    let request = WriteRequest::Set { path: current.clone(), key, value, cond: Cond::Always };
+    Ok(TextCommand::Write { request, answer: Answer::Done })
 }
 
 /// What a command with this many arguments asks for.
@@ -96,39 +110,41 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
     let path = current.clone();
     let mut arguments = arguments.into_iter();
     let first = arguments.next();
-    let run = |request, answer| TextCommand::Run { request, answer };
+    let read = |request, answer| TextCommand::Read { request, answer };
+    let write = |request, answer| TextCommand::Write { request, answer };
+    let stream = |request, answer| TextCommand::Stream { request, answer };
     Ok(match (verb, first) {
-        (Verb::Get, Some(key)) => run(Request::Get { path, key }, Answer::Value),
-        (Verb::Exists, Some(key)) => run(Request::Get { path, key }, Answer::Exists),
-        (Verb::Delete, Some(key)) => run(Request::Delete { path, key, cond: Cond::Always }, Answer::Deleted),
+        (Verb::Get, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Value),
+        (Verb::Exists, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Exists),
+        (Verb::Delete, Some(key)) => write(WriteRequest::Delete { path, key, cond: Cond::Always }, Answer::Deleted),
         (Verb::MultiGet, Some(first)) => {
             let keys = std::iter::once(first).chain(arguments);
-            let requests = keys.map(|key| Request::Get { path: path.clone(), key }).collect();
-            TextCommand::RunEach { requests, answer: Answer::Value }
+            let requests = keys.map(|key| ReadRequest::Get { path: path.clone(), key }).collect();
+            TextCommand::ReadEach { requests, answer: Answer::Value }
         }
         (Verb::BucketCreate, Some(path)) => {
             let path = Path::parse(&path)?;
-            run(Request::Bucket(BucketRequest::CreateIfMissing(path)), Answer::Done)
+            write(WriteRequest::CreateBucketIfMissing(path), Answer::Done)
         }
         (Verb::BucketDelete, Some(path)) => {
             let path = Path::parse(&path)?;
-            run(Request::Bucket(BucketRequest::Delete(path)), Answer::Done)
+            write(WriteRequest::DeleteBucket(path), Answer::Done)
         }
         (Verb::BucketUse, Some(path)) => TextCommand::Use(Path::parse(&path)?),
         (Verb::BucketList, path) => {
             let path = path.map_or(Ok(Path::ROOT), |path| Path::parse(&path))?;
             let scan = Scan { path, ..Scan::default() };
-            run(Request::Bucket(BucketRequest::List(scan)), Answer::Names)
+            stream(StreamRequest::ListBuckets(scan), Answer::Names)
         }
         (Verb::Scan, first) => {
             let words = first.into_iter().chain(arguments).collect();
-            run(Request::Scan(scan(words, path, command)?), Answer::Entries)
+            stream(StreamRequest::Scan(scan(words, path, command)?), Answer::Entries)
         }
         (Verb::Count, prefix) => {
             let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
-            run(Request::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
+            stream(StreamRequest::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
         }
-        (Verb::Ping, None) => run(Request::Ping(Bytes::new()), Answer::Pong),
+        (Verb::Ping, None) => read(ReadRequest::Ping(Bytes::new()), Answer::Pong),
         (Verb::Stats, None) => TextCommand::Stats,
         (Verb::Help, None) => TextCommand::Help,
         (Verb::Quit, None) => TextCommand::Quit,

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Frame, FrameCodec, Hello, HelloReply, Op, Reply, Request};
+use boltkv_protocol::{
+    ErrorCode, ErrorReply, Frame, FrameCodec, Hello, HelloReply, Op, Reply, Request, SessionRequest, StreamRequest,
+};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::yield_now;
@@ -19,7 +21,8 @@ use tracing::debug;
 use super::stream::{Next, Streams, put_reply};
 use super::wire::OUTPUT_FULL;
 use super::{Connection, Event, shutting_down, stalled};
-use crate::executor::{Plan, Reader, Snapshot};
+use crate::commands::{Reader, Snapshot};
+use crate::executor::Caller;
 use crate::writer::Answered;
 
 /// What is done in one turn, before other connections have theirs: so many requests, where beginning a scan counts for many.
@@ -33,6 +36,7 @@ pub(crate) struct BinarySession<S> {
     conn: Connection<S>,
     codec: FrameCodec,
     greeted: bool,
+    caller: Arc<Caller>,
     /// The requests that are not answered yet: writes and streams.
     in_use: HashSet<u32>,
     streams: Streams,
@@ -53,6 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             conn,
             codec: FrameCodec::default(),
             greeted: false,
+            caller: Arc::default(),
             in_use: HashSet::new(),
             streams,
             starved_at: None,
@@ -139,7 +144,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
     fn take_requests(&mut self) -> bool {
         let shared = Arc::clone(&self.conn.shared);
         let snapshot = Snapshot::default();
-        let mut reader = shared.executor.reader(&snapshot);
+        let caller = Arc::clone(&self.caller);
+        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
         let mut done = 0;
         self.starved_at = None;
         while self.can_take() {
@@ -182,35 +188,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
         false
     }
 
+    /// Executes a request. `true` if it was a scan.
     fn execute(&mut self, id: u32, request: Request, reader: &mut Reader<'_>) -> bool {
-        let request = match request {
-            Request::Hello(_) => {
-                self.error(id, ErrorReply::new(ErrorCode::Malformed, "HELLO is said once"));
-                return false;
-            }
-            Request::Cancel { stream } => {
-                self.cancel(stream);
-                return false;
-            }
-            // Streams are held back by the connection itself: by what it does not take.
-            Request::Credit { .. } => return false,
-            request => request,
-        };
-        match self.conn.shared.executor.plan(request, None) {
-            Plan::Read(request) => put_reply(&reader.answer(&request), id, &mut self.conn.wire.output),
-            Plan::Write(write) => {
+        match request {
+            Request::Session(request) => self.session_matter(id, &request),
+            Request::Read(request) => put_reply(&reader.answer(&request), id, &mut self.conn.wire.output),
+            Request::Write(request) => {
                 self.in_use.insert(id);
-                self.conn.submit(id, write);
+                self.conn.submit(id, &self.caller, request);
             }
-            Plan::Scan(run) => {
+            Request::Stream(request) => {
+                self.stream(id, request);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn session_matter(&mut self, id: u32, request: &SessionRequest) {
+        match request {
+            SessionRequest::Hello(_) => self.error(id, ErrorReply::new(ErrorCode::Malformed, "HELLO is said once")),
+            SessionRequest::Cancel { stream } => self.cancel(*stream),
+            // Streams are held back by the connection itself: by what it does not take.
+            SessionRequest::Credit { .. } => {}
+        }
+    }
+
+    fn stream(&mut self, id: u32, request: StreamRequest) {
+        match self.conn.shared.executor.admit(&self.caller).stream(request) {
+            Ok(run) => {
                 if self.streams.start(id, run, &mut self.conn.wire.output) == Next::Open {
                     self.in_use.insert(id);
                 }
-                return true;
             }
-            Plan::Refuse(error) => self.error(id, error),
+            Err(error) => self.error(id, error),
         }
-        false
     }
 
     fn greet(&mut self, frame: Frame) {
@@ -220,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> BinarySession<S> {
             return;
         }
         match Request::decode(frame) {
-            Ok(Request::Hello(hello)) => match hello.common_version() {
+            Ok(Request::Session(SessionRequest::Hello(hello))) => match hello.common_version() {
                 Some(version) => self.agree(id, version, &hello),
                 None => self.close_with(id, unsupported_version(&hello)),
             },

@@ -18,7 +18,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply};
+use boltkv_protocol::{ErrorCode, ErrorReply, WriteRequest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
@@ -29,8 +29,8 @@ pub(crate) use binary::BinarySession;
 pub(crate) use text::TextSession;
 pub(crate) use wire::Wire;
 
-use crate::executor::Write;
-use crate::server::Shared;
+use crate::executor::Caller;
+use crate::shared::Shared;
 use crate::writer::{Answered, Push, Ticket};
 
 /// What the sessions of all dialects have.
@@ -100,9 +100,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Has a write done; its answer will carry `id`.
-    fn submit(&mut self, id: u32, write: Write) {
+    fn submit(&mut self, id: u32, caller: &Caller, request: WriteRequest) {
         let ticket = Ticket::new(id, self.answer_to.clone());
-        self.queueing = self.shared.executor.submit(write, ticket);
+        self.queueing = self.shared.executor.admit(caller).write(request, ticket);
     }
 
     /// When a client that sends nothing and takes nothing is to be closed.

@@ -9,7 +9,7 @@ use boltkv_protocol::{EncodeError, EntriesWriter, ErrorCode, ErrorReply, Reply};
 use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
-use crate::executor::{Progress, ScanRun};
+use crate::commands::{Progress, ScanRun};
 
 /// A frame that has reached this length is sent.
 const FRAME_FULL: usize = 64 * 1024;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use boltkv_protocol::text::{
     self, Answer, LineCodec, LineEvent, MissingBucket, TextCommand, write_end, write_error, write_help, write_ok,
 };
-use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply, StreamRequest, WriteRequest};
 use bytes::{BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::yield_now;
@@ -22,7 +22,8 @@ use tracing::debug;
 use super::linger::Linger;
 use super::wire::OUTPUT_FULL;
 use super::{Connection, Event, shutting_down, stalled};
-use crate::executor::{Plan, Progress, ScanRun, Snapshot};
+use crate::commands::{Progress, ScanRun, Snapshot};
+use crate::executor::Caller;
 
 /// What is done in one turn, before other connections have theirs: so many commands, or this much of a long one.
 const COMMANDS_PER_TURN: usize = 64;
@@ -35,7 +36,7 @@ pub(crate) struct TextSession<S> {
     linger: Linger,
     /// The bucket in which keys are looked up.
     bucket: Path,
-    default_bucket: Path,
+    caller: Arc<Caller>,
     /// How the writes that are not answered yet are to be printed, in their order.
     writes: VecDeque<(Answer, MissingBucket)>,
     todo: Todo,
@@ -56,7 +57,7 @@ enum Todo {
     /// What is said last, also once the writes before it are answered.
     LastWords(ErrorReply),
     /// The rest of several reads.
-    Reads(std::vec::IntoIter<Request>, Answer),
+    Reads(std::vec::IntoIter<ReadRequest>, Answer),
     /// The rest of a scan, and when its last step was.
     Scan(Box<ScanRun>, Answer, Instant),
 }
@@ -78,7 +79,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
             lines: LineCodec::default(),
             linger,
             bucket: text::default_bucket(),
-            default_bucket: text::default_bucket(),
+            caller: Arc::new(Caller { default_bucket: Some(text::default_bucket()) }),
             writes: VecDeque::new(),
             todo: Todo::Nothing,
             starved: false,
@@ -187,9 +188,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         match self.parse(line) {
             Err(error) if is_http => self.todo = Todo::LastWords(error),
             Ok(None) => {}
-            Ok(Some(TextCommand::Run { request, answer })) if request.is_write() => {
-                self.execute_one(request, answer);
-            }
+            Ok(Some(TextCommand::Write { request, answer })) => self.write(request, answer),
             Ok(Some(command)) => self.todo = Todo::Waiting(Ok(command)),
             Err(error) => self.todo = Todo::Waiting(Err(error)),
         }
@@ -217,45 +216,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         match command {
             Err(error) => write_error(&error, out),
             Ok(command) => match command {
-                TextCommand::Run { request, answer } => self.execute_one(request, answer),
-                TextCommand::RunEach { requests, answer } => {
+                TextCommand::Read { request, answer } => self.read(&request, answer),
+                TextCommand::ReadEach { requests, answer } => {
                     self.todo = Todo::Reads(requests.into_iter(), answer);
                 }
+                TextCommand::Write { request, answer } => self.write(request, answer),
+                TextCommand::Stream { request, answer } => self.stream(request, answer),
                 TextCommand::Use(path) => self.use_bucket(path),
                 TextCommand::Stats => self.stats(),
                 TextCommand::Help => write_help(out),
                 TextCommand::Quit => self.closing = true,
-                _ => write_error(&not_known(), out),
             },
         }
     }
 
-    fn execute_one(&mut self, request: Request, answer: Answer) {
+    fn read(&mut self, request: &ReadRequest, answer: Answer) {
+        let snapshot = Snapshot::default();
+        let mut reader = self.conn.shared.executor.admit(&self.caller).reader(&snapshot);
         let missing = self.missing();
-        let shared = Arc::clone(&self.conn.shared);
-        match shared.executor.plan(request, Some(&self.default_bucket)) {
-            Plan::Read(request) => {
-                let snapshot = Snapshot::default();
-                let reply = shared.executor.reader(&snapshot).answer(&request);
-                answer.write(&reply, missing, &mut self.conn.wire.output);
-            }
-            Plan::Write(write) => {
-                self.writes.push_back((answer, missing));
-                self.conn.submit(0, write);
-            }
-            Plan::Scan(run) => self.todo = Todo::Scan(Box::new(run), answer, Instant::now()),
-            Plan::Refuse(error) => {
+        answer.write(&reader.answer(request), missing, &mut self.conn.wire.output);
+    }
+
+    fn write(&mut self, request: WriteRequest, answer: Answer) {
+        self.writes.push_back((answer, self.missing()));
+        self.conn.submit(0, &self.caller, request);
+    }
+
+    fn stream(&mut self, request: StreamRequest, answer: Answer) {
+        match self.conn.shared.executor.admit(&self.caller).stream(request) {
+            Ok(run) => self.todo = Todo::Scan(Box::new(run), answer, Instant::now()),
+            Err(error) => {
+                let missing = self.missing();
                 answer.write(&Reply::<Bytes>::Error(error), missing, &mut self.conn.wire.output);
             }
         }
     }
 
     /// Answers reads as far as there is room and it is this connection's turn, those from one snapshot.
-    fn read_each(&mut self, mut requests: std::vec::IntoIter<Request>, answer: Answer) {
+    fn read_each(&mut self, mut requests: std::vec::IntoIter<ReadRequest>, answer: Answer) {
         let missing = self.missing();
         let shared = Arc::clone(&self.conn.shared);
         let snapshot = Snapshot::default();
-        let mut reader = shared.executor.reader(&snapshot);
+        let mut reader = shared.executor.admit(&self.caller).reader(&snapshot);
         for request in requests.by_ref().take(READS_PER_TURN) {
             answer.write(&reader.answer(&request), missing, &mut self.conn.wire.output);
             if self.conn.wire.output.len() >= OUTPUT_FULL {
@@ -290,9 +292,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
     fn use_bucket(&mut self, path: Path) {
         let snapshot = Snapshot::default();
         let shared = Arc::clone(&self.conn.shared);
-        let checked = shared.executor.reader(&snapshot).check_bucket(&path);
+        let checked = shared.executor.admit(&self.caller).reader(&snapshot).check_bucket(&path);
         // Where every connection starts, there or not.
-        let is_to_come = |error: &ErrorReply| error.code == ErrorCode::BucketNotFound && path == self.default_bucket;
+        let is_to_come = |error: &ErrorReply| {
+            error.code == ErrorCode::BucketNotFound && self.caller.default_bucket.as_ref() == Some(&path)
+        };
         match checked {
             Err(error) if !is_to_come(&error) => write_error(&error, &mut self.conn.wire.output),
             _ => {
@@ -321,7 +325,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
 
     /// What it means that the connection's bucket is not there.
     fn missing(&self) -> MissingBucket {
-        if self.bucket == self.default_bucket { MissingBucket::Empty } else { MissingBucket::Error }
+        if self.caller.default_bucket.as_ref() == Some(&self.bucket) {
+            MissingBucket::Empty
+        } else {
+            MissingBucket::Error
+        }
     }
 
     /// The server stops: what has arrived and was not taken is refused.
@@ -369,8 +377,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TextSession<S> {
         }
         Ok(())
     }
-}
-
-fn not_known() -> ErrorReply {
-    ErrorReply::new(ErrorCode::Unsupported, "the server does not know this command")
 }

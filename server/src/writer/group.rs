@@ -6,8 +6,8 @@ use boltkv_protocol::{ErrorReply, Reply};
 use boltkv_storage::{Db, Error, TxMut};
 use tracing::{error, info};
 
-use super::Job;
-use crate::executor::{Effect, apply, refusal};
+use super::queue::Job;
+use crate::commands::{Effect, apply, refusal};
 use crate::stats::Stats;
 
 /// Does group after group.
@@ -68,7 +68,7 @@ impl Groups {
 fn commit(db: &Db, jobs: &[Job]) -> Result<Vec<Reply>, Error> {
     let mut tx = db.begin_mut()?;
     let done: Vec<Result<Effect, ErrorReply>> = jobs.iter().map(|job| apply(&mut tx, &job.write)).collect();
-    let changed = done.iter().flatten().any(|effect| effect.is_change());
+    let changed = done.iter().flatten().any(Effect::is_change);
     let txid = if changed { tx.commit()? } else { newest(tx) };
     Ok(done.into_iter().map(|done| done.map_or_else(Reply::Error, |effect| effect.reply(txid))).collect())
 }
@@ -82,29 +82,29 @@ fn newest(tx: TxMut) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use boltkv_protocol::{BucketRequest, Cond, ErrorCode, Path, Request};
+    use boltkv_protocol::{Cond, ErrorCode, Path, WriteRequest};
     use boltkv_storage::Options;
     use bytes::Bytes;
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
-    use crate::executor::Write;
+    use crate::commands::Write;
     use crate::writer::queue::{Queue, Ticket};
 
     fn path() -> Path {
         Path::from_names(["b"]).unwrap()
     }
 
-    fn create() -> Request {
-        Request::Bucket(BucketRequest::Create(path()))
+    fn create() -> WriteRequest {
+        WriteRequest::CreateBucket(path())
     }
 
-    fn set(key: &'static str, len: usize, cond: Cond) -> Request {
-        Request::Set { path: path(), key: key.into(), value: Bytes::from(vec![0; len]), cond }
+    fn set(key: &'static str, len: usize, cond: Cond) -> WriteRequest {
+        WriteRequest::Set { path: path(), key: key.into(), value: Bytes::from(vec![0; len]), cond }
     }
 
     /// Does these requests as one group; answers the codes of their errors.
-    fn run(groups: &mut Groups, requests: Vec<Request>) -> Vec<Option<ErrorCode>> {
+    fn run(groups: &mut Groups, requests: Vec<WriteRequest>) -> Vec<Option<ErrorCode>> {
         let (queue, _room, jobs) = Queue::new(100, u32::MAX);
         let (to, mut answers) = unbounded_channel();
         for (id, request) in (0..).zip(requests) {
@@ -125,7 +125,7 @@ mod tests {
         let requests = vec![create(), set("k", 1, Cond::IfAbsent), set("k", 2, Cond::IfAbsent)];
         assert_eq!(run(&mut groups, requests), [None, None, failed]);
         assert_eq!(db.stats().txid, before + 1);
-        let requests = vec![set("k", 2, Cond::IfAbsent), Request::Bucket(BucketRequest::CreateIfMissing(path()))];
+        let requests = vec![set("k", 2, Cond::IfAbsent), WriteRequest::CreateBucketIfMissing(path())];
         assert_eq!(run(&mut groups, requests), [failed, None]);
         assert_eq!(db.stats().txid, before + 1);
     }
@@ -151,7 +151,7 @@ mod tests {
         let full = |key| set(key, 600_000, Cond::Always);
         assert_eq!(run(&mut groups, vec![create(), full("a")]), [None, None]);
         assert_eq!(run(&mut groups, vec![full("b")]), [Some(ErrorCode::NoSpace)]);
-        let delete = Request::Bucket(BucketRequest::Delete(path()));
+        let delete = WriteRequest::DeleteBucket(path());
         assert_eq!(run(&mut groups, vec![delete, create(), full("b")]), [None, None, None]);
     }
 }

@@ -75,20 +75,20 @@ mod tests {
     use std::sync::mpsc::{Receiver as Gate, channel};
     use std::time::Duration;
 
-    use boltkv_protocol::{ErrorCode, Reply, Request};
+    use boltkv_protocol::{Cond, ErrorCode, Path, Reply, WriteRequest};
     use bytes::Bytes;
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use tokio::time::timeout;
 
     use super::*;
-    use crate::executor::Write;
+    use crate::commands::Write;
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn set(value_len: usize) -> Write {
-        let path = boltkv_protocol::Path::from_names(["b"]).unwrap();
+        let path = Path::from_names(["b"]).unwrap();
         let value = Bytes::from(vec![0; value_len]);
-        Write::new(Request::Set { path, key: "k".into(), value, cond: boltkv_protocol::Cond::Always }, None)
+        Write::new(WriteRequest::Set { path, key: "k".into(), value, cond: Cond::Always }, None)
     }
 
     /// A writer that takes a group for every message at the gate, and says how large each was.

@@ -8,7 +8,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
-use crate::executor::Write;
+use crate::commands::Write;
 
 /// The reply to the request of this id.
 pub(crate) type Answered = (u32, Reply);

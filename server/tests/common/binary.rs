@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use boltkv_protocol::{
-    BucketRequest, Cond, Entry, ErrorCode, ErrorReply, Expect, FLAG_REPLY, Frame, Hello, HelloReply, KeyRange, Path,
-    Reply, Request, Scan, ScanOptions,
+    Cond, Entry, ErrorCode, ErrorReply, Expect, FLAG_REPLY, Frame, Hello, HelloReply, KeyRange, Path, ReadRequest,
+    Reply, Request, Scan, ScanOptions, SessionRequest, StreamRequest, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -21,7 +21,7 @@ pub fn path(text: &str) -> Path {
 }
 
 pub fn get(bucket: &str, key: &str) -> Request {
-    Request::Get { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()) }
+    Request::Read(ReadRequest::Get { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()) })
 }
 
 pub fn set(bucket: &str, key: &str, value: impl Into<Bytes>) -> Request {
@@ -29,7 +29,12 @@ pub fn set(bucket: &str, key: &str, value: impl Into<Bytes>) -> Request {
 }
 
 pub fn set_if(bucket: &str, key: &str, value: impl Into<Bytes>, cond: Cond) -> Request {
-    Request::Set { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()), value: value.into(), cond }
+    Request::Write(WriteRequest::Set {
+        path: path(bucket),
+        key: Bytes::copy_from_slice(key.as_bytes()),
+        value: value.into(),
+        cond,
+    })
 }
 
 pub fn delete(bucket: &str, key: &str) -> Request {
@@ -37,23 +42,23 @@ pub fn delete(bucket: &str, key: &str) -> Request {
 }
 
 pub fn delete_if(bucket: &str, key: &str, cond: Cond) -> Request {
-    Request::Delete { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()), cond }
+    Request::Write(WriteRequest::Delete { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()), cond })
 }
 
 pub fn create(bucket: &str) -> Request {
-    Request::Bucket(BucketRequest::Create(path(bucket)))
+    Request::Write(WriteRequest::CreateBucket(path(bucket)))
 }
 
 pub fn create_if_missing(bucket: &str) -> Request {
-    Request::Bucket(BucketRequest::CreateIfMissing(path(bucket)))
+    Request::Write(WriteRequest::CreateBucketIfMissing(path(bucket)))
 }
 
 pub fn delete_bucket(bucket: &str) -> Request {
-    Request::Bucket(BucketRequest::Delete(path(bucket)))
+    Request::Write(WriteRequest::DeleteBucket(path(bucket)))
 }
 
 pub fn scan(bucket: &str, range: KeyRange, options: ScanOptions) -> Request {
-    Request::Scan(Scan { path: path(bucket), range, options })
+    Request::Stream(StreamRequest::Scan(Scan { path: path(bucket), range, options }))
 }
 
 pub fn scan_all(bucket: &str) -> Request {
@@ -61,7 +66,7 @@ pub fn scan_all(bucket: &str) -> Request {
 }
 
 pub fn list(bucket: &str) -> Request {
-    Request::Bucket(BucketRequest::List(Scan { path: path(bucket), ..Scan::default() }))
+    Request::Stream(StreamRequest::ListBuckets(Scan { path: path(bucket), ..Scan::default() }))
 }
 
 /// A frame from its parts, right or wrong.
@@ -80,14 +85,14 @@ impl Binary {
     }
 
     pub fn hello(&mut self) -> HelloReply {
-        match self.ask(&Request::Hello(Hello::new("test"))) {
+        match self.ask(&Request::Session(SessionRequest::Hello(Hello::new("test")))) {
             Reply::Hello(reply) => reply,
             other => panic!("no HELLO came back but {other:?}"),
         }
     }
 
     pub fn ping(&mut self, bytes: &[u8]) -> Bytes {
-        match self.ask(&Request::Ping(Bytes::copy_from_slice(bytes))) {
+        match self.ask(&Request::Read(ReadRequest::Ping(Bytes::copy_from_slice(bytes)))) {
             Reply::Pong(bytes) => bytes,
             other => panic!("no PONG came back but {other:?}"),
         }

@@ -6,11 +6,11 @@
 use std::num::NonZeroU64;
 use std::ops::{Bound, ControlFlow};
 
-use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode};
+use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode, StreamRequest};
 use boltkv_storage::{Cursor, Db, Result, Tx};
 use bytes::Bytes;
 
-use super::refusal;
+use super::refusal::refusal;
 
 /// The most entries that one step looks at.
 const STEP_ENTRIES: usize = 4_096;
@@ -43,17 +43,13 @@ pub(crate) enum Progress {
 }
 
 impl ScanRun {
-    /// All entries of a bucket that the scan covers.
-    pub(crate) fn entries(db: &Db, scan: Scan, max_frame: usize) -> Result<Self, ErrorReply> {
-        Self::start(db, scan, max_frame, false)
-    }
-
-    /// Only the buckets among them.
-    pub(crate) fn buckets(db: &Db, scan: Scan, max_frame: usize) -> Result<Self, ErrorReply> {
-        Self::start(db, scan, max_frame, true)
-    }
-
-    fn start(db: &Db, scan: Scan, max_frame: usize, buckets_only: bool) -> Result<Self, ErrorReply> {
+    /// A scan of a bucket's entries or of the buckets within it; of an entry that does not fit a frame of `max_frame` bytes,
+    /// it gives the size.
+    pub(crate) fn start(db: &Db, request: StreamRequest, max_frame: usize) -> Result<Self, ErrorReply> {
+        let (scan, buckets_only) = match request {
+            StreamRequest::Scan(scan) => (scan, false),
+            StreamRequest::ListBuckets(scan) => (scan, true),
+        };
         let Scan { path, range, options } = scan;
         let tx = db.begin().map_err(refusal)?;
         cursor(&tx, &path).map_err(refusal)?;
@@ -212,7 +208,7 @@ mod tests {
     }
 
     fn keys(db: &Db, scan: Scan, per_step: usize) -> Vec<Vec<u8>> {
-        let mut run = ScanRun::entries(db, scan, 1 << 20).unwrap();
+        let mut run = ScanRun::start(db, StreamRequest::Scan(scan), 1 << 20).unwrap();
         let mut keys = Vec::new();
         loop {
             let mut taken = 0;
@@ -293,7 +289,7 @@ mod tests {
     fn a_scan_sees_one_state_whatever_is_written_between_its_steps() {
         let db = database(&[b"a".to_vec(), b"b".to_vec(), b"c".to_vec()]);
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), ..Scan::default() };
-        let mut run = ScanRun::entries(&db, scan, 1 << 20).unwrap();
+        let mut run = ScanRun::start(&db, StreamRequest::Scan(scan), 1 << 20).unwrap();
         let mut seen = Vec::new();
         let mut step = |run: &mut ScanRun| {
             let mut room = 1;
@@ -326,13 +322,14 @@ mod tests {
         .unwrap();
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), options, ..Scan::default() };
-        let count = |mut run: ScanRun| {
+        let count = |request| {
+            let mut run = ScanRun::start(&db, request, 1 << 20).unwrap();
             let steps: Vec<_> = (0..3).map(|_| run.step(|_| panic!("a count gives no entries")).unwrap()).collect();
             assert_eq!(steps[..2], [Progress::More; 2]);
             steps[2]
         };
         let entries = 2 * STEP_ENTRIES as u64 + 1;
-        assert_eq!(count(ScanRun::entries(&db, scan.clone(), 1 << 20).unwrap()), Progress::Counted(entries));
-        assert_eq!(count(ScanRun::buckets(&db, scan, 1 << 20).unwrap()), Progress::Counted(1));
+        assert_eq!(count(StreamRequest::Scan(scan.clone())), Progress::Counted(entries));
+        assert_eq!(count(StreamRequest::ListBuckets(scan)), Progress::Counted(1));
     }
 }

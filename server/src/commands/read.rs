@@ -4,10 +4,10 @@
 
 use std::cell::OnceCell;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Bucket, Db, Tx};
 
-use super::{not_here, refusal};
+use super::refusal::refusal;
 
 /// One state of the database, taken when it is first asked for. It keeps pages from being used again, so it is not held
 /// while anything is waited for.
@@ -35,19 +35,18 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) const fn new(db: &'a Db, snapshot: &'a Snapshot, max_frame: usize) -> Self {
+    pub(crate) const fn new(db: &'a Db, snapshot: &'a Snapshot, max_frame: usize) -> Self {
         Self { db, snapshot, max_frame, last: None }
     }
 
-    /// Answers a request that [`Plan::Read`](super::Plan::Read) holds.
-    pub(crate) fn answer<'r>(&mut self, request: &'r Request) -> Reply<&'r [u8]>
+    /// Answers a read.
+    pub(crate) fn answer<'r>(&mut self, request: &'r ReadRequest) -> Reply<&'r [u8]>
     where
         'a: 'r,
     {
         match request {
-            Request::Ping(bytes) => Reply::Pong(bytes),
-            Request::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
-            other => Reply::Error(not_here(other)),
+            ReadRequest::Ping(bytes) => Reply::Pong(bytes),
+            ReadRequest::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
         }
     }
 

@@ -2,23 +2,23 @@
 //!
 //! A request that fails changes nothing, so that the others of its group are not hurt.
 
-use boltkv_protocol::{BucketRequest, Cond, ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_protocol::{Cond, ErrorCode, ErrorReply, Path, Reply, WriteRequest};
 use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
-use super::{not_here, refusal};
+use super::refusal::refusal;
 
 /// A request that the writer is to apply.
 #[derive(Debug)]
 pub(crate) struct Write {
-    request: Request,
+    request: WriteRequest,
     /// Make the bucket of a SET where it is missing.
     make_bucket: bool,
 }
 
 impl Write {
     /// Makes a SET's bucket where it is missing and is `auto_bucket`.
-    pub(crate) fn new(request: Request, auto_bucket: Option<&Path>) -> Self {
-        let make_bucket = matches!(&request, Request::Set { path, .. } if Some(path) == auto_bucket);
+    pub(crate) fn new(request: WriteRequest, auto_bucket: Option<&Path>) -> Self {
+        let make_bucket = matches!(&request, WriteRequest::Set { path, .. } if Some(path) == auto_bucket);
         Self { request, make_bucket }
     }
 
@@ -26,16 +26,16 @@ impl Write {
     pub(crate) fn bytes(&self) -> usize {
         let cond_bytes = |cond: &Cond| if let Cond::IfEquals(value) = cond { value.len() } else { 0 };
         let variable = match &self.request {
-            Request::Set { key, value, cond, .. } => key.len() + value.len() + cond_bytes(cond),
-            Request::Delete { key, cond, .. } => key.len() + cond_bytes(cond),
-            _ => 0,
+            WriteRequest::Set { key, value, cond, .. } => key.len() + value.len() + cond_bytes(cond),
+            WriteRequest::Delete { key, cond, .. } => key.len() + cond_bytes(cond),
+            WriteRequest::CreateBucket(_) | WriteRequest::CreateBucketIfMissing(_) | WriteRequest::DeleteBucket(_) => 0,
         };
         size_of::<Self>() + variable
     }
 }
 
-/// What a request did, for the reply that is due once it is committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a request did. It holds all that its reply needs, which is due once it is committed.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It wrote something.
     Written,
@@ -47,12 +47,12 @@ pub(crate) enum Effect {
 
 impl Effect {
     /// Whether there is anything to commit.
-    pub(crate) const fn is_change(self) -> bool {
+    pub(crate) const fn is_change(&self) -> bool {
         matches!(self, Self::Written | Self::Deleted { existed: true })
     }
 
     /// The reply, once transaction `txid` is the newest.
-    pub(crate) const fn reply(self, txid: u64) -> Reply {
+    pub(crate) fn reply(self, txid: u64) -> Reply {
         match self {
             Self::Written | Self::Unchanged => Reply::Written { txid },
             Self::Deleted { existed } => Reply::Deleted { txid, existed },
@@ -75,19 +75,18 @@ impl From<Error> for Refused {
 /// Does what a request asks for within the writer's transaction, or nothing.
 pub(crate) fn apply(tx: &mut TxMut, write: &Write) -> Result<Effect, ErrorReply> {
     let done = match &write.request {
-        Request::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
+        WriteRequest::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
             Err(Refused::Storage(Error::BucketNotFound { .. })) if write.make_bucket => {
                 set_in_new_bucket(tx, path, key, value, cond)
             }
             done => done,
         },
-        Request::Delete { path, key, cond } => delete(tx, path, key, cond),
-        Request::Bucket(BucketRequest::Create(path)) => create(tx, path).map_err(Into::into),
-        Request::Bucket(BucketRequest::CreateIfMissing(path)) => {
+        WriteRequest::Delete { path, key, cond } => delete(tx, path, key, cond),
+        WriteRequest::CreateBucket(path) => create(tx, path).map_err(Into::into),
+        WriteRequest::CreateBucketIfMissing(path) => {
             create_missing(tx, path).map(|made| made.effect()).map_err(Into::into)
         }
-        Request::Bucket(BucketRequest::Delete(path)) => delete_bucket(tx, path).map_err(Into::into),
-        other => return Err(not_here(other)),
+        WriteRequest::DeleteBucket(path) => delete_bucket(tx, path).map_err(Into::into),
     };
     done.map_err(|refused| match refused {
         Refused::Condition => ErrorReply::new(ErrorCode::ConditionFailed, "the condition does not hold"),

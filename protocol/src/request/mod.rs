@@ -1,0 +1,152 @@
+//! What a client can ask for, the same whichever dialect it came in. A request says nothing about how it is done or answered.
+//!
+//! Requests are sorted by what becomes of them, so that whoever handles one kind handles every request of it: a new request
+//! that is handled nowhere does not compile. That is why these enums are not `non_exhaustive`.
+
+mod read;
+mod session;
+mod stream;
+mod write;
+
+use bytes::BytesMut;
+
+pub use read::ReadRequest;
+pub use session::{Hello, MAGIC, SessionRequest, VERSION};
+pub use stream::StreamRequest;
+pub use write::{Cond, WriteRequest};
+
+use crate::field::{DecodeError, EncodeError, Fields};
+use crate::frame::{Frame, write_frame};
+use crate::{BucketOp, Expect, Op, Path, Scan};
+
+/// A request, by what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// It concerns the connection itself.
+    Session(SessionRequest),
+    /// It is answered at once, and changes nothing.
+    Read(ReadRequest),
+    /// It goes to the writer.
+    Write(WriteRequest),
+    /// It is answered in steps.
+    Stream(StreamRequest),
+}
+
+impl Request {
+    /// The operation's number.
+    #[must_use]
+    pub const fn op(&self) -> Op {
+        match self {
+            Self::Session(request) => request.op(),
+            Self::Read(request) => request.op(),
+            Self::Write(request) => request.op(),
+            Self::Stream(request) => request.op(),
+        }
+    }
+
+    /// What its reply looks like when it succeeds; `None` for those that have none.
+    #[must_use]
+    pub const fn expects(&self) -> Option<Expect> {
+        match self {
+            Self::Session(request) => request.expects(),
+            Self::Read(request) => Some(request.expects()),
+            Self::Write(request) => Some(request.expects()),
+            Self::Stream(request) => Some(request.expects()),
+        }
+    }
+
+    /// Reads a request off a frame. Bytes after the fields it knows are ignored: later versions may put some there.
+    ///
+    /// # Errors
+    /// With [`DecodeError::code`] `MALFORMED`: a body that ends early, a field that makes no sense, or id 0 where an answer is
+    /// due. With `UNSUPPORTED`: an operation, sub-operation, flag or option that this version does not do. The connection can
+    /// go on after either.
+    pub fn decode(frame: Frame) -> Result<Self, DecodeError> {
+        let Frame { id, op, flags, body } = frame;
+        let op = Op::from_u8(op).ok_or(DecodeError::Unknown { what: "operation", number: op })?;
+        if flags != 0 {
+            return Err(DecodeError::Unknown { what: "request flags", number: flags });
+        }
+        if id == 0 && !matches!(op, Op::Credit | Op::Cancel) {
+            return Err(DecodeError::BadValue { field: "id", value: 0 });
+        }
+        let mut fields = Fields::new(body);
+        Ok(match op {
+            Op::Hello => SessionRequest::Hello(Hello::decode(&mut fields)?).into(),
+            Op::Credit => SessionRequest::Credit { stream: fields.u32("stream")?, bytes: fields.u32("bytes")? }.into(),
+            Op::Cancel => SessionRequest::Cancel { stream: fields.u32("stream")? }.into(),
+            Op::Ping => ReadRequest::Ping(fields.into_rest()).into(),
+            Op::Get => ReadRequest::Get { path: Path::decode(&mut fields)?, key: fields.str16("key")? }.into(),
+            Op::Set => WriteRequest::Set {
+                path: Path::decode(&mut fields)?,
+                key: fields.str16("key")?,
+                value: fields.bytes32("value")?,
+                cond: Cond::decode(&mut fields)?,
+            }
+            .into(),
+            Op::Delete => WriteRequest::Delete {
+                path: Path::decode(&mut fields)?,
+                key: fields.str16("key")?,
+                cond: Cond::decode(&mut fields)?,
+            }
+            .into(),
+            Op::Bucket => decode_bucket(&mut fields)?,
+            Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
+            Op::DeleteRange | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup => {
+                return Err(DecodeError::NotYet { name: op.name() });
+            }
+        })
+    }
+
+    /// Appends the request as a frame. After an error `out` is as it was before.
+    ///
+    /// # Errors
+    /// A field longer than the wire can carry.
+    pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
+        write_frame(out, id, self.op() as u8, 0, |out| match self {
+            Self::Session(request) => request.encode_body(out),
+            Self::Read(request) => request.encode_body(out),
+            Self::Write(request) => request.encode_body(out),
+            Self::Stream(request) => request.encode_body(out),
+        })
+    }
+}
+
+/// A request about buckets themselves: the first byte of the body says which.
+fn decode_bucket(fields: &mut Fields) -> Result<Request, DecodeError> {
+    let number = fields.u8("sub")?;
+    let sub = BucketOp::from_u8(number).ok_or(DecodeError::Unknown { what: "BUCKET sub-operation", number })?;
+    Ok(match sub {
+        BucketOp::Create => WriteRequest::CreateBucket(Path::decode(fields)?).into(),
+        BucketOp::CreateIfMissing => WriteRequest::CreateBucketIfMissing(Path::decode(fields)?).into(),
+        BucketOp::Delete => WriteRequest::DeleteBucket(Path::decode(fields)?).into(),
+        BucketOp::List => StreamRequest::ListBuckets(Scan::decode(fields)?).into(),
+        BucketOp::Stat | BucketOp::NextSequence | BucketOp::SetSequence | BucketOp::Move => {
+            return Err(DecodeError::NotYet { name: sub.name() });
+        }
+    })
+}
+
+impl From<SessionRequest> for Request {
+    fn from(request: SessionRequest) -> Self {
+        Self::Session(request)
+    }
+}
+
+impl From<ReadRequest> for Request {
+    fn from(request: ReadRequest) -> Self {
+        Self::Read(request)
+    }
+}
+
+impl From<WriteRequest> for Request {
+    fn from(request: WriteRequest) -> Self {
+        Self::Write(request)
+    }
+}
+
+impl From<StreamRequest> for Request {
+    fn from(request: StreamRequest) -> Self {
+        Self::Stream(request)
+    }
+}

@@ -1,0 +1,51 @@
+//! What is answered at once, with one reply, and changes nothing.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::field::{EncodeError, put_str16};
+use crate::{Expect, Op, Path};
+
+/// What is answered at once, with one reply, and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadRequest {
+    /// The bytes come back.
+    Ping(Bytes),
+    /// One value by its key.
+    Get {
+        /// The bucket.
+        path: Path,
+        /// The key.
+        key: Bytes,
+    },
+}
+
+impl ReadRequest {
+    /// What its reply looks like when it succeeds.
+    #[must_use]
+    pub const fn expects(&self) -> Expect {
+        match self {
+            Self::Ping(_) => Expect::Pong,
+            Self::Get { .. } => Expect::Value,
+        }
+    }
+
+    pub(super) const fn op(&self) -> Op {
+        match self {
+            Self::Ping(_) => Op::Ping,
+            Self::Get { .. } => Op::Get,
+        }
+    }
+
+    pub(super) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Ping(bytes) => {
+                out.put_slice(bytes);
+                Ok(())
+            }
+            Self::Get { path, key } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key)
+            }
+        }
+    }
+}

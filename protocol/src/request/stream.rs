@@ -1,0 +1,45 @@
+//! What is answered in steps, by as many frames as it takes.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::field::EncodeError;
+use crate::{BucketOp, Expect, Op, Scan, ScanMode};
+
+/// What is answered in steps, by as many frames as it takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamRequest {
+    /// Entries in key order, or their count.
+    Scan(Scan),
+    /// The buckets within one, as a scan; only they count.
+    ListBuckets(Scan),
+}
+
+impl StreamRequest {
+    /// What each frame of its reply looks like when it succeeds.
+    #[must_use]
+    pub const fn expects(&self) -> Expect {
+        match self {
+            Self::Scan(scan) | Self::ListBuckets(scan) => match scan.options.mode {
+                ScanMode::Count => Expect::Count,
+                ScanMode::Entries | ScanMode::Keys => Expect::Entries,
+            },
+        }
+    }
+
+    pub(super) const fn op(&self) -> Op {
+        match self {
+            Self::Scan(_) => Op::Scan,
+            Self::ListBuckets(_) => Op::Bucket,
+        }
+    }
+
+    pub(super) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Scan(scan) => scan.encode(out),
+            Self::ListBuckets(scan) => {
+                out.put_u8(BucketOp::List as u8);
+                scan.encode(out)
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What goes to the writer: it is done wholly or not at all, and answered once that is durable.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
+use crate::{BucketOp, Expect, Op, Path};
+
+/// What goes to the writer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteRequest {
+    /// Puts a value under a key.
+    Set {
+        /// The bucket.
+        path: Path,
+        /// The key.
+        key: Bytes,
+        /// The value.
+        value: Bytes,
+        /// When to do it.
+        cond: Cond,
+    },
+    /// Removes a key; one that is not there is no error.
+    Delete {
+        /// The bucket.
+        path: Path,
+        /// The key.
+        key: Bytes,
+        /// When to do it.
+        cond: Cond,
+    },
+    /// Creates a bucket; its parents must exist, itself must not.
+    CreateBucket(Path),
+    /// Creates a bucket and its parents where they are missing.
+    CreateBucketIfMissing(Path),
+    /// Deletes a bucket with all within.
+    DeleteBucket(Path),
+}
+
+/// When a write is to be done. One that fails: `CONDITION_FAILED`, and nothing is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cond {
+    /// Always.
+    #[default]
+    Always,
+    /// Only if the key is absent.
+    IfAbsent,
+    /// Only if the key is present.
+    IfPresent,
+    /// Only if the key's value is this.
+    IfEquals(Bytes),
+}
+
+impl WriteRequest {
+    /// What its reply looks like when it succeeds.
+    #[must_use]
+    pub const fn expects(&self) -> Expect {
+        match self {
+            Self::Delete { .. } => Expect::Deleted,
+            Self::Set { .. } | Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => {
+                Expect::Written
+            }
+        }
+    }
+
+    pub(super) const fn op(&self) -> Op {
+        match self {
+            Self::Set { .. } => Op::Set,
+            Self::Delete { .. } => Op::Delete,
+            Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => Op::Bucket,
+        }
+    }
+
+    pub(super) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Set { path, key, value, cond } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key)?;
+                put_bytes32(out, "value", value)?;
+                cond.encode(out)
+            }
+            Self::Delete { path, key, cond } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key)?;
+                cond.encode(out)
+            }
+            Self::CreateBucket(path) => put_bucket(BucketOp::Create, path, out),
+            Self::CreateBucketIfMissing(path) => put_bucket(BucketOp::CreateIfMissing, path, out),
+            Self::DeleteBucket(path) => put_bucket(BucketOp::Delete, path, out),
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the other requests' bodies can be too long, and it stands beside them")]
+fn put_bucket(sub: BucketOp, path: &Path, out: &mut BytesMut) -> Result<(), EncodeError> {
+    out.put_u8(sub as u8);
+    out.put_slice(path.as_wire());
+    Ok(())
+}
+
+impl Cond {
+    /// Whether a key whose value is `current` (`None`: absent) meets the condition.
+    #[must_use]
+    pub fn holds(&self, current: Option<&[u8]>) -> bool {
+        match self {
+            Self::Always => true,
+            Self::IfAbsent => current.is_none(),
+            Self::IfPresent => current.is_some(),
+            Self::IfEquals(value) => current == Some(&**value),
+        }
+    }
+
+    pub(super) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
+        Ok(match fields.u8("cond")? {
+            0 => Self::Always,
+            1 => Self::IfAbsent,
+            2 => Self::IfPresent,
+            3 => Self::IfEquals(fields.bytes32("cond")?),
+            kind => {
+                return Err(DecodeError::BadValue { field: "cond", value: kind.into() });
+            }
+        })
+    }
+
+    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Always => out.put_u8(0),
+            Self::IfAbsent => out.put_u8(1),
+            Self::IfPresent => out.put_u8(2),
+            Self::IfEquals(value) => {
+                out.put_u8(3);
+                put_bytes32(out, "cond", value)?;
+            }
+        }
+        Ok(())
+    }
+}

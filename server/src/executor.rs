@@ -1,0 +1,75 @@
+//! The one door through which sessions have requests done, whatever their dialect, so that all get the same result.
+//!
+//! Whoever comes through it says on whose behalf: what a caller may do is looked at here, and nowhere else. Nothing here knows
+//! how a request looked on the wire or how its reply will, and nothing here waits.
+
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, StreamRequest, WriteRequest};
+use boltkv_storage::Db;
+
+use crate::commands::{Reader, ScanRun, Snapshot, Write};
+use crate::writer::{Push, Queue, Ticket};
+
+/// On whose behalf requests are done. Who it is and what it may do will stand here, once callers have to say.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    /// The bucket that its SET makes where it is missing, if any.
+    pub(crate) default_bucket: Option<Path>,
+}
+
+/// Has requests done on one database.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    db: Db,
+    /// The way to the writer; `None` where all writes are refused.
+    writer: Option<Queue>,
+    max_frame: usize,
+}
+
+/// The executor, for one caller. Each kind of request has its way in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access<'a> {
+    executor: &'a Executor,
+    caller: &'a Caller,
+}
+
+impl Executor {
+    /// An executor that gives no value and no entry longer than fits a frame of `max_frame` bytes.
+    pub(crate) const fn new(db: Db, writer: Option<Queue>, max_frame: usize) -> Self {
+        Self { db, writer, max_frame }
+    }
+
+    pub(crate) const fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub(crate) const fn is_read_only(&self) -> bool {
+        self.writer.is_none()
+    }
+
+    /// Lets a caller in.
+    pub(crate) const fn admit<'a>(&'a self, caller: &'a Caller) -> Access<'a> {
+        Access { executor: self, caller }
+    }
+}
+
+impl<'a> Access<'a> {
+    /// Who answers reads, all from the one state of `snapshot`.
+    pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
+        Reader::new(&self.executor.db, snapshot, self.executor.max_frame)
+    }
+
+    /// Begins what is answered in steps.
+    pub(crate) fn stream(self, request: StreamRequest) -> Result<ScanRun, ErrorReply> {
+        ScanRun::start(&self.executor.db, request, self.executor.max_frame)
+    }
+
+    /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.
+    pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Option<Push> {
+        let Some(writer) = &self.executor.writer else {
+            let refusal = ErrorReply::new(ErrorCode::ReadOnly, "the server takes no writes");
+            ticket.answer(Reply::Error(refusal));
+            return None;
+        };
+        writer.push(Write::new(request, self.caller.default_bucket.as_ref()), ticket)
+    }
+}
