@@ -1,0 +1,84 @@
+//! Any bytes, taken for lines of text, in pieces of any size: every line is a command or an error, no more is kept than a
+//! line may have, and what is printed is read as the same again.
+#![no_main]
+
+use boltkv_protocol::text::{
+    Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, TextCommand, default_bucket, parse, write_error, write_key,
+    write_value,
+};
+use boltkv_protocol::{Cond, Path, Reply, Request};
+use bytes::{Bytes, BytesMut};
+use libfuzzer_sys::fuzz_target;
+use tokio_util::codec::Decoder as _;
+
+// The first byte says how many bytes come at a time; some of them make long lines.
+fuzz_target!(|bytes: &[u8]| {
+    let [step, stream @ ..] = bytes else { return };
+    let (mut codec, mut buffer) = (LineCodec::default(), BytesMut::new());
+    for piece in stream.chunks(usize::from(*step).max(1)) {
+        buffer.extend_from_slice(piece);
+        while let Some(event) = codec.decode(&mut buffer).expect("lines are never an error") {
+            arrived(event);
+        }
+        assert!(buffer.len() <= MAX_LINE + 1 + piece.len(), "{} bytes are kept", buffer.len());
+    }
+    while let Some(event) = codec.decode_eof(&mut buffer).expect("lines are never an error") {
+        arrived(event);
+    }
+});
+
+fn arrived(event: LineEvent) {
+    let LineEvent::Line { text, .. } = &event else {
+        one_line(&event.to_error().expect("what is no line is an error"));
+        return;
+    };
+    assert!(text.len() <= MAX_LINE);
+    match parse(text, &default_bucket()) {
+        Err(error) => one_line(&error),
+        Ok(Some(TextCommand::Run { request: Request::Set { key, value, .. }, .. })) => pasted_back(key, value),
+        Ok(Some(TextCommand::Run { request: Request::Get { key, .. }, .. })) => pasted_back(key, text.clone()),
+        Ok(Some(TextCommand::RunEach { requests, .. })) => {
+            let keys = requests.iter().map(|request| match request {
+                Request::Get { key, .. } => key.len(),
+                other => panic!("MGET asks for {other:?}"),
+            });
+            assert!(keys.sum::<usize>() <= text.len(), "words are longer than their line");
+        }
+        Ok(Some(TextCommand::Use(path))) if path.names().all(|name| !name.is_empty()) => {
+            assert_eq!(path.to_string().parse::<Path>(), Ok(path));
+        }
+        Ok(_) => {}
+    }
+}
+
+fn one_line(error: &boltkv_protocol::ErrorReply) {
+    let mut out = BytesMut::new();
+    write_error(error, &mut out);
+    assert_eq!(out.iter().position(|&byte| byte == b'\n'), Some(out.len() - 1), "an error is one line");
+}
+
+/// A key and a value, printed, are a line that sets the same.
+fn pasted_back(key: Bytes, value: Bytes) {
+    let mut line = BytesMut::from("SET ");
+    write_key(&key, &mut line);
+    line.extend_from_slice(b" ");
+    let start = line.len();
+    write_value(&value, &mut line);
+    let mut printed = BytesMut::new();
+    Answer::Value.write(&Reply::Value(value.clone()), MissingBucket::Error, &mut printed);
+    assert_eq!(line[start..], printed[..printed.len() - 1], "a value is printed as it is pasted back");
+    line.extend_from_slice(b"\n");
+
+    let (mut codec, mut rest) = (LineCodec::default(), line);
+    match codec.decode(&mut rest).expect("lines are never an error") {
+        // Escapes take room.
+        Some(LineEvent::TooLong { .. }) => {}
+        Some(LineEvent::Line { text, .. }) => {
+            let request = Request::Set { path: default_bucket(), key, value, cond: Cond::Always };
+            let command = parse(&text, &default_bucket()).expect("what was printed is a command");
+            assert_eq!(command, Some(TextCommand::Run { request, answer: Answer::Done }));
+        }
+        other => panic!("what was printed is {other:?}"),
+    }
+    assert!(rest.is_empty(), "what was printed is one line");
+}
