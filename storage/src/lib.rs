@@ -122,6 +122,10 @@
 // Offsets in a file are `u64`, in a map `usize`; a 32-bit process could not map a file of any size.
 const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
 
+// What the crash simulation shares with the integration tests names the crate.
+#[cfg(test)]
+extern crate self as boltkv_storage;
+
 mod base;
 mod check;
 #[cfg(test)]

@@ -4,7 +4,8 @@
 
 mod common;
 
-use boltkv_storage::{Bucket, Db, Tx, TxMut};
+use boltkv_storage::{Bucket, Db, Durability, Error, Savepoint, Tx, TxMut};
+use common::edit::{Answer, Edit, Parts};
 use common::model::{BucketPath, MAX_KEY, Model, Refusal};
 use common::setup::Setup;
 use common::trace::open_bucket;
@@ -14,6 +15,8 @@ use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::ops::{Bound, RangeBounds as _};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes that read well when a case fails: one letter, repeated.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +42,17 @@ enum Op {
     Delete(Vec<Key>, Key),
     /// Every so-manyth entry of the bucket.
     DeleteMany(Vec<Key>, usize),
-    DeleteByCursor(Vec<Key>, Key),
-    SetSequence(Vec<Key>, u64),
-    NextSequence(Vec<Key>),
+    /// Of any kind, with these parts.
+    Edit(usize, EditParts),
+    /// In a transaction of its own, which ends with an error where that is asked for.
+    Update(usize, EditParts, bool),
+    Batch(usize, EditParts, bool),
+    OnCommit,
+    Savepoint,
+    RollbackTo(usize),
+    CommitUnsynced,
+    Sync,
+    Shrink,
     Get(Vec<Key>, Key),
     /// From the key sought (or an end), one step for each: true is forward.
     Walk(Vec<Key>, Option<Key>, Vec<bool>),
@@ -51,8 +62,32 @@ enum Op {
     Commit,
     Rollback,
     Reopen,
+    Close,
     /// A read transaction, held until the end or the next reopening.
     KeepSnapshot,
+}
+
+/// What an edit is made of.
+#[derive(Clone, Debug)]
+struct EditParts(Vec<Key>, Vec<Key>, Key, Key, Run, u64);
+
+impl EditParts {
+    fn edit(&self, kind: usize) -> Edit {
+        let Self(path, to, key, other_key, value, number) = self;
+        let (key, other_key) = (key.bytes(), other_key.bytes());
+        let parts = Parts { path: bytes(path), to: bytes(to), key, other_key, value: value.bytes(), number: *number };
+        Edit::of_kind(kind, parts)
+    }
+}
+
+fn kind() -> impl Strategy<Value = usize> {
+    0..Edit::KINDS
+}
+
+fn parts() -> impl Strategy<Value = EditParts> {
+    let number = prop_oneof![any::<u64>(), Just(u64::MAX)];
+    (path(), path(), key(), key(), value(), number)
+        .prop_map(|(path, to, key, other_key, value, number)| EditParts(path, to, key, other_key, value, number))
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -100,9 +135,16 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(path, first, count, value)| Op::PutMany(path, first, count, value)),
         6 => (path(), key()).prop_map(|(path, key)| Op::Delete(path, key)),
         3 => (path(), 1..4_usize).prop_map(|(path, every)| Op::DeleteMany(path, every)),
-        3 => (path(), key()).prop_map(|(path, key)| Op::DeleteByCursor(path, key)),
-        1 => (path(), prop_oneof![any::<u64>(), Just(u64::MAX)]).prop_map(|(path, number)| Op::SetSequence(path, number)),
-        1 => path().prop_map(Op::NextSequence),
+        15 => (kind(), parts()).prop_map(|(kind, parts)| Op::Edit(kind, parts)),
+        1 => (kind(), parts(), any::<bool>()).prop_map(|(kind, parts, fails)| Op::Update(kind, parts, fails)),
+        1 => (kind(), parts(), any::<bool>()).prop_map(|(kind, parts, fails)| Op::Batch(kind, parts, fails)),
+        2 => Just(Op::OnCommit),
+        4 => Just(Op::Savepoint),
+        4 => any::<usize>().prop_map(Op::RollbackTo),
+        1 => Just(Op::CommitUnsynced),
+        1 => Just(Op::Sync),
+        1 => Just(Op::Shrink),
+        1 => Just(Op::Close),
         5 => (path(), key()).prop_map(|(path, key)| Op::Get(path, key)),
         5 => (path(), proptest::option::of(key()), vec(any::<bool>(), 0..30))
             .prop_map(|(path, from, steps)| Op::Walk(path, from, steps)),
@@ -162,6 +204,12 @@ struct Machine {
     /// What the open write transaction sees.
     working: Model,
     snapshots: Vec<(Tx, Model)>,
+    /// Of the open transaction, each with what there was, and how many callbacks.
+    savepoints: Vec<(Savepoint, Model, usize)>,
+    /// Callbacks of the open transaction, those of all that were committed, and those that were called.
+    callbacks: usize,
+    to_be_called: usize,
+    called: Arc<AtomicUsize>,
 }
 
 impl Machine {
@@ -174,11 +222,15 @@ impl Machine {
             committed: Model::default(),
             working: Model::default(),
             snapshots: Vec::new(),
+            savepoints: Vec::new(),
+            callbacks: 0,
+            to_be_called: 0,
+            called: Arc::default(),
         };
         for op in ops {
             machine.apply(op);
         }
-        machine.commit();
+        machine.commit(true);
         machine.reopen();
     }
 
@@ -191,39 +243,118 @@ impl Machine {
 
     fn apply(&mut self, op: &Op) {
         match op {
-            Op::Commit => self.commit(),
+            Op::Commit => self.commit(true),
+            Op::CommitUnsynced => self.commit(false),
             Op::Rollback => self.rollback(),
             Op::Reopen => self.reopen(),
+            Op::Close => {
+                self.commit(true);
+                self.db.clone().close().unwrap();
+                self.reopen();
+            }
+            Op::Sync => {
+                self.commit(false);
+                self.db.sync().unwrap();
+            }
+            Op::Shrink => {
+                self.commit(true);
+                self.db.shrink().unwrap();
+                self.verify("after shrinking");
+            }
+            Op::RollbackTo(which) => self.rollback_to(*which),
+            Op::Update(kind, parts, fails) => {
+                self.alone(&parts.edit(*kind), *fails, |db, edit| db.update(|tx| done(edit.apply(tx), *fails)));
+            }
+            Op::Batch(kind, parts, fails) => {
+                let fails = *fails;
+                self.alone(&parts.edit(*kind), fails, |db, edit| {
+                    let edit = edit.clone();
+                    db.batch(move |tx| done(edit.apply(tx), fails))
+                });
+            }
             Op::KeepSnapshot => {
                 let snapshot = (self.db.begin().unwrap(), self.committed.clone());
                 self.snapshots.push(snapshot);
             }
+            in_transaction => self.work(in_transaction),
+        }
+    }
+
+    /// Does what is done in a write transaction, which begins where there is none.
+    fn work(&mut self, op: &Op) {
+        if self.tx.is_none() {
+            self.tx = Some(self.db.begin_mut().unwrap());
+            self.working = self.committed.clone();
+        }
+        let tx = self.tx.as_mut().unwrap();
+        match op {
+            Op::Savepoint => self.savepoints.push((tx.savepoint(), self.working.clone(), self.callbacks)),
+            Op::OnCommit => {
+                let called = Arc::clone(&self.called);
+                tx.on_commit(move || {
+                    called.fetch_add(1, Ordering::Relaxed);
+                });
+                self.callbacks += 1;
+            }
+            Op::Edit(kind, parts) => {
+                let edit = parts.edit(*kind);
+                assert_eq!(refused(edit.apply(tx)), edit.apply_to_model(&mut self.working), "{edit:?}");
+            }
             change_or_read => {
-                if self.tx.is_none() {
-                    self.tx = Some(self.db.begin_mut().unwrap());
-                    self.working = self.committed.clone();
-                }
-                let tx = self.tx.as_mut().unwrap();
                 change(change_or_read, tx, &mut self.working, &self.setup);
                 read(change_or_read, tx, &self.working);
             }
         }
     }
 
-    fn commit(&mut self) {
+    fn commit(&mut self, synced: bool) {
         let Some(tx) = self.tx.take() else { return };
-        let what = "the write transaction";
-        assert_same_dump(&content_of_writer(&tx).dump(), &self.working.dump(), what);
+        self.savepoints.clear();
+        self.to_be_called += std::mem::take(&mut self.callbacks);
+        assert_same_dump(&content_of_writer(&tx).dump(), &self.working.dump(), "the write transaction");
         let before = self.db.begin().unwrap().id();
-        assert!(tx.commit().unwrap() > before);
+        let committed = if synced { tx.commit() } else { tx.commit_with(Durability::Never) };
+        assert!(committed.unwrap() > before);
         self.committed = std::mem::take(&mut self.working);
-        assert_same_dump(&committed(&self.db).dump(), &self.committed.dump(), "a read after the commit");
-        assert_check_clean(&self.db, "after a commit");
+        self.verify("after a commit");
+    }
+
+    fn verify(&self, what: &str) {
+        assert_same_dump(&committed(&self.db).dump(), &self.committed.dump(), what);
+        assert_check_clean(&self.db, what);
+        assert_eq!(self.called.load(Ordering::Relaxed), self.to_be_called, "callbacks of what was committed");
+    }
+
+    fn rollback_to(&mut self, which: usize) {
+        let Some(tx) = self.tx.as_mut().filter(|_| !self.savepoints.is_empty()) else { return };
+        self.savepoints.truncate(which % self.savepoints.len() + 1);
+        let (savepoint, model, callbacks) = self.savepoints.last().unwrap();
+        tx.rollback_to(savepoint).unwrap();
+        (self.working, self.callbacks) = (model.clone(), *callbacks);
+        assert_same_dump(&content_of_writer(tx).dump(), &self.working.dump(), "what a savepoint has brought back");
+    }
+
+    /// Makes an edit in a transaction of its own.
+    fn alone(&mut self, edit: &Edit, fails: bool, act: impl FnOnce(&Db, &Edit) -> Outcome) {
+        self.commit(true);
+        let mut model = self.committed.clone();
+        let expected = edit.apply_to_model(&mut model);
+        match act(&self.db, edit) {
+            Ok(answer) => assert_eq!(Ok(answer), expected, "{edit:?}"),
+            Err(Failure::Asked) => assert!(fails && expected.is_ok(), "{edit:?}"),
+            Err(Failure::Of(error)) => assert_eq!(Err(Refusal::from(error)), expected, "{edit:?}"),
+        }
+        if expected.is_ok() && !fails {
+            self.committed = model;
+        }
+        self.verify("after an edit by itself");
     }
 
     fn rollback(&mut self) {
         let Some(tx) = self.tx.take() else { return };
         tx.rollback();
+        self.savepoints.clear();
+        self.callbacks = 0;
         assert_same_dump(&committed(&self.db).dump(), &self.committed.dump(), "a read after the rollback");
     }
 
@@ -233,6 +364,8 @@ impl Machine {
             assert_same_dump(&content(&tx).dump(), &model.dump(), "a kept snapshot");
         }
         self.tx = None;
+        self.savepoints.clear();
+        self.callbacks = 0;
         if self.file.is_some() {
             // The file's lock must be free before it is opened again: something else takes its place meanwhile.
             self.db = Self::open(&self.setup, None);
@@ -241,6 +374,27 @@ impl Machine {
         assert_same_dump(&committed(&self.db).dump(), &self.committed.dump(), "a read after reopening");
         assert_check_clean(&self.db, "after reopening");
     }
+}
+
+type Outcome = Result<Answer, Failure>;
+
+/// Why a transaction that ends by itself has failed.
+#[derive(Debug)]
+enum Failure {
+    /// It was to fail.
+    Asked,
+    Of(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Of(error)
+    }
+}
+
+fn done(answer: boltkv_storage::Result<Answer>, fails: bool) -> Outcome {
+    let answer = answer?;
+    if fails { Err(Failure::Asked) } else { Ok(answer) }
 }
 
 fn bytes(path: &[Key]) -> BucketPath {
@@ -288,17 +442,6 @@ fn change(op: &Op, tx: &mut TxMut, model: &mut Model, setup: &Setup) {
                 delete(tx, model, setup, path, &key);
             }
         }
-        Op::DeleteByCursor(path, key) => delete_by_cursor(tx, model, setup, path, &key.bytes()),
-        Op::SetSequence(path, number) => {
-            let path = bytes(path);
-            let answer = open_bucket(tx, &path, setup).and_then(|mut b| b.set_sequence(*number));
-            assert_eq!(refused(answer), model.set_sequence(&path, *number));
-        }
-        Op::NextSequence(path) => {
-            let path = bytes(path);
-            let answer = open_bucket(tx, &path, setup).and_then(|mut b| b.next_sequence());
-            assert_eq!(refused(answer), model.next_sequence(&path));
-        }
         _ => {}
     }
 }
@@ -340,23 +483,6 @@ fn delete(tx: &mut TxMut, model: &mut Model, setup: &Setup, path: &[Key], key: &
     let path = bytes(path);
     let answer = open_bucket(tx, &path, setup).and_then(|mut bucket| bucket.delete(key));
     assert_eq!(refused(answer), model.delete(&path, key));
-}
-
-/// Takes away the first entry at or after a key.
-fn delete_by_cursor(tx: &mut TxMut, model: &mut Model, setup: &Setup, path: &[Key], key: &[u8]) {
-    let path = bytes(path);
-    let Ok(mut bucket) = open_bucket(tx, &path, setup) else {
-        return;
-    };
-    let mut cursor = bucket.cursor_mut();
-    let found = cursor.seek(key).unwrap().map(|(key, _)| key.to_vec());
-    let keys = &model.bucket(&path).unwrap().items;
-    let expected = keys.keys().find(|at| at.as_slice() >= key);
-    assert_eq!(found.as_ref(), expected);
-    if let Some(found) = found {
-        let deleted = refused(cursor.delete());
-        assert_eq!(deleted, model.delete(&path, &found).map(drop));
-    }
 }
 
 /// Asks what an operation asks, if it asks something, here and of the model: the answers must agree.

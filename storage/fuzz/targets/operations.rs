@@ -3,14 +3,19 @@
 //! one.
 #![no_main]
 
+#[path = "../../tests/common/edit.rs"]
+mod edit;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
 #[path = "../../tests/common/model.rs"]
 mod model;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arbitrary::Arbitrary;
-use boltkv_storage::{Db, Durability, Fill, FreelistStored, Options, Result, Savepoint, Tx, TxMut};
+use boltkv_storage::{Db, Durability, Error, FreelistStored, Options, Savepoint, Tx, TxMut};
+use edit::{Edit, Parts};
 use libfuzzer_sys::fuzz_target;
 use model::{Model, Refusal};
 
@@ -34,18 +39,11 @@ enum Freelist {
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
 enum Operation {
-    Create(Place),
-    CreateIfMissing(Place),
-    Drop(Place),
-    Put(Place, u8, u16),
-    /// A stretch of two-byte keys: what makes trees grow levels.
-    PutMany(Place, u8, u8, u8),
-    Delete(Place, u8),
-    DeleteMany(Place, u8),
-    DeleteByCursor(Place, u8),
-    SetSequence(Place, u64),
-    NextSequence(Place),
-    SetFill(Place, u8),
+    Edit(Change),
+    /// In a transaction of its own, which ends with an error where that is asked for.
+    Update(Change, bool),
+    Batch(Change, bool),
+    OnCommit,
     Savepoint,
     RollbackTo(u8),
     Commit,
@@ -57,6 +55,31 @@ enum Operation {
     Crash,
     KeepReader,
     DropReader(u8),
+}
+
+#[derive(Debug, Clone, Copy, Arbitrary)]
+struct Change {
+    kind: u8,
+    place: Place,
+    to: Place,
+    key: u8,
+    other_key: u8,
+    word: u16,
+    number: u64,
+}
+
+impl Change {
+    fn edit(self) -> Edit {
+        let parts = Parts {
+            path: self.place.path(),
+            to: self.to.path(),
+            key: vec![self.key],
+            other_key: vec![self.other_key],
+            value: value(self.word),
+            number: self.number,
+        };
+        Edit::of_kind(self.kind.into(), parts)
+    }
 }
 
 /// One of few buckets, so that they meet: up to three names deep.
@@ -89,7 +112,12 @@ struct Run {
     committed: Model,
     changed: Model,
     tx: Option<TxMut>,
-    savepoints: Vec<(Savepoint, Model)>,
+    /// Each with what there was, and how many callbacks.
+    savepoints: Vec<(Savepoint, Model, u64)>,
+    /// Callbacks of the open transaction, those of all that were committed, and those that were called.
+    callbacks: u64,
+    to_be_called: u64,
+    called: Arc<AtomicU64>,
     readers: VecDeque<(Tx, Model)>,
 }
 
@@ -109,6 +137,9 @@ fuzz_target!(|case: Case| {
         changed: Model::default(),
         tx: None,
         savepoints: Vec::new(),
+        callbacks: 0,
+        to_be_called: 0,
+        called: Arc::default(),
         readers: VecDeque::new(),
     };
     for &operation in case.operations.iter().take(MOST_OPERATIONS) {
@@ -127,7 +158,7 @@ impl Run {
             Operation::Rollback => self.rollback(),
             Operation::Savepoint => {
                 let savepoint = self.tx().savepoint();
-                self.savepoints.push((savepoint, self.changed.clone()));
+                self.savepoints.push((savepoint, self.changed.clone(), self.callbacks));
             }
             Operation::RollbackTo(which) => self.rollback_to(which),
             Operation::Sync => {
@@ -152,7 +183,25 @@ impl Run {
                 }
             }
             Operation::DropReader(which) => self.drop_reader(which.into()),
-            change => self.change(change),
+            Operation::OnCommit => {
+                let called = Arc::clone(&self.called);
+                self.tx().on_commit(move || {
+                    called.fetch_add(1, Ordering::Relaxed);
+                });
+                self.callbacks += 1;
+            }
+            Operation::Edit(change) => self.change(&change.edit()),
+            Operation::Update(change, fails) => {
+                let edit = change.edit();
+                self.alone(&edit, fails, |db, edit| db.update(|tx| done(edit.apply(tx), fails)));
+            }
+            Operation::Batch(change, fails) => {
+                let edit = change.edit();
+                self.alone(&edit, fails, |db, edit| {
+                    let edit = edit.clone();
+                    db.batch(move |tx| done(edit.apply(tx), fails))
+                });
+            }
         }
     }
 
@@ -164,8 +213,9 @@ impl Run {
     fn end(&mut self, synced: bool) {
         let Some(tx) = self.tx.take() else { return };
         self.savepoints.clear();
-        let durability = if synced { Durability::Always } else { Durability::Never };
-        tx.commit_with(durability).expect("there is room");
+        self.to_be_called += std::mem::take(&mut self.callbacks);
+        let committed = if synced { tx.commit() } else { tx.commit_with(Durability::Never) };
+        committed.expect("there is room");
         self.committed = self.changed.clone();
         if synced {
             self.durable = self.committed.clone();
@@ -177,6 +227,7 @@ impl Run {
         if let Some(tx) = self.tx.take() {
             tx.rollback();
             self.savepoints.clear();
+            self.callbacks = 0;
             self.changed = self.committed.clone();
             self.verify();
         }
@@ -189,9 +240,9 @@ impl Run {
         let at = usize::from(which) % self.savepoints.len();
         self.savepoints.truncate(at + 1);
         let tx = self.tx.as_mut().expect("savepoints are cleared with their transaction");
-        let (savepoint, model) = &self.savepoints[at];
+        let (savepoint, model, callbacks) = &self.savepoints[at];
         tx.rollback_to(savepoint).expect("it is one of this transaction");
-        self.changed = model.clone();
+        (self.changed, self.callbacks) = (model.clone(), *callbacks);
         let seen = Model::load(tx.buckets()).expect("a sound file is read");
         assert!(seen == self.changed, "the savepoint's state is not what it was");
     }
@@ -206,6 +257,7 @@ impl Run {
         let transaction = self.tx.take();
         if transaction.is_some() {
             self.savepoints.clear();
+            self.callbacks = 0;
         }
         drop(transaction);
         let bytes = self.db.bytes().expect("memory can be read");
@@ -225,6 +277,7 @@ impl Run {
     }
 
     fn verify(&self) {
+        assert_eq!(self.called.load(Ordering::Relaxed), self.to_be_called, "callbacks of what was committed");
         let problems = self.db.check().expect("it can be checked");
         assert!(problems.is_empty(), "{}", problems[0]);
         verify_reader(&self.db.begin().expect("it begins"), &self.committed);
@@ -233,126 +286,51 @@ impl Run {
         }
     }
 
-    fn change(&mut self, change: Operation) {
-        let mut model = std::mem::take(&mut self.changed);
-        let expected = change_model(&mut model, change);
-        let done = change_database(self.tx(), change).map_err(Refusal::from);
-        assert_eq!(done, expected, "{change:?}");
-        self.changed = model;
+    fn change(&mut self, edit: &Edit) {
+        let expected = edit.apply_to_model(&mut self.changed);
+        let done = edit.apply(self.tx()).map_err(Refusal::from);
+        assert_eq!(done, expected, "{edit:?}");
     }
+
+    /// Makes an edit in a transaction of its own.
+    fn alone(&mut self, edit: &Edit, fails: bool, act: impl FnOnce(&Db, &Edit) -> Outcome) {
+        self.end(true);
+        let mut model = self.committed.clone();
+        let expected = edit.apply_to_model(&mut model);
+        match act(&self.db, edit) {
+            Ok(answer) => assert_eq!(Ok(answer), expected, "{edit:?}"),
+            Err(Failure::Asked) => assert!(fails && expected.is_ok(), "{edit:?}"),
+            Err(Failure::Of(error)) => assert_eq!(Err(Refusal::from(error)), expected, "{edit:?}"),
+        }
+        if expected.is_ok() && !fails {
+            self.committed = model;
+            self.durable = self.committed.clone();
+        }
+        self.changed = self.committed.clone();
+        self.verify();
+    }
+}
+
+type Outcome = Result<edit::Answer, Failure>;
+
+enum Failure {
+    /// The closure was to fail.
+    Asked,
+    Of(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Of(error)
+    }
+}
+
+fn done(answer: boltkv_storage::Result<edit::Answer>, fails: bool) -> Outcome {
+    let answer = answer?;
+    if fails { Err(Failure::Asked) } else { Ok(answer) }
 }
 
 fn verify_reader(reader: &Tx, expected: &Model) {
     let seen = Model::load(reader.buckets()).expect("a sound file is read");
     assert!(seen == *expected, "a snapshot is not what it was");
-}
-
-fn two_bytes(number: u16) -> [u8; 2] {
-    number.to_be_bytes()
-}
-
-fn many(from: u8, count: u8) -> impl Iterator<Item = [u8; 2]> {
-    (0..u16::from(count)).map(move |number| two_bytes((u16::from(from) << 6) + number))
-}
-
-fn change_model(model: &mut Model, change: Operation) -> Result<u64, Refusal> {
-    match change {
-        Operation::Create(place) => model.create(&place.path()).map(|()| 0),
-        Operation::CreateIfMissing(place) => model.create_if_missing(&place.path()).map(|()| 0),
-        Operation::Drop(place) => model.drop_bucket(&place.path()).map(|()| 0),
-        Operation::Put(place, key, word) => model.put(&place.path(), &[key], &value(word)).map(|()| 0),
-        Operation::PutMany(place, from, count, byte) => {
-            model.bucket(&place.path())?;
-            for key in many(from, count) {
-                model.put(&place.path(), &key, &[byte; 20])?;
-            }
-            Ok(0)
-        }
-        Operation::Delete(place, key) => model.delete(&place.path(), &[key]).map(u64::from),
-        Operation::DeleteMany(place, step) => {
-            let keys = values_of(model.bucket(&place.path())?, step);
-            for key in &keys {
-                model.delete(&place.path(), key)?;
-            }
-            Ok(0)
-        }
-        Operation::DeleteByCursor(place, key) => {
-            let bucket = model.bucket(&place.path())?;
-            let found = bucket.items.range(vec![key]..).next().map(|(key, _)| key.clone());
-            match found {
-                Some(key) => model.delete(&place.path(), &key).map(u64::from),
-                None => Ok(0),
-            }
-        }
-        Operation::SetSequence(place, number) => model.set_sequence(&place.path(), number).map(|()| 0),
-        Operation::NextSequence(place) => model.next_sequence(&place.path()),
-        Operation::SetFill(place, _) => model.bucket(&place.path()).map(|_| 0),
-        _ => Ok(0),
-    }
-}
-
-/// Every so-manyth value's key, of long buckets and short ones.
-fn values_of(bucket: &Model, step: u8) -> Vec<Vec<u8>> {
-    let values = bucket.entries().filter(|(_, value)| value.is_some());
-    values.step_by(1 + usize::from(step % 8)).map(|(key, _)| key.to_vec()).collect()
-}
-
-fn change_database(tx: &mut TxMut, change: Operation) -> Result<u64> {
-    match change {
-        Operation::Create(place) => {
-            let path = place.path();
-            match path.split_last() {
-                Some((name, [])) => tx.create_bucket(name).map(|_| 0),
-                Some((name, above)) => tx.bucket_mut_path(above)?.create_bucket(name).map(|_| 0),
-                None => Ok(0),
-            }
-        }
-        Operation::CreateIfMissing(place) => {
-            let path = place.path();
-            match path.split_last() {
-                Some((name, [])) => tx.create_bucket_if_not_exists(name).map(|_| 0),
-                Some((name, above)) => tx.bucket_mut_path(above)?.create_bucket_if_not_exists(name).map(|_| 0),
-                None => Ok(0),
-            }
-        }
-        Operation::Drop(place) => {
-            let path = place.path();
-            match path.split_last() {
-                Some((name, [])) => tx.delete_bucket(name).map(|()| 0),
-                Some((name, above)) => tx.bucket_mut_path(above)?.delete_bucket(name).map(|()| 0),
-                None => Ok(0),
-            }
-        }
-        Operation::Put(place, key, word) => tx.bucket_mut_path(place.path())?.put([key], value(word)).map(|()| 0),
-        Operation::PutMany(place, from, count, byte) => {
-            let mut bucket = tx.bucket_mut_path(place.path())?;
-            many(from, count).try_for_each(|key| bucket.put(key, [byte; 20])).map(|()| 0)
-        }
-        Operation::Delete(place, key) => tx.bucket_mut_path(place.path())?.delete([key]).map(u64::from),
-        Operation::DeleteMany(place, step) => {
-            let mut bucket = tx.bucket_mut_path(place.path())?;
-            let all: Result<Vec<(Vec<u8>, bool)>> =
-                bucket.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.is_some()))).collect();
-            let values = all?.into_iter().filter(|(_, value)| *value).step_by(1 + usize::from(step % 8));
-            for (key, _) in values {
-                bucket.delete(key)?;
-            }
-            Ok(0)
-        }
-        Operation::DeleteByCursor(place, key) => {
-            let mut bucket = tx.bucket_mut_path(place.path())?;
-            let mut cursor = bucket.cursor_mut();
-            let found = cursor.seek([key])?.is_some();
-            cursor.delete()?;
-            Ok(u64::from(found))
-        }
-        Operation::SetSequence(place, number) => tx.bucket_mut_path(place.path())?.set_sequence(number).map(|()| 0),
-        Operation::NextSequence(place) => tx.bucket_mut_path(place.path())?.next_sequence(),
-        Operation::SetFill(place, percent) => {
-            let part = f64::from(percent) / 100.0;
-            tx.bucket_mut_path(place.path())?.set_fill(Fill::Percent(part));
-            Ok(0)
-        }
-        _ => Ok(0),
-    }
 }

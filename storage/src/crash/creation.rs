@@ -6,9 +6,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use super::edit::Edit;
 use super::explore::sound_state;
 use super::losses::losses;
-use super::model::{Change, Model};
+use super::model::Model;
 use super::random::Random;
 use super::workload::Setup;
 use crate::disk::sim::{Event, Fault, FileId, Mark, Names, Platter, SimFolder, Trap};
@@ -49,9 +50,9 @@ fn open(folder: &SimFolder) -> crate::Result<Db> {
     Db::open_in(folder, Path::new(NAME), &SETUP.options())
 }
 
-fn first_commit() -> [Change; 2] {
+fn first_commit() -> [Edit; 2] {
     let bucket = vec![b"bucket".to_vec()];
-    [Change::Create(bucket.clone()), Change::Put(bucket, b"key".to_vec(), b"value".to_vec())]
+    [Edit::Create(bucket.clone()), Edit::Put(bucket, b"key".to_vec(), b"value".to_vec())]
 }
 
 /// Opens the database, which is then promised to be there, and commits to it.
@@ -59,7 +60,8 @@ fn open_and_commit(folder: &SimFolder) {
     let db = open(folder).expect("nothing fails any more");
     folder.log().mark(Mark::Durable);
     folder.log().mark(Mark::Begun);
-    db.update(|tx| first_commit().iter().try_for_each(|change| change.apply(tx))).expect("nothing fails any more");
+    db.update(|tx| first_commit().iter().try_for_each(|change| change.apply(tx).map(drop)))
+        .expect("nothing fails any more");
     folder.log().mark(Mark::Durable);
 }
 
@@ -111,7 +113,7 @@ fn explore(start: Start, may_be_empty: bool, log: Vec<Event>) -> BTreeSet<usize>
     let mut platters = Platters { names: Names::new(names), files: contents.into_iter().map(Platter::new).collect() };
     let mut states = vec![Model::default(), Model::default()];
     for change in first_commit() {
-        change.apply_to_model(&mut states[1]);
+        change.apply_to_model(&mut states[1]).expect("it can be done");
     }
     let mut random = Random::new(1);
     let mut allowed = 0..=1;

@@ -118,7 +118,7 @@ fn open(disk: &SimDisk, options: &Options) -> Result<Db, String> {
 }
 
 fn holds(db: &Db, model: &Model) -> Result<bool, String> {
-    db.begin().and_then(|tx| model.is_seen_by(&tx)).map_err(|error| format!("it cannot be read: {error}"))
+    db.begin().and_then(|tx| model.is_seen_in(tx.buckets())).map_err(|error| format!("it cannot be read: {error}"))
 }
 
 pub(super) fn is_clean(db: &Db) -> Result<(), String> {

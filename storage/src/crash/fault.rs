@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::explore::{is_clean, sound_state};
 use super::losses::losses;
-use super::model::{Change, Model};
+use super::model::Model;
 use super::random::Random;
-use super::workload::{Setup, changes, every};
+use super::workload::{Answered, Setup, edits, every};
 use crate::disk::sim::{Call, Event, Fault, Platter, SimDisk, Trap};
 use crate::store::new_database;
 use crate::{Db, Durability, Error, FreelistStored, Result};
@@ -24,7 +24,7 @@ const MOST_CALLS: u64 = 1000;
 
 /// What is done, and the state after each transaction (the first one is before all).
 struct Script {
-    transactions: Vec<Vec<Change>>,
+    transactions: Vec<Vec<Answered>>,
     states: Vec<Model>,
 }
 
@@ -34,7 +34,7 @@ impl Script {
         let mut script = Self { transactions: Vec::new(), states: vec![Model::default()] };
         for number in 0..TRANSACTIONS {
             let mut model = script.states[number].clone();
-            script.transactions.push(changes(&mut random, &mut model));
+            script.transactions.push(edits(&mut random, &mut model));
             script.states.push(model);
         }
         script
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
             let before = self.newest;
             let alive = self.transaction(&db, number) && (number % TO_A_SYNC_POINT != 0 || self.sync(&db));
             assert!(
-                self.script.states[before].is_seen_by(&reader).expect("it is whole"),
+                self.script.states[before].is_seen_in(reader.buckets()).expect("it is whole"),
                 "what a reader sees has changed"
             );
             alive
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         let script = self.script;
         let committed = self.goes_well(db, |db| {
             let mut tx = db.begin_mut()?;
-            script.transactions[number].iter().try_for_each(|change| change.apply(&mut tx))?;
+            script.transactions[number].iter().try_for_each(|(edit, _)| edit.apply(&mut tx).map(drop))?;
             tx.commit().map(drop)
         });
         if committed {
@@ -166,7 +166,11 @@ impl<'a> Run<'a> {
 
     fn assert_still_there(&self, db: &Db) {
         let tx = db.begin().expect("readers always may");
-        assert!(self.script.states[self.newest].is_seen_by(&tx).expect("it is whole"), "not state {}", self.newest);
+        assert!(
+            self.script.states[self.newest].is_seen_in(tx.buckets()).expect("it is whole"),
+            "not state {}",
+            self.newest
+        );
         is_clean(db).unwrap_or_else(|what| panic!("{what}"));
     }
 

@@ -5,13 +5,18 @@
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
 //!
-//! `workload` makes the work, `model` is what it should lead to, `losses` chooses what a crash
+//! `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
 //! takes, `explore` looks at the rest. The disk is `disk::sim`.
 
 mod creation;
+#[path = "../../tests/common/edit.rs"]
+#[allow(unreachable_pub, clippy::expect_used, reason = "shared with the integration tests")]
+mod edit;
 mod explore;
 mod fault;
 mod losses;
+#[path = "../../tests/common/model.rs"]
+#[allow(dead_code, unreachable_pub, clippy::expect_used, clippy::panic, reason = "shared with the integration tests")]
 mod model;
 mod power;
 #[path = "../../tests/common/random.rs"]

@@ -1,15 +1,16 @@
-//! Random work on a database, the same for the same seed: transactions that put, overwrite and
-//! delete, in nested buckets, small values and some of many pages; rollbacks and savepoints, sync
+//! Random work on a database, the same for the same seed: transactions that make every kind of edit, in nested buckets, small values and some of many pages; rollbacks and savepoints, sync
 //! points, readers that are kept for a while, files that shrink, clean closes, and processes that are
 //! killed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::model::{BucketPath, Change, Model};
+use super::edit::{Answer, Edit, Parts};
+use super::model::{BucketPath, Model};
 use super::random::Random;
 use crate::disk::sim::{Fault, Mark, SimDisk};
-use crate::{Db, Durability, FreelistStored, Options, Result, Tx, TxMut};
+use crate::{Db, Durability, Error, FreelistStored, Options, Result, Tx, TxMut};
 
 /// Keys that a bucket may have.
 const KEYS: usize = 120;
@@ -137,7 +138,7 @@ impl<'a> Worker<'a> {
         self.disk.trap().disarm();
         let db = self.open();
         let tx = db.begin().expect("readers always may");
-        let is_seen = |state: &&Model| state.is_seen_by(&tx).expect("it is whole");
+        let is_seen = |state: &&Model| state.is_seen_in(tx.buckets()).expect("it is whole");
         let found = self.states[self.durable..].iter().rev().find(is_seen);
         let found = found.expect("it is a state that was promised, or a later one").clone();
         self.disk.log().mark(Mark::Begun);
@@ -163,14 +164,52 @@ impl<'a> Worker<'a> {
 
     /// `false` if the process was killed.
     fn transaction(&mut self, db: &Db) -> bool {
+        match self.random.below(8) {
+            0 => self.closure(db, |db, change| db.update(change)),
+            1 => self.closure(db, |db, change| db.batch(change)),
+            _ => self.steps(db),
+        }
+    }
+
+    /// A transaction that is one closure, which fails now and then.
+    fn closure(&mut self, db: &Db, run: impl FnOnce(&Db, Closure) -> Result<(), Option<Error>>) -> bool {
+        let mut model = self.newest().clone();
+        let edits = edits(self.random, &mut model);
+        let fails = self.random.once_in(3);
+        if !fails {
+            self.disk.log().mark(Mark::Begun);
+        }
+        let change = Box::new(move |tx: &mut TxMut| {
+            apply(&edits, tx);
+            if fails { Err(None) } else { Ok(()) }
+        });
+        match run(db, change) {
+            Err(None) => true,
+            Err(Some(error)) => self.committed(model, Err(error), false),
+            Ok(()) => self.committed(model, Ok(()), false),
+        }
+    }
+
+    /// A transaction with all that one can do beside its edits.
+    fn steps(&mut self, db: &Db) -> bool {
         let mut tx = db.begin_mut().expect("no write has failed");
         let mut model = self.newest().clone();
-        self.change(&mut tx, &mut model);
-        if self.random.once_in(5) {
+        let called = Arc::<AtomicUsize>::default();
+        let call = |tx: &mut TxMut| {
+            let called = Arc::clone(&called);
+            tx.on_commit(move || {
+                called.fetch_add(1, Ordering::Relaxed);
+            });
+        };
+        call(&mut tx);
+        self.edit(&mut tx, &mut model);
+        if self.random.once_in(4) {
             let savepoint = tx.savepoint();
-            self.change(&mut tx, &mut model.clone());
+            call(&mut tx);
+            self.edit(&mut tx, &mut model.clone());
             tx.rollback_to(&savepoint).expect("it is this transaction's");
-            self.change(&mut tx, &mut model);
+            assert!(model.is_seen_in(tx.buckets()).expect("it is whole"), "the savepoint's state is not what it was");
+            self.edit(&mut tx, &mut model);
         }
         if self.random.once_in(8) {
             tx.rollback();
@@ -179,6 +218,12 @@ impl<'a> Worker<'a> {
         self.disk.log().mark(Mark::Begun);
         let synced = self.random.once_in(10);
         let committed = if synced { tx.commit_with(Durability::Always) } else { tx.commit() };
+        assert_eq!(called.load(Ordering::Relaxed), usize::from(committed.is_ok()), "only the first is to be called");
+        self.committed(model, committed.map(drop), synced)
+    }
+
+    /// `false` if the process was killed.
+    fn committed(&mut self, model: Model, committed: Result<()>, synced: bool) -> bool {
         self.states.push(model);
         if self.is_killed(committed) {
             return false;
@@ -190,10 +235,8 @@ impl<'a> Worker<'a> {
         true
     }
 
-    fn change(&mut self, tx: &mut TxMut, model: &mut Model) {
-        for change in changes(self.random, model) {
-            change.apply(tx).unwrap_or_else(|error| panic!("{change:?}: {error}"));
-        }
+    fn edit(&mut self, tx: &mut TxMut, model: &mut Model) {
+        apply(&edits(self.random, model), tx);
     }
 
     /// Keeps a new reader now and then, and ends an old one.
@@ -218,57 +261,82 @@ impl<'a> Worker<'a> {
             return;
         }
         let (tx, state) = self.readers.swap_remove(self.random.below(self.readers.len()));
-        assert!(self.states[state].is_seen_by(&tx).expect("it is whole"), "a reader's pages were written over");
+        assert!(
+            self.states[state].is_seen_in(tx.buckets()).expect("it is whole"),
+            "a reader's pages were written over"
+        );
     }
 }
 
-/// The changes of one transaction, which are made to the model too.
-pub(super) fn changes(random: &mut Random, model: &mut Model) -> Vec<Change> {
+type Closure = Box<dyn FnOnce(&mut TxMut) -> Result<(), Option<Error>> + Send>;
+
+/// An edit that the model has taken, and what it answered.
+pub(super) type Answered = (Edit, Answer);
+
+pub(super) fn apply(edits: &[Answered], tx: &mut TxMut) {
+    for (edit, expected) in edits {
+        let answer = edit.apply(tx).unwrap_or_else(|error| panic!("{edit:?}: {error}"));
+        assert_eq!(answer, *expected, "{edit:?}");
+    }
+}
+
+/// The edits of one transaction, which are made to the model too.
+pub(super) fn edits(random: &mut Random, model: &mut Model) -> Vec<Answered> {
     let count = match random.below(10) {
         0 => 0,
         1 => 40 + random.below(40),
         _ => 1 + random.below(8),
     };
-    let mut changes = Vec::new();
+    let mut edits = Vec::new();
     for _ in 0..count {
-        for change in some_changes(random, model) {
-            change.apply_to_model(model);
-            changes.push(change);
+        let edit = some_edit(random, model);
+        // One that is refused may have been made in part.
+        let mut changed = model.clone();
+        if let Ok(answer) = edit.apply_to_model(&mut changed) {
+            *model = changed;
+            edits.push((edit, answer));
         }
     }
-    changes
+    edits
 }
 
-fn some_changes(random: &mut Random, model: &Model) -> Vec<Change> {
+fn some_edit(random: &mut Random, model: &Model) -> Edit {
     let paths = model.bucket_paths();
     if paths.is_empty() || (paths.len() < MOST_BUCKETS && random.once_in(12)) {
-        return new_bucket(random, model, &paths).into_iter().collect();
+        return Edit::Create(new_path(random, &paths));
     }
     let path = paths[random.below(paths.len())].clone();
-    let bucket = model.bucket(&path);
-    match random.below(100) {
-        0 => vec![Change::Drop(path)],
-        1 => bucket.keys().filter(|_| random.once_in(2)).map(|key| Change::Delete(path.clone(), key.clone())).collect(),
-        2..=5 => vec![Change::Sequence(path, random.next())],
-        6..=40 => bucket.some_key(random).map(|key| Change::Delete(path, key)).into_iter().collect(),
-        41..=55 => {
-            let old = bucket.some_key(random);
-            old.map(|key| Change::Put(path, key, value(random))).into_iter().collect()
-        }
-        _ => vec![Change::Put(path, format!("{:05}", random.below(KEYS)).into(), value(random))],
+    let old_key = model.bucket(&path).ok().and_then(|bucket| bucket.some_key(random.next()));
+    match (random.below(100), old_key) {
+        (0..=14, _) => any_edit(random, path, &paths),
+        (15..=40, Some(key)) => Edit::Delete(path, key),
+        (41..=55, Some(key)) => Edit::Put(path, key, value(random)),
+        _ => Edit::Put(path, key(random), value(random)),
     }
+}
+
+/// Each kind comes up; what makes much of the content go, not often.
+fn any_edit(random: &mut Random, path: BucketPath, paths: &[BucketPath]) -> Edit {
+    let to = paths[random.below(paths.len())].clone();
+    let (key, other_key) = (key(random), key(random));
+    let parts = Parts { path, to, key, other_key, value: value(random), number: random.next() };
+    match Edit::of_kind(random.below(Edit::KINDS), parts) {
+        Edit::Drop(path) | Edit::DeleteMany(path, _) if random.once_in(2) => Edit::Open(path),
+        Edit::DeleteRange(path, low, high, limit) => Edit::DeleteRange(path, low, high, limit.min(40)),
+        edit => edit,
+    }
+}
+
+fn key(random: &mut Random) -> Vec<u8> {
+    format!("{:05}", random.below(KEYS)).into()
 }
 
 /// Bucket names are no keys that values have.
-fn new_bucket(random: &mut Random, model: &Model, paths: &[BucketPath]) -> Option<Change> {
-    let mut path =
-        if paths.is_empty() || random.once_in(2) { Vec::new() } else { paths[random.below(paths.len())].clone() };
-    let name = format!("bucket {}", random.below(MOST_BUCKETS)).into_bytes();
-    if path.len() >= DEEPEST || model.bucket(&path).has(&name) {
-        return None;
-    }
-    path.push(name);
-    Some(Change::Create(path))
+fn new_path(random: &mut Random, paths: &[BucketPath]) -> BucketPath {
+    let above = if paths.is_empty() || random.once_in(2) { &[][..] } else { &paths[random.below(paths.len())] };
+    let mut path = above[..above.len().min(DEEPEST - 1)].to_vec();
+    path.push(format!("bucket {}", random.below(MOST_BUCKETS)).into_bytes());
+    path
 }
 
 fn value(random: &mut Random) -> Vec<u8> {

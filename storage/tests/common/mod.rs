@@ -9,6 +9,7 @@
     reason = "test code: a panic is how it reports"
 )]
 
+pub mod edit;
 pub mod generator;
 pub mod model;
 pub mod peer;

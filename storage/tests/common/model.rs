@@ -4,9 +4,13 @@ use boltkv_storage::{Bucket, Error, Result};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::hash::Hasher as _;
+use std::ops::{Bound, RangeBounds as _};
 
 /// The names of a bucket and of those around it, from the top down.
 pub type BucketPath = Vec<Vec<u8>>;
+
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// The longest key or bucket name, in bytes.
 pub const MAX_KEY: usize = 32_768;
@@ -37,6 +41,8 @@ pub enum Refusal {
     KeyRequired,
     KeyTooLarge,
     SequenceExhausted,
+    SameBuckets,
+    MovedIntoItself,
 }
 
 impl From<Error> for Refusal {
@@ -49,6 +55,8 @@ impl From<Error> for Refusal {
             Error::KeyRequired => Self::KeyRequired,
             Error::KeyTooLarge { .. } => Self::KeyTooLarge,
             Error::SequenceExhausted => Self::SequenceExhausted,
+            Error::SameBuckets { .. } => Self::SameBuckets,
+            Error::MovedIntoItself { .. } => Self::MovedIntoItself,
             other => panic!("not a refusal but a failure: {other}"),
         }
     }
@@ -137,6 +145,28 @@ impl Model {
         }
     }
 
+    /// Moves a bucket with all in it into the one at another path, which may be the top.
+    pub fn move_bucket(&mut self, path: &[Vec<u8>], to: &[Vec<u8>]) -> Result<(), Refusal> {
+        let (name, from) = path.split_last().expect("a bucket has a name");
+        let source = self.bucket(from)?;
+        let target = self.bucket(to)?;
+        let moved = match source.items.get(name) {
+            Some(Item::Bucket(_)) if from == to => return Err(Refusal::SameBuckets),
+            Some(Item::Bucket(_)) if to.starts_with(path) => return Err(Refusal::MovedIntoItself),
+            Some(Item::Bucket(moved)) => moved.clone(),
+            Some(Item::Value(_)) => return Err(Refusal::IncompatibleValue),
+            None => return Err(Refusal::BucketNotFound),
+        };
+        match target.items.get(name) {
+            Some(Item::Bucket(_)) => return Err(Refusal::BucketExists),
+            Some(Item::Value(_)) => return Err(Refusal::IncompatibleValue),
+            None => {}
+        }
+        self.bucket_mut(to)?.items.insert(name.clone(), Item::Bucket(moved));
+        self.bucket_mut(from)?.items.remove(name);
+        Ok(())
+    }
+
     pub fn get(&self, path: &[Vec<u8>], key: &[u8]) -> Result<Option<&[u8]>, Refusal> {
         match self.bucket(path)?.items.get(key) {
             Some(Item::Value(value)) => Ok(Some(value)),
@@ -167,6 +197,38 @@ impl Model {
         }
     }
 
+    /// Takes away the values between two bounds, the first so many of them; how many, and whether there is more.
+    pub fn delete_range(
+        &mut self,
+        path: &[Vec<u8>],
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        limit: usize,
+    ) -> Result<(usize, bool), Refusal> {
+        let items = &mut self.bucket_mut(path)?.items;
+        let mut within = items.iter().filter(|(key, _)| bounds.contains(&key.as_slice()));
+        let first: Vec<_> = within.by_ref().take(limit).map(|(key, item)| (key.clone(), item)).collect();
+        if first.iter().any(|(_, item)| matches!(item, Item::Bucket(_))) {
+            return Err(Refusal::IncompatibleValue);
+        }
+        let (keys, more): (Vec<_>, _) = (first.into_iter().map(|(key, _)| key).collect(), within.next().is_some());
+        for key in &keys {
+            items.remove(key);
+        }
+        Ok((keys.len(), more))
+    }
+
+    /// Takes the first entry away, which must be a value.
+    pub fn pop_first(&mut self, path: &[Vec<u8>]) -> Result<Option<Entry>, Refusal> {
+        let items = &mut self.bucket_mut(path)?.items;
+        match items.first_key_value() {
+            Some((_, Item::Bucket(_))) => Err(Refusal::IncompatibleValue),
+            _ => Ok(items.pop_first().and_then(|(key, item)| match item {
+                Item::Value(value) => Some((key, value)),
+                Item::Bucket(_) => None,
+            })),
+        }
+    }
+
     pub fn set_sequence(&mut self, path: &[Vec<u8>], number: u64) -> Result<(), Refusal> {
         self.bucket_mut(path)?.sequence = number;
         Ok(())
@@ -184,6 +246,42 @@ impl Model {
             Item::Value(value) => (key.as_slice(), Some(value.as_slice())),
             Item::Bucket(_) => (key.as_slice(), None),
         })
+    }
+
+    /// Whether a transaction with these top buckets sees exactly this.
+    pub fn is_seen_in<'tx>(&self, buckets: impl Iterator<Item = Result<(&'tx [u8], Bucket<'tx>)>>) -> Result<bool> {
+        let mut items = self.items.iter();
+        for bucket in buckets {
+            let (name, bucket) = bucket?;
+            match items.next() {
+                Some((key, Item::Bucket(inner))) if key == name && inner.is_in(bucket)? => {}
+                _ => return Ok(false),
+            }
+        }
+        Ok(items.next().is_none())
+    }
+
+    fn is_in(&self, bucket: Bucket<'_>) -> Result<bool> {
+        let mut items = self.items.iter();
+        for entry in &bucket {
+            let (key, value) = entry?;
+            let same = match (items.next(), value) {
+                (Some((expected, Item::Value(held))), Some(value)) => expected == key && held == value,
+                (Some((expected, Item::Bucket(inner))), None) => expected == key && inner.is_in(bucket.bucket(key)?)?,
+                _ => false,
+            };
+            if !same {
+                return Ok(false);
+            }
+        }
+        Ok(items.next().is_none() && self.sequence == bucket.sequence())
+    }
+
+    /// One of the values' keys: the one of that number, counted round and round.
+    pub fn some_key(&self, number: u64) -> Option<Vec<u8>> {
+        let keys: Vec<_> = self.entries().filter(|(_, value)| value.is_some()).collect();
+        let at = number.checked_rem(keys.len() as u64)?;
+        keys.get(usize::try_from(at).ok()?).map(|(key, _)| key.to_vec())
     }
 
     /// Every bucket's path, each before those inside it.
