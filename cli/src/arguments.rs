@@ -9,7 +9,7 @@ use std::time::Duration;
 use boltkv_server::DEFAULT_PORT;
 
 /// The longest time that can be asked for. Clocks are read and this is added to them, which must not overflow.
-const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// A time such as `5`, `0.5`, `200ms`, `5s`, `2m` or `1h`; in seconds where it has no unit.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {

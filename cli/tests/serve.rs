@@ -237,6 +237,7 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     refused(&["--durability", "never"], "this version knows `always` only");
     refused(&["--durability", "interval"], "this version knows `always` only");
     refused(&["--durability", "sometimes"], "only `always` is known");
+    refused(&["--memory", "32MiB"], "--memory is 33554432");
     refused(&["--max-frame", "1000"], "--max-frame is 1000");
     refused(&["--max-frame", "1GiB"], "--max-frame is 1073741824");
     refused(&["--max-frame", "much"], "not a size");

@@ -131,6 +131,13 @@ impl FrameCodec {
         Self { max_frame: max_frame.min(MAX_FRAME_LIMIT) }
     }
 
+    /// How long the frame will be that starts with these bytes, header included; `None` where too few are there to tell.
+    #[must_use]
+    pub fn frame_len(start: &[u8]) -> Option<usize> {
+        let len = u32::from_be_bytes(*start.first_chunk()?);
+        Some(usize::try_from(len).unwrap_or(usize::MAX).saturating_add(LEN_FIELD))
+    }
+
     /// The longest frame taken, header included, in bytes.
     #[must_use]
     pub const fn max_frame(&self) -> usize {

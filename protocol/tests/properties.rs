@@ -5,7 +5,7 @@
 use std::num::NonZeroU64;
 use std::ops::{Bound, RangeBounds};
 
-use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, write_key, write_value};
+use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, value_len, write_key, write_value};
 use boltkv_protocol::{
     Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
     MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest,
@@ -243,7 +243,9 @@ proptest! {
         let mut line = BytesMut::from("SET ".as_bytes());
         write_key(&key, &mut line);
         line.extend_from_slice(b" ");
+        let before = line.len();
         write_value(&value, &mut line);
+        prop_assert_eq!(line.len() - before, value_len(&value));
         line.extend_from_slice(b"\n");
 
         // Through the line codec: what is printed stays on one line.

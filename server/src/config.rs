@@ -9,6 +9,7 @@ use boltkv_storage::Db;
 use tokio::sync::Semaphore;
 
 use crate::Error;
+use crate::memory::Memory;
 
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
@@ -62,18 +63,31 @@ pub struct Limits {
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
     /// Bytes of keys and values that wait for the writer. One write that is larger alone waits until the queue is empty.
-    /// Default: 64 MiB.
+    /// Default: 64 MiB, and no more than a quarter of `memory`.
     pub queue_bytes: u32,
+    /// Bytes that requests and replies may take, of all connections together, beyond the 16 KiB each way that every
+    /// connection has: requests as they arrive and until they are done, and replies that their client has not taken yet.
+    /// Who finds none left is not read until there is. At least four times `max_frame`. Default: a quarter of the memory
+    /// that the process may use, limits of containers respected.
+    pub memory: Option<usize>,
 }
 
 /// How long anything may take.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Timeouts {
+    /// From connecting to the first byte. Default: 60 s.
+    pub first_byte: Duration,
     /// From connecting to the end of HELLO, on a binary connection. Default: 10 s.
     pub hello: Duration,
     /// Without a byte either way and with nothing executing, before a connection is closed. Default: 10 min.
     pub idle: Duration,
+    /// Without a byte of a request that has begun to arrive, before its connection is closed; in all, a request has this
+    /// time and a second for every 16 KiB. Default: 30 s.
+    pub request: Duration,
+    /// Without a byte leaving for a client that does not read, before its connection is closed; in all, replies over 256 KiB
+    /// have this time and a second for every 16 KiB. Default: 60 s.
+    pub reply: Duration,
     /// Without a byte leaving for a client that does not read, before its scans are given up. Default: 30 s.
     pub stream_stall: Duration,
     /// From the last reply to the end of the server's sending side, on a text connection that looks like a one-shot `nc`.
@@ -116,6 +130,7 @@ impl Default for Limits {
             max_streams: 16,
             queue_requests: 1_024,
             queue_bytes: 64 << 20,
+            memory: None,
         }
     }
 }
@@ -123,8 +138,11 @@ impl Default for Limits {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
+            first_byte: Duration::from_secs(60),
             hello: Duration::from_secs(10),
             idle: Duration::from_secs(600),
+            request: Duration::from_secs(30),
+            reply: Duration::from_secs(60),
             stream_stall: Duration::from_secs(30),
             text_linger: Duration::from_millis(100),
             lock: Duration::from_secs(1),
@@ -133,6 +151,19 @@ impl Default for Timeouts {
 }
 
 impl Limits {
+    /// The least memory that a server can work with: half of it holds a request and a reply of the longest kind.
+    const fn least_memory(&self) -> usize {
+        self.max_frame.saturating_mul(4)
+    }
+
+    /// How the memory is shared out: bytes for connections, and bytes that may wait for the writer, which are as many again
+    /// while they are written; at most a quarter each.
+    pub(crate) fn shares(&self) -> (usize, u32) {
+        let memory = self.memory.unwrap_or_else(|| Memory::usual_limit(self.least_memory()));
+        let queue = self.queue_bytes.min(u32::try_from(memory / 4).unwrap_or(u32::MAX));
+        (memory.saturating_sub(2 * queue as usize), queue)
+    }
+
     /// Whether a server can work within them.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let bounds = [
@@ -142,6 +173,7 @@ impl Limits {
             ("max_streams", self.max_streams as usize, 1, u32::MAX as usize),
             ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
             ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
+            ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),
         ];
         for (name, value, min, max) in bounds {
             if !(min..=max).contains(&value) {
@@ -155,6 +187,16 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_memory_is_shared_by_connections_and_what_waits_for_the_writer() {
+        let limits = |memory, queue_bytes| Limits { memory: Some(memory), queue_bytes, ..Limits::default() };
+        assert_eq!(limits(1 << 30, 64 << 20).shares(), ((1 << 30) - (128 << 20), 64 << 20));
+        assert_eq!(limits(64 << 20, 64 << 20).shares(), (32 << 20, 16 << 20));
+        let (connections, queue) = Limits::default().shares();
+        assert!(connections >= 2 * DEFAULT_MAX_FRAME && queue > 0);
+        assert!(limits(63 << 20, 1).check().is_err(), "less than four frames");
+    }
 
     #[test]
     fn the_defaults_are_within_their_bounds_and_a_frame_below_its_own_is_not() {

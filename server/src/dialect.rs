@@ -5,31 +5,36 @@ use std::io;
 use boltkv_protocol::text::write_error;
 use boltkv_protocol::{Dialect, ErrorReply, RESP_REFUSAL, Reply};
 use bytes::{BufMut, Bytes};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::session::{BinarySession, Connection, Event, TextSession};
+use crate::session::{BinaryCodec, Connection, Event, Session, Socket, TextCodec};
+use crate::silent::Silent;
 
 /// A TLS alert, fatal: `handshake_failure` (RFC 8446, section 6), in the record layer every version reads.
 const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
 
-/// Serves a connection until it ends.
+/// Serves a connection until it ends. It is `silent` until its first byte.
 ///
 /// # Errors
 /// The socket's.
-pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Connection<S>) -> io::Result<()> {
-    let deadline = conn.idle_deadline();
-    let Some(dialect) = first_byte(&mut conn, deadline).await? else {
-        conn.wire.close().await;
-        return Ok(());
-    };
+pub(crate) async fn serve<S: Socket>(mut conn: Connection<S>, silent: Silent) -> io::Result<()> {
+    let timeouts = &conn.shared.timeouts;
+    let deadline = conn.opened + timeouts.first_byte.min(timeouts.idle);
+    let dialect = first_byte(&mut conn, deadline).await?;
+    drop(silent);
     debug!(?dialect, "dialect");
+    let (max_frame, linger) = (conn.shared.limits.max_frame, conn.shared.timeouts.text_linger);
     match dialect {
-        Dialect::Binary => return BinarySession::new(conn).run().await,
-        Dialect::Text => return TextSession::new(conn).run().await,
-        Dialect::Resp => conn.wire.output.put_slice(RESP_REFUSAL),
-        Dialect::Tls => conn.wire.output.put_slice(TLS_REFUSAL),
+        // On the heap: most of what a session needs, a silent connection does not.
+        Some(Dialect::Binary) => return Box::pin(Session::new(conn, BinaryCodec::new(max_frame)).run()).await,
+        Some(Dialect::Text) => {
+            let codec = TextCodec::new(conn.opened, linger);
+            return Box::pin(Session::new(conn, codec).run()).await;
+        }
+        Some(Dialect::Resp) => conn.wire.output.put_slice(RESP_REFUSAL),
+        Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),
+        None => {}
     }
     conn.wire.close().await;
     Ok(())
@@ -39,11 +44,7 @@ pub(crate) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(mut conn: Connectio
 ///
 /// # Errors
 /// The socket's.
-pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
-    mut conn: Connection<S>,
-    error: ErrorReply,
-    deadline: Instant,
-) -> io::Result<()> {
+pub(crate) async fn refuse<S: Socket>(mut conn: Connection<S>, error: ErrorReply, deadline: Instant) -> io::Result<()> {
     let dialect = first_byte(&mut conn, deadline).await?;
     let out = &mut conn.wire.output;
     match dialect {
@@ -58,12 +59,9 @@ pub(crate) async fn refuse<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Waits for the first byte, which stays in the input. `None` if none comes.
-async fn first_byte<S: AsyncRead + AsyncWrite + Unpin>(
-    conn: &mut Connection<S>,
-    deadline: Instant,
-) -> io::Result<Option<Dialect>> {
+async fn first_byte<S: Socket>(conn: &mut Connection<S>, deadline: Instant) -> io::Result<Option<Dialect>> {
     match conn.event(true, Some(deadline)).await? {
-        Event::Progress => Ok(conn.wire.input.first().map(|byte| Dialect::of(*byte))),
+        Event::Progress => Ok(conn.wire.input.bytes.first().map(|byte| Dialect::of(*byte))),
         Event::Answered(_) | Event::Stop | Event::Deadline => Ok(None),
     }
 }

@@ -23,10 +23,13 @@
 //! | `executor` | the one door to what requests do |
 //! | `commands` | what a request does, a file for each kind |
 //! | `writer` | the one thread that changes the database, in groups |
+//! | `memory` | the budget of all connections for what is large |
+//! | `silent` | the connections that have said nothing yet |
 //! | `shared` | what all connections share |
 //! | `stats` | what is counted |
 //!
-//! Nothing that a client sends makes the server panic, or hold memory that is not bounded by its [`Limits`]. Keys and values
+//! Nothing that a client sends makes the server panic, or hold memory that is not bounded by its [`Limits`]: the memory of
+//! all connections for what is large, and a little for each. Keys and values
 //! never appear in logs.
 
 mod commands;
@@ -35,9 +38,11 @@ mod dialect;
 mod error;
 mod executor;
 mod listener;
+mod memory;
 mod server;
 mod session;
 mod shared;
+mod silent;
 mod stats;
 mod writer;
 

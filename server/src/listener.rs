@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use crate::dialect;
 use crate::session::Connection;
 use crate::shared::Shared;
+use crate::silent::SilentOnes;
 
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -32,13 +33,15 @@ pub(crate) struct Listener {
     tasks: TaskTracker,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
+    silent: Arc<SilentOnes>,
     refusals: Arc<Semaphore>,
 }
 
 impl Listener {
     pub(crate) fn new(socket: TcpListener, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) -> Self {
         let slots = Arc::new(Semaphore::new(shared.limits.max_connections));
-        Self { socket, shared, tasks, stop, slots, refusals: Arc::new(Semaphore::new(MOST_REFUSALS)) }
+        let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
+        Self { socket, shared, tasks, stop, slots, silent: Arc::default(), refusals }
     }
 
     /// Accepts until it is dropped.
@@ -66,19 +69,33 @@ impl Listener {
             debug!(%peer, %error, "gone before it was served");
             return;
         }
-        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            self.serve(socket, peer, slot);
+        let slots = Arc::clone(&self.slots);
+        if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
+            self.serve(socket, peer, async { Ok(slot) });
+        } else if self.silent.end_oldest() {
+            debug!(%peer, "takes the place of the one that was silent for longest");
+            self.serve(socket, peer, slots.acquire_owned());
         } else {
             self.refuse(socket, peer);
         }
     }
 
-    fn serve(&self, socket: TcpStream, peer: SocketAddr, slot: OwnedSemaphorePermit) {
-        let conn = self.connection(socket);
+    /// Serves a connection as soon as it has a place.
+    fn serve(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        slot: impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static,
+    ) {
+        // A token of its own: waiting for it touches nothing that other connections touch.
+        let stop = self.stop.child_token();
+        let silent = self.silent.add(stop.clone());
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
-            let open = OpenConnection::new(shared, peer, slot);
-            open.log_end(dialect::serve(conn).await);
+            // Nobody closes the places.
+            let Ok(slot) = slot.await else { return };
+            let open = OpenConnection::new(Arc::clone(&shared), peer, slot);
+            open.log_end(dialect::serve(Connection::new(socket, shared, stop), silent).await);
         });
     }
 
@@ -86,7 +103,7 @@ impl Listener {
         self.shared.stats.connection_refused();
         debug!(%peer, "over the limit of connections");
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
-        let conn = self.connection(socket);
+        let conn = Connection::new(socket, Arc::clone(&self.shared), self.stop.child_token());
         let message = format!("the server has {} connections open", self.shared.limits.max_connections);
         self.tasks.spawn(async move {
             let _permit = permit;
@@ -94,11 +111,6 @@ impl Listener {
             // One that cannot even be told is gone all the same.
             let _ = dialect::refuse(conn, error, Instant::now() + REFUSAL_PATIENCE).await;
         });
-    }
-
-    fn connection(&self, socket: TcpStream) -> Connection<TcpStream> {
-        // A token of its own: waiting for it touches nothing that other connections touch.
-        Connection::new(socket, Arc::clone(&self.shared), self.stop.child_token())
     }
 }
 

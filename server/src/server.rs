@@ -15,6 +15,7 @@ use crate::Error;
 use crate::config::{Config, Database, Timeouts};
 use crate::executor::Executor;
 use crate::listener::Listener;
+use crate::memory::Memory;
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::writer::Writer;
@@ -51,16 +52,19 @@ impl Server {
         let address = socket.local_addr().map_err(|source| Error::Listen { address, source })?;
         let db = open(database, read_only, &timeouts).await?;
         let read_only = read_only || db.is_read_only();
+        let (memory, queue_bytes) = limits.shares();
         let stats = Arc::new(Stats::new());
         let (writer, queue) = if read_only {
             (None, None)
         } else {
-            let writer = Writer::start(db.clone(), limits.queue_requests, limits.queue_bytes, Arc::clone(&stats));
+            let writer = Writer::start(db.clone(), limits.queue_requests, queue_bytes, Arc::clone(&stats));
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
         let executor = Executor::new(db, queue, limits.max_frame);
-        Ok(Self { socket, address, shared: Arc::new(Shared { executor, limits, timeouts, stats }), writer })
+        let memory = Arc::new(Memory::new(memory));
+        let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory });
+        Ok(Self { socket, address, shared, writer })
     }
 
     /// The address that it listens on, with the port that it was given.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::config::{Limits, Timeouts};
 use crate::executor::Executor;
-use crate::stats::Stats;
+use crate::memory::Memory;
+use crate::stats::{Figure, Stats};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -13,4 +14,15 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) memory: Arc<Memory>,
+}
+
+impl Shared {
+    /// All figures, as names and values.
+    pub(crate) fn figures(&self) -> Vec<(&'static str, Figure)> {
+        let mut figures = self.stats.figures(self.executor.db(), self.executor.is_read_only());
+        let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
+        figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
+        figures
+    }
 }

@@ -9,7 +9,7 @@ use boltkv_protocol::{ErrorCode, Expect, Reply};
 use boltkv_server::{Config, Error, Server};
 use boltkv_storage::Options;
 use common::binary::{create, scan_all, set};
-use common::{Binary, TestFile, TestServer, Text, exchange};
+use common::{Binary, PATIENCE, TestFile, TestServer, Text, exchange};
 
 /// Longer than a server with these timeouts lingers.
 const LATER: Duration = Duration::from_millis(400);
@@ -55,14 +55,26 @@ fn quit_closes_after_everything_before_it_and_executes_nothing_after_it() {
 }
 
 #[test]
-fn a_one_shot_client_is_ended_by_the_server_and_what_it_sends_later_is_executed_unheard() {
+fn a_one_shot_client_is_ended_by_the_server_and_a_write_that_it_sends_later_is_reset_and_not_done() {
     let server = TestServer::start_with(|config| config.timeouts.text_linger = Duration::from_millis(50));
     let mut client = one_shot(&server, "SET hello world\nGET hello\n", "OK\nworld\n");
-    client.send("SET later yes\nGET later\nSCAN\nMGET a b\nSET last yes\n");
-    common::eventually(|| server.text().ask("EXISTS last") == "1");
-    assert_eq!(server.text().ask("GET later"), "yes");
-    client.end();
+    client.send("\n \n");
+    client.send("SET later yes\nSET last yes\n");
+    assert!(client.is_reset_within(PATIENCE), "a script that pauses hears of it");
+    assert_eq!(server.text().ask("MGET later last"), "(nil)");
+    assert_eq!(server.text().ask("GET hello"), "world", "what was answered is there");
     common::eventually(|| server.text().ask_all("STATS").contains(&"connections 1".to_owned()));
+}
+
+#[test]
+fn a_one_shot_client_that_says_quit_or_nothing_after_its_end_is_closed_quietly() {
+    let server = TestServer::start_with(|config| config.timeouts.text_linger = Duration::from_millis(50));
+    for rest in ["", "QUIT\n", "\r\n"] {
+        let mut client = one_shot(&server, "SET hello world\n", "OK\n");
+        client.send(rest);
+        client.end();
+        assert!(!client.is_reset_within(LATER), "{rest:?}");
+    }
 }
 
 /// A client whose script is answered and whose connection the server has then ended by itself. On a machine that is busy a

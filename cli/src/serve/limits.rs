@@ -1,12 +1,14 @@
 //! The limits of a server, as arguments. What they may be, the server says.
 
+use std::time::Duration;
+
 use boltkv_server::{Config, Limits};
 use clap::Args;
 
-use crate::arguments::Size;
+use crate::arguments::{MOST_TIME, Size, seconds};
 use crate::failure::{Failure, Outcome};
 
-/// How much of anything a server takes. Sizes are in bytes or have a unit.
+/// How much of anything a server takes, and for how long. Sizes are in bytes or have a unit, times in seconds.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
@@ -28,6 +30,20 @@ pub(super) struct LimitArgs {
     /// Bytes of keys and values that wait to be written
     #[arg(long, value_name = "SIZE", default_value_t = Size(Limits::default().queue_bytes.into()))]
     queue_bytes: Size,
+    /// What large requests and replies may take of memory, of all connections; at least four frames. Default: a quarter of
+    /// the memory there is, limits of containers respected
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<Size>,
+    /// How long a new connection may say nothing; 0: for ever
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    first_byte_timeout: Duration,
+    /// How long a request that has begun to arrive may stand still, and with a second for every 16 KiB in all; 0: for ever
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
+    request_timeout: Duration,
+    /// How long a client may take nothing of its replies, and of large ones with a second for every 16 KiB in all; 0: for
+    /// ever
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    reply_timeout: Duration,
 }
 
 impl LimitArgs {
@@ -39,8 +55,17 @@ impl LimitArgs {
         limits.max_streams = self.max_streams;
         limits.queue_requests = self.queue_requests;
         limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;
+        limits.memory = self.memory.map(|size| fitting("--memory", size)).transpose()?;
+        let timeouts = &mut config.timeouts;
+        timeouts.first_byte = never_if_zero(self.first_byte_timeout);
+        timeouts.request = never_if_zero(self.request_timeout);
+        timeouts.reply = never_if_zero(self.reply_timeout);
         Ok(())
     }
+}
+
+fn never_if_zero(time: Duration) -> Duration {
+    if time.is_zero() { MOST_TIME } else { time }
 }
 
 /// A size as the number that the server keeps it in.

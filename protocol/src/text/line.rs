@@ -119,6 +119,12 @@ impl Decoder for LineCodec {
 }
 
 impl LineCodec {
+    /// Whether what arrives belongs to a line over [`MAX_LINE`], of which nothing is kept.
+    #[must_use]
+    pub const fn is_skipping(&self) -> bool {
+        self.skipping.is_some()
+    }
+
     /// There is no line feed yet: keep what may become a line, and nothing of what cannot.
     fn wait_for_more(&mut self, src: &mut BytesMut) {
         // One more than the limit, for the carriage return that may be waiting for its line feed.

@@ -2,10 +2,15 @@
 //!
 //! An unquoted word is literal. A quoted one knows `\"`, `\\`, `\n`, `\r`, `\t` and `\xNN`, and must end where it is closed.
 
+use std::str::Utf8Chunk;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::http;
 use crate::escape;
+
+/// The length of `\xNN`.
+const HEX_LEN: usize = 4;
 
 /// Why a line has no such word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -138,6 +143,19 @@ pub fn write_value(value: &[u8], out: &mut BytesMut) {
     }
 }
 
+/// How many bytes [`write_value`] takes for a value.
+#[must_use]
+pub fn value_len(value: &[u8]) -> usize {
+    if is_bare(value) {
+        return value.len();
+    }
+    let chunk_len = |chunk: Utf8Chunk<'_>| {
+        let valid: usize = chunk.valid().chars().map(escaped_len).sum();
+        valid + HEX_LEN * chunk.invalid().len()
+    };
+    2 + value.utf8_chunks().map(chunk_len).sum::<usize>()
+}
+
 /// A word for a message to people: quoted, escaped and cut.
 pub(super) fn for_message(word: &[u8]) -> String {
     const MOST: usize = 32;
@@ -188,6 +206,15 @@ fn write_escaped(text: &str, out: &mut BytesMut) {
             _ if character.is_control() => write_hex(bytes, out),
             _ => out.put_slice(bytes),
         }
+    }
+}
+
+/// How many bytes [`write_escaped`] takes for a character.
+fn escaped_len(character: char) -> usize {
+    match character {
+        '"' | '\\' | '\n' | '\r' | '\t' => 2,
+        _ if character.is_control() => HEX_LEN * character.len_utf8(),
+        _ => character.len_utf8(),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! `echo 'SET hello world' | nc HOST PORT` is to print the reply and end, but several netcats wait for the server to end
 //! first, and send no end of their own. So where every line came at once and ended as `echo` ends it, and the last reply is some
-//! time ago, the server says that it is done. What is sent later is still executed; nobody hears of it.
+//! time ago, the server says that it is done. What is sent later is not executed: the connection is reset, so that the client
+//! hears of it.
 
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ impl Linger {
     }
 
     /// When to end the sending side, if nothing is executing till then. `last_reply`: when the last byte of a reply left.
-    pub(super) fn deadline(&self, last_reply: Option<Instant>) -> Option<Instant> {
-        last_reply.filter(|_| self.one_shot).map(|last| last + self.wait)
+    pub(super) fn deadline(&self, last_reply: Instant) -> Option<Instant> {
+        self.one_shot.then(|| last_reply + self.wait)
     }
 }
 
@@ -54,7 +55,7 @@ mod tests {
             linger.line(*end, now);
             last_reply = Some(now);
         }
-        Some((linger.deadline(last_reply)? - opened).as_millis())
+        Some((linger.deadline(last_reply?)? - opened).as_millis())
     }
 
     #[test]

@@ -1,16 +1,23 @@
 //! A connection from its first byte to its last, in one dialect.
 //!
-//! - `binary`, `text`: the sessions; `stream`: the scans of a binary one; `linger`: when a text one ends its sending side
-//! - `wire`: the bytes; `alarm`: the deadlines
+//! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
+//! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending side
+//! - `wire`: the bytes and their memory; `stream`: replies in parts; `turn`: how much is done at a time;
+//!   `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
 
 mod alarm;
 mod binary;
+mod codec;
+mod deadline;
 mod linger;
+mod pace;
+mod serve;
 mod stream;
 mod text;
+mod turn;
 mod wire;
 
 use std::future::pending;
@@ -18,63 +25,78 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, WriteRequest};
-use tokio::io::{AsyncRead, AsyncWrite};
+use boltkv_protocol::WriteRequest;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use alarm::Alarm;
-pub(crate) use binary::BinarySession;
-pub(crate) use text::TextSession;
-pub(crate) use wire::Wire;
+pub(crate) use binary::BinaryCodec;
+pub(crate) use serve::Session;
+pub(crate) use text::TextCodec;
+pub(crate) use wire::{Socket, Wire};
 
 use crate::executor::Caller;
+use crate::memory::Lease;
 use crate::shared::Shared;
 use crate::writer::{Answered, Push, Ticket};
 
-/// What the sessions of all dialects have.
+/// What a connection has, before it is known what it speaks and after.
 pub(crate) struct Connection<S> {
     pub(crate) wire: Wire<S>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) opened: Instant,
     alarm: Alarm,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The server stops: nothing more is taken.
+    /// The connection is to end: nothing more is taken.
     stopping: bool,
-    /// Where the writer's answers arrive, and the end that goes along with each write.
-    answers: UnboundedReceiver<Answered>,
-    answer_to: UnboundedSender<Answered>,
+    /// Where the writer's answers arrive, and the end that goes along with each write; only while there are writes.
+    answers: Option<(UnboundedSender<Answered>, UnboundedReceiver<Answered>)>,
     /// A write that waits for room in the writer's queue. Nothing is taken meanwhile, so that writes keep their order.
     queueing: Option<Push>,
+    /// What waits for memory. Nothing is taken meanwhile.
+    starving: Option<Starving>,
+}
+
+/// Something waits for memory.
+struct Starving {
+    use_for: UseFor,
+    since: Instant,
+    lease: Pin<Box<dyn Future<Output = Lease> + Send>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UseFor {
+    /// The item at the front of the input, of this length.
+    Input(usize),
+    Output,
 }
 
 /// What a connection waits for.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Bytes arrived or left, the peer ended, or the queue took a write.
+    /// Bytes arrived or left, the peer ended, the queue took a write, or there is memory.
     Progress,
     /// The writer answered.
     Answered(Answered),
-    /// The server stops.
+    /// The server stops, or needs this connection's place.
     Stop,
     /// The deadline has passed.
     Deadline,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+impl<S: Socket> Connection<S> {
     pub(crate) fn new(socket: S, shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        let (answer_to, answers) = unbounded_channel();
         Self {
-            wire: Wire::new(socket),
+            wire: Wire::new(socket, Arc::clone(&shared.memory)),
             shared,
             opened: Instant::now(),
             alarm: Alarm::new(),
             stop: Box::pin(stop.cancelled_owned()),
             stopping: false,
-            answers,
-            answer_to,
+            answers: None,
             queueing: None,
+            starving: None,
         }
     }
 
@@ -88,36 +110,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Ok(Event::Stop)
             }
             moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
-            Some(answered) = self.answers.recv() => Ok(Event::Answered(answered)),
+            answered = next_answer(&mut self.answers) => Ok(Event::Answered(answered)),
             () = until_queued(&mut self.queueing) => Ok(Event::Progress),
+            (use_for, lease) = until_fed(&mut self.starving) => {
+                match use_for {
+                    UseFor::Input(len) => self.wire.lease_input(lease, len),
+                    UseFor::Output => self.wire.lease_output(lease),
+                }
+                Ok(Event::Progress)
+            }
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
         }
     }
 
     /// An answer that is there already.
     fn answer(&mut self) -> Option<Answered> {
-        self.answers.try_recv().ok()
+        self.answers.as_mut()?.1.try_recv().ok()
     }
 
     /// Has a write done; its answer will carry `id`.
     fn submit(&mut self, id: u32, caller: &Caller, request: WriteRequest) {
-        let ticket = Ticket::new(id, self.answer_to.clone());
+        let (answer_to, _) = match &mut self.answers {
+            Some(answers) => answers,
+            none => none.insert(unbounded_channel()),
+        };
+        let ticket = Ticket::new(id, answer_to.clone());
         self.queueing = self.shared.executor.admit(caller).write(request, ticket);
     }
 
-    /// When a client that sends nothing and takes nothing is to be closed.
-    pub(crate) fn idle_deadline(&self) -> Instant {
-        self.last_sent_or(self.opened).max(self.wire.last_received()) + self.shared.timeouts.idle
+    /// No more answers are due.
+    fn all_answered(&mut self) {
+        self.answers = None;
     }
 
-    /// When the scans of a client that takes nothing are to be given up; `since` their last step.
-    fn stall_deadline(&self, since: Instant) -> Instant {
-        self.last_sent_or(since).max(since) + self.shared.timeouts.stream_stall
+    /// Has to wait for `len` bytes of memory.
+    fn starve(&mut self, use_for: UseFor, len: usize) {
+        let lease = Box::pin(self.shared.memory.take(len));
+        self.starving = Some(Starving { use_for, since: Instant::now(), lease });
     }
+}
 
-    fn last_sent_or(&self, default: Instant) -> Instant {
-        self.wire.last_sent().unwrap_or(default)
+async fn next_answer(answers: &mut Option<(UnboundedSender<Answered>, UnboundedReceiver<Answered>)>) -> Answered {
+    if let Some((_, answers)) = answers
+        && let Some(answered) = answers.recv().await
+    {
+        return answered;
     }
+    pending().await
 }
 
 /// Waits until the writer's queue has taken what is to go there.
@@ -127,10 +166,10 @@ async fn until_queued(queueing: &mut Option<Push>) {
     *queueing = None;
 }
 
-fn shutting_down() -> ErrorReply {
-    ErrorReply::new(ErrorCode::ShuttingDown, "the server is stopping; this was not done")
-}
-
-fn stalled() -> ErrorReply {
-    ErrorReply::new(ErrorCode::SnapshotExpired, "the client took nothing for too long; the scan was given up")
+/// Waits for the memory that is waited for.
+async fn until_fed(starving: &mut Option<Starving>) -> (UseFor, Lease) {
+    let Some(waiting) = starving else { return pending().await };
+    let fed = (waiting.use_for, (&mut waiting.lease).await);
+    *starving = None;
+    fed
 }

@@ -1,56 +1,109 @@
-//! A connection's bytes: a buffer for what has arrived, a buffer for what is to leave, and the socket between them.
+//! A connection's bytes: what has arrived, what is to leave, and the socket between them.
 //!
-//! It knows no dialect. What is written goes to the buffer; it leaves in as few writes as the socket takes, while whatever
-//! arrives is read. How much is buffered is the session's to bound: it stops producing at [`OUTPUT_FULL`].
+//! It knows no dialect. While nothing is to be taken or sent it keeps no buffer. Both buffers grow beyond a connection's own
+//! room only by a lease of the server's memory; how much is read and produced, the session decides by that.
 
 use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use tokio_util::io::poll_read_buf;
 
+use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
+
 /// From here on a session adds nothing to the output before some of it has left.
-pub(super) const OUTPUT_FULL: usize = 256 * 1024;
-/// How much is read at once: little from clients that send little, so that thousands of them take little memory.
-const LEAST_READ: usize = 4 * 1024;
-const MOST_READ: usize = 64 * 1024;
-/// A buffer that has grown over this is let go of when it is empty.
-const KEEP_BUFFER: usize = 128 * 1024;
+const OUTPUT_FULL: usize = 256 * 1024;
+/// How much is read at once, unless a long frame is on its way.
+const READ: usize = 16 * 1024;
 /// How long a client has to take what is left for it before its connection is closed.
 const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// How long a closed connection is still read, so that the last reply is not lost to a reset.
 const CLOSE_DRAIN: Duration = Duration::from_millis(500);
 
+/// What connections are made of.
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
+    /// From now on closing it resets the connection: the peer's next write fails.
+    fn reset_when_closed(&self);
+}
+
+impl Socket for TcpStream {
+    fn reset_when_closed(&self) {
+        // Without it the peer is told a little later, by its first bytes that find the socket closed.
+        let _ = self.set_zero_linger();
+    }
+}
+
+/// What has arrived and was not yet taken.
+#[derive(Debug, Default)]
+pub(crate) struct Input {
+    pub(crate) bytes: BytesMut,
+    /// For the item at the front, where that is longer than a connection's own room.
+    lease: Option<Lease>,
+}
+
+impl Input {
+    /// Ties the lease, if there is one, to the item that was just taken off the front.
+    pub(crate) fn settle(&mut self, item: Bytes) -> Bytes {
+        let Some(lease) = self.lease.take() else { return item };
+        // What came behind it must not keep its memory.
+        self.bytes = BytesMut::from(&self.bytes[..]);
+        lease.tie_to(item)
+    }
+
+    /// There is no long item at the front any more.
+    fn release(&mut self) {
+        if self.lease.take().is_some() {
+            self.bytes = BytesMut::from(&self.bytes[..]);
+        }
+    }
+
+    pub(super) const fn is_leased(&self) -> bool {
+        self.lease.is_some()
+    }
+}
+
 /// A socket with its buffers.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
     socket: S,
-    /// What has arrived and was not yet taken.
-    pub(crate) input: BytesMut,
+    memory: Arc<Memory>,
+    pub(crate) input: Input,
     /// What is to leave.
     pub(crate) output: BytesMut,
-    /// How much to read next.
-    read_size: usize,
+    output_lease: Option<Lease>,
     ended: bool,
-    last_received: Instant,
-    last_sent: Option<Instant>,
+    received: Flow,
+    sent: Flow,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    pub(crate) fn new(socket: S) -> Self {
+/// What has passed in one direction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow {
+    pub(super) bytes: u64,
+    /// When the last of it passed; before the first, when the connection was opened.
+    pub(super) last: Instant,
+}
+
+impl<S: Socket> Wire<S> {
+    pub(crate) fn new(socket: S, memory: Arc<Memory>) -> Self {
+        let flow = Flow { bytes: 0, last: Instant::now() };
         Self {
             socket,
-            input: BytesMut::new(),
+            memory,
+            input: Input::default(),
             output: BytesMut::new(),
-            read_size: LEAST_READ,
+            output_lease: None,
             ended: false,
-            last_received: Instant::now(),
-            last_sent: None,
+            received: flow,
+            sent: flow,
         }
     }
 
@@ -59,14 +112,86 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.ended
     }
 
-    /// When bytes last arrived; at first, when the connection was opened.
-    pub(super) const fn last_received(&self) -> Instant {
-        self.last_received
+    pub(super) const fn received(&self) -> Flow {
+        self.received
     }
 
-    /// When bytes last left.
-    pub(super) const fn last_sent(&self) -> Option<Instant> {
-        self.last_sent
+    pub(super) const fn sent(&self) -> Flow {
+        self.sent
+    }
+
+    /// Whether an item of `len` bytes may be read, or has to wait for memory.
+    pub(super) fn make_input_room(&mut self, len: usize) -> bool {
+        if len <= OWN_INPUT {
+            self.input.release();
+            return true;
+        }
+        if self.input.lease.is_none() {
+            self.input.lease = self.memory.try_take(len);
+        }
+        self.reserve_input(len);
+        self.input.is_leased()
+    }
+
+    /// The memory that an item of `len` bytes has waited for.
+    pub(super) fn lease_input(&mut self, lease: Lease, len: usize) {
+        self.input.lease = Some(lease);
+        self.reserve_input(len);
+    }
+
+    fn reserve_input(&mut self, len: usize) {
+        if self.input.is_leased() {
+            self.input.bytes.reserve(len.saturating_sub(self.input.bytes.len()));
+        }
+    }
+
+    /// Whether the client has taken enough of its replies to be given more.
+    pub(super) fn has_output_room(&mut self) -> bool {
+        self.output.len() < OWN_OUTPUT || self.output_room() > 0
+    }
+
+    /// How many bytes may be added to the output now; 0 where the client is to take some first.
+    pub(super) fn output_room(&mut self) -> usize {
+        let used = self.output.len();
+        if used >= OUTPUT_FULL {
+            return 0;
+        }
+        if self.output_leased() < OUTPUT_FULL
+            && let Some(lease) = self.memory.try_take(OUTPUT_FULL - self.output_leased())
+        {
+            self.lease_output(lease);
+        }
+        OWN_OUTPUT.max(self.output_leased()).saturating_sub(used)
+    }
+
+    /// Whether one reply of `len` bytes may be added to the output, or has to wait for memory.
+    pub(super) fn make_output_room(&mut self, len: usize) -> bool {
+        let (wanted, leased) = (self.output.len() + len, self.output_leased());
+        if len <= OWN_OUTPUT || wanted <= leased {
+            return true;
+        }
+        let lease = self.memory.try_take(wanted - leased);
+        lease.is_some_and(|lease| {
+            self.lease_output(lease);
+            true
+        })
+    }
+
+    fn output_leased(&self) -> usize {
+        self.output_lease.as_ref().map_or(0, Lease::bytes)
+    }
+
+    /// Whether the client is given so much that it must take it in time.
+    pub(super) fn is_output_large(&self) -> bool {
+        self.output.len() > OUTPUT_FULL
+    }
+
+    /// Memory that the output has waited for.
+    pub(super) fn lease_output(&mut self, lease: Lease) {
+        match &mut self.output_lease {
+            Some(held) => held.add(lease),
+            none => *none = Some(lease),
+        }
     }
 
     /// Waits until bytes have arrived (if `read`), left, or the peer has ended. Can be dropped and called again at any time.
@@ -76,6 +201,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn poll_transfer(&mut self, cx: &mut Context<'_>, read: bool) -> Poll<io::Result<()>> {
         let sent = !self.output.is_empty() && self.poll_send(cx)?.is_ready();
+        if self.output.is_empty() {
+            self.output = BytesMut::new();
+            self.output_lease = None;
+        }
         let received = read && !self.ended && self.poll_receive(cx)?.is_ready();
         if sent || received { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
@@ -86,20 +215,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         self.output.advance(sent);
-        shrink(&mut self.output);
-        self.last_sent = Some(Instant::now());
+        self.sent = self.sent.and(sent);
         Poll::Ready(Ok(()))
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        shrink(&mut self.input);
-        self.input.reserve(self.read_size);
-        let received = ready!(poll_read_buf(Pin::new(&mut self.socket), cx, &mut self.input))?;
-        if received >= self.read_size {
-            self.read_size = (self.read_size * 2).min(MOST_READ);
-        }
+        let input = &mut self.input.bytes;
+        let received = if input.capacity() - input.len() > READ {
+            ready!(poll_read_buf(Pin::new(&mut self.socket), cx, input))?
+        } else {
+            if input.is_empty() {
+                // An empty buffer still holds the memory of what was taken from it.
+                *input = BytesMut::new();
+            }
+            // By way of the stack, so that who waits for bytes holds no memory for them.
+            let mut space = [MaybeUninit::uninit(); READ];
+            let mut read = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
+            input.extend_from_slice(read.filled());
+            read.filled().len()
+        };
         self.ended = received == 0;
-        self.last_received = Instant::now();
+        self.received = self.received.and(received);
         Poll::Ready(Ok(()))
     }
 
@@ -122,32 +259,48 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     async fn discard_input(&mut self) -> io::Result<()> {
-        self.input = BytesMut::with_capacity(LEAST_READ);
-        while self.socket.read_buf(&mut self.input).await? > 0 {
-            self.input.clear();
+        self.input = Input::default();
+        let mut discarded = BytesMut::with_capacity(1024);
+        while self.socket.read_buf(&mut discarded).await? > 0 {
+            discarded.clear();
         }
         Ok(())
     }
+
+    /// Ends the connection at once, so that the peer notices.
+    pub(crate) fn reset(self) {
+        self.socket.reset_when_closed();
+    }
 }
 
-/// Lets go of an empty buffer that has grown large. What was taken from its front counts too: its memory is still there.
-fn shrink(buffer: &mut BytesMut) {
-    if buffer.is_empty() && buffer.try_reclaim(KEEP_BUFFER + 1) {
-        *buffer = BytesMut::new();
+impl Flow {
+    fn and(self, bytes: usize) -> Self {
+        Self { bytes: self.bytes + bytes as u64, last: Instant::now() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use tokio::io::{DuplexStream, duplex};
 
     use super::*;
 
+    impl Socket for DuplexStream {
+        fn reset_when_closed(&self) {}
+    }
+
+    fn wire(memory: usize) -> (Wire<DuplexStream>, DuplexStream, Arc<Memory>) {
+        let (here, there) = duplex(64 * 1024);
+        let memory = Arc::new(Memory::new(memory));
+        (Wire::new(here, Arc::clone(&memory)), there, memory)
+    }
+
     #[tokio::test]
-    async fn a_buffer_that_was_large_once_is_let_go_of_when_it_is_empty() {
-        let (here, mut there) = duplex(64 * 1024);
-        let mut wire = Wire::new(here);
+    async fn buffers_and_their_leases_go_when_they_are_empty() {
+        let (mut wire, mut there, memory) = wire(2 << 20);
+        assert!(wire.make_output_room(1 << 20));
         wire.output.extend_from_slice(&vec![b'x'; 1 << 20]);
+        assert_eq!(memory.used(), 1 << 20);
         let reader = tokio::spawn(async move {
             let mut all = vec![0; 1 << 20];
             there.read_exact(&mut all).await.map(|_| there)
@@ -156,11 +309,46 @@ mod tests {
             wire.transfer(false).await.unwrap();
         }
         let mut there = reader.await.unwrap().unwrap();
-        assert!(!wire.output.try_reclaim(KEEP_BUFFER + 1), "the memory is gone");
+        assert_eq!((memory.used(), wire.output.capacity()), (0, 0));
 
         there.write_all(b"request").await.unwrap();
         wire.transfer(true).await.unwrap();
-        assert_eq!(wire.input, &b"request"[..]);
-        assert!(wire.input.capacity() <= LEAST_READ, "and a small client takes little");
+        assert_eq!(wire.input.bytes, &b"request"[..]);
+        assert!(wire.input.bytes.capacity() < 1024, "and a small client takes little");
+        wire.input.bytes.clear();
+        let nothing = timeout(Duration::from_millis(1), wire.transfer(true)).await;
+        assert!(nothing.is_err());
+        assert_eq!(wire.input.bytes.capacity(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_long_item_takes_its_memory_with_it_and_leaves_what_came_behind_it() {
+        let (mut wire, mut there, memory) = wire(1 << 20);
+        assert!(wire.make_input_room(OWN_INPUT) && memory.used() == 0, "short ones need none");
+        assert!(!wire.make_input_room(2 << 20));
+        assert!(wire.make_input_room(100 * 1024));
+        assert_eq!(memory.used(), 100 * 1024);
+        let writer = tokio::spawn(async move { there.write_all(&vec![b'x'; 100 * 1024 + 5]).await.map(|()| there) });
+        while wire.input.bytes.len() < 100 * 1024 + 5 {
+            wire.transfer(true).await.unwrap();
+        }
+        writer.await.unwrap().unwrap();
+        let item = wire.input.bytes.split_to(100 * 1024).freeze();
+        let item = wire.input.settle(item);
+        assert_eq!((memory.used(), &wire.input.bytes[..]), (100 * 1024, &b"xxxxx"[..]));
+        assert!(wire.input.bytes.capacity() < 1024);
+        drop(item);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn without_memory_a_client_has_its_own_room_for_replies() {
+        let (mut wire, _there, memory) = wire(OUTPUT_FULL);
+        assert_eq!(wire.output_room(), OUTPUT_FULL);
+        drop(wire.output_lease.take());
+        let _all = memory.try_take(OUTPUT_FULL).unwrap();
+        assert_eq!(wire.output_room(), OWN_OUTPUT);
+        wire.output.extend_from_slice(&[0; OWN_OUTPUT]);
+        assert_eq!(wire.output_room(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{PATIENCE, connect};
 
@@ -70,6 +70,19 @@ impl Text {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Whether the server resets the connection, whose sending side it has ended, in time.
+    pub fn is_reset_within(&mut self, time: Duration) -> bool {
+        let started = Instant::now();
+        while started.elapsed() < time {
+            // A socket keeps the error that a reset leaves until it is asked for it.
+            if self.socket.get_ref().take_error().unwrap().is_some() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 
     /// Everything until the server ends the connection.

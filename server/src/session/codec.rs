@@ -1,0 +1,102 @@
+//! What a dialect is: how requests are read off the input, and how replies look. Everything else, a session does the same in
+//! all of them.
+//!
+//! A codec keeps what its dialect has to remember, and decides nothing: not what a request does, and not when anything is
+//! read, executed, sent or closed.
+
+use boltkv_protocol::{ErrorReply, ReadRequest, Reply, StreamRequest, WriteRequest};
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use super::wire::Input;
+use crate::commands::{Reader, ScanRun};
+use crate::executor::Caller;
+use crate::shared::Shared;
+
+/// A dialect.
+pub(crate) trait Codec: Send {
+    /// What a reply has to know of its request beside the id.
+    type Tag: Copy + Send;
+    /// What the dialect answers itself, once it is its turn.
+    type Own: Send;
+
+    /// Whether replies come in the order of the requests, and each request sees what those before it did. Otherwise replies
+    /// name their request, and come in any order.
+    const IN_ORDER: bool;
+
+    /// On whose behalf requests are done.
+    fn caller(&self) -> Caller;
+
+    /// Takes the next item off the input; `None` where it is not whole yet. At the end of the input (`ended`) a dialect may
+    /// have something to say about what is left.
+    fn decode(&mut self, input: &mut Input, arrived: Instant, ended: bool) -> Option<Asked<Self::Tag, Self::Own>>;
+
+    /// How long the item at the front of the input will be at most, which is not whole yet, as far as can be told; `None`
+    /// where none has begun.
+    fn item_len(&self, input: &[u8]) -> Option<usize>;
+
+    /// Writes a reply.
+    fn reply<B: AsRef<[u8]>>(&self, due: Due<Self::Tag>, reply: &Reply<B>, out: &mut BytesMut);
+
+    /// How many bytes a reply takes; one of a line or two may be told as 0.
+    fn reply_len(&self, due: Due<Self::Tag>, reply: &Reply<&[u8]>) -> usize;
+
+    /// Writes the next part of a stream, of at most `room` bytes.
+    fn step(&self, due: Due<Self::Tag>, run: &mut ScanRun, room: usize, out: &mut BytesMut)
+    -> Result<Step, ErrorReply>;
+
+    /// Answers what the dialect answers itself.
+    fn answer(&mut self, own: Self::Own, server: &Shared, reader: &mut Reader<'_>, out: &mut BytesMut);
+
+    /// Refuses what the dialect would answer itself.
+    fn refuse(&self, own: &Self::Own, error: ErrorReply, out: &mut BytesMut);
+
+    /// An error that belongs to no request, to be said before closing.
+    fn farewell(&self, error: ErrorReply) -> Self::Own;
+
+    /// What is said to a client that has not introduced itself in time; `None` once it has, or need not.
+    fn not_introduced(&self) -> Option<ErrorReply> {
+        None
+    }
+
+    /// When to end the sending side because the client seems to wait for that, if nothing happens till then. `last_reply`:
+    /// when the last byte of a reply left.
+    fn end_of_sending(&self, _last_reply: Instant) -> Option<Instant> {
+        None
+    }
+}
+
+/// A request that is to be answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due<T> {
+    /// Its number; not that of another one which is not answered yet.
+    pub(super) id: u32,
+    pub(super) tag: T,
+}
+
+/// What was read off the input.
+#[derive(Debug)]
+pub(crate) enum Asked<T, O> {
+    Read(Due<T>, ReadRequest),
+    Write(Due<T>, WriteRequest),
+    Stream(Due<T>, StreamRequest),
+    /// Ends the stream of this id early.
+    Cancel(u32),
+    /// What the dialect answers itself.
+    Own(O),
+    /// Nothing more is to be taken; what was taken is answered, then this is said.
+    Close(Option<O>),
+    /// Something that has no answer.
+    Nothing,
+}
+
+/// How a step of a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// There may be more.
+    More,
+    /// That was all.
+    Ended,
+    /// The next entry needs room for so many bytes.
+    Needs(usize),
+}

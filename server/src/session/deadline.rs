@@ -1,0 +1,163 @@
+//! The deadlines of a session: what happens when nothing happens, or too little.
+
+use std::io;
+use std::time::Duration;
+
+use boltkv_protocol::{ErrorCode, ErrorReply};
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::UseFor;
+use super::codec::{Asked, Codec};
+use super::pace::Pace;
+use super::serve::Session;
+use super::wire::Socket;
+
+/// How long a reply waits for memory before its request is refused.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What has to go on.
+#[derive(Debug, Default)]
+pub(super) struct Paces {
+    /// The item at the front of the input, which is not whole yet.
+    pub(super) item: Option<Pace>,
+    /// The replies that are to leave.
+    output: Option<Pace>,
+}
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overdue {
+    /// The client has not said who it is.
+    Introduction,
+    /// A request has not arrived in full.
+    Item,
+    /// The client does not take its replies.
+    Output,
+    /// The client takes nothing, and has streams open.
+    Streams,
+    /// A reply has not got its memory.
+    Memory,
+    /// The client seems to wait for the end.
+    EndOfSending,
+    /// Nothing happens.
+    Idle,
+}
+
+type Deadline = (Instant, Overdue);
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Notes what goes on from here.
+    pub(super) fn keep_paces(&mut self) {
+        let wire = &self.conn.wire;
+        let input_starves = self.conn.starving.as_ref().is_some_and(|starving| starving.use_for != UseFor::Output);
+        if self.codec.item_len(&wire.input.bytes).is_none() || input_starves {
+            self.paces.item = None;
+        } else if self.is_starved() {
+            self.paces.item.get_or_insert_with(|| Pace::start(wire.received()));
+        }
+        if wire.output.is_empty() {
+            self.paces.output = None;
+        } else {
+            self.paces.output.get_or_insert_with(|| Pace::start(wire.sent()));
+        }
+    }
+
+    /// What is due first.
+    pub(super) fn deadline(&self) -> Option<Deadline> {
+        let open = if self.closing { None } else { self.open_deadline() };
+        [self.output_deadline(), open].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn output_deadline(&self) -> Option<Deadline> {
+        let (pace, patience) = (self.paces.output?, self.conn.shared.timeouts.reply);
+        let (wire, sent) = (&self.conn.wire, self.conn.wire.sent());
+        let stalled = pace.stalled(sent, patience);
+        let at = if wire.is_output_large() { stalled.min(pace.slow(sent, patience)) } else { stalled };
+        Some((at, Overdue::Output))
+    }
+
+    /// What is due first on a connection that is not being closed.
+    fn open_deadline(&self) -> Option<Deadline> {
+        let introduction = self
+            .codec
+            .not_introduced()
+            .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
+        let executing = [self.stream_deadline(), self.memory_deadline()];
+        let is_executing = !self.writes.is_empty() || self.waiting.is_some() || executing.iter().any(Option::is_some);
+        let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
+        let all = [introduction, self.item_deadline(), quiet].into_iter().chain(executing);
+        all.flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn item_deadline(&self) -> Option<Deadline> {
+        let pace = self.paces.item.filter(|_| self.is_starved())?;
+        let (received, patience) = (self.conn.wire.received(), self.conn.shared.timeouts.request);
+        Some((pace.stalled(received, patience).min(pace.slow(received, patience)), Overdue::Item))
+    }
+
+    fn stream_deadline(&self) -> Option<Deadline> {
+        if self.streams.is_empty() {
+            return None;
+        }
+        let last = self.streams.last_step().max(self.conn.wire.sent().last);
+        Some((last + self.conn.shared.timeouts.stream_stall, Overdue::Streams))
+    }
+
+    fn memory_deadline(&self) -> Option<Deadline> {
+        let starving = self.conn.starving.as_ref()?;
+        // A request that cannot be read is held back by the connection itself.
+        (starving.use_for == UseFor::Output).then_some((starving.since + MEMORY_PATIENCE, Overdue::Memory))
+    }
+
+    fn quiet_deadline(&self) -> Deadline {
+        let (wire, sent) = (&self.conn.wire, self.conn.wire.sent());
+        let idle = (sent.last.max(wire.received().last) + self.conn.shared.timeouts.idle, Overdue::Idle);
+        let is_quiet = !self.muted && wire.output.is_empty() && sent.bytes > 0;
+        let end = if is_quiet { self.codec.end_of_sending(sent.last) } else { None };
+        end.map_or(idle, |end| (end, Overdue::EndOfSending))
+    }
+
+    pub(super) async fn deadline_passed(&mut self, overdue: Overdue) -> io::Result<()> {
+        debug!(?overdue, "deadline passed");
+        match overdue {
+            Overdue::Introduction => self.close_with(self.codec.not_introduced()),
+            Overdue::Item => {
+                let message = "the request did not arrive in time";
+                self.close_with(Some(ErrorReply::new(ErrorCode::Malformed, message)));
+            }
+            Overdue::Output => self.resetting = true,
+            Overdue::Streams => self.end_streams(&stalled()),
+            Overdue::Memory => self.refuse_starving(),
+            Overdue::EndOfSending => {
+                self.muted = true;
+                self.conn.wire.end_sending().await?;
+            }
+            Overdue::Idle => self.closing = true,
+        }
+        Ok(())
+    }
+
+    fn close_with(&mut self, error: Option<ErrorReply>) {
+        let own = error.filter(|_| !self.muted).map(|error| self.codec.farewell(error));
+        self.close(own);
+    }
+
+    /// Refuses what waits for memory: a read that was taken, or the stream whose turn it is.
+    fn refuse_starving(&mut self) {
+        self.conn.starving = None;
+        let error = self.no_memory();
+        match self.waiting.take().map(|taken| taken.asked) {
+            Some(Asked::Read(due, _)) => self.refuse(due, error),
+            _ => {
+                if let Some(stream) = self.streams.next() {
+                    self.refuse(stream.due, error);
+                }
+            }
+        }
+    }
+}
+
+fn stalled() -> ErrorReply {
+    ErrorReply::new(ErrorCode::SnapshotExpired, "the client took nothing for too long; the stream was given up")
+}

@@ -1,0 +1,55 @@
+//! How long a client may take over something: it has to move on, and to come to an end.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::wire::Flow;
+
+/// The least that a client has to move, in bytes a second, beyond the time that it has anyway.
+const LEAST_RATE: u64 = 16 * 1024;
+
+/// The course of one thing: a request on its way, or replies that are to be taken.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pace {
+    since: Instant,
+    /// What had passed before.
+    before: u64,
+}
+
+impl Pace {
+    /// It begins now.
+    pub(super) fn start(flow: Flow) -> Self {
+        Self { since: Instant::now(), before: flow.bytes }
+    }
+
+    /// When it is given up that nothing moves.
+    pub(super) fn stalled(self, flow: Flow, patience: Duration) -> Instant {
+        flow.last.max(self.since) + patience
+    }
+
+    /// When it is given up that it goes on so slowly.
+    pub(super) fn slow(self, flow: Flow, patience: Duration) -> Instant {
+        let moved = flow.bytes.saturating_sub(self.before);
+        self.since + patience + Duration::from_secs(moved / LEAST_RATE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_stands_still_or_creeps_has_an_end_and_what_flows_has_not() {
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let begun = Instant::now();
+        let pace = Pace::start(Flow { bytes: 500, last: begun });
+        let at = |seconds| begun + Duration::from_secs(seconds);
+        let still = Flow { bytes: 500, last: begun };
+        assert_eq!((pace.stalled(still, PATIENCE), pace.slow(still, PATIENCE)), (at(30), at(30)));
+        let creeping = Flow { bytes: 520, last: at(20) };
+        assert_eq!((pace.stalled(creeping, PATIENCE), pace.slow(creeping, PATIENCE)), (at(50), at(30)));
+        let flowing = Flow { bytes: 500 + (10 << 20), last: at(20) };
+        assert_eq!((pace.stalled(flowing, PATIENCE), pace.slow(flowing, PATIENCE)), (at(50), at(670)));
+    }
+}

@@ -1,0 +1,370 @@
+//! A session: one loop for all dialects. It takes requests while there is room for their replies, reads on only when it has
+//! nothing whole left to take, and closes in good order.
+//!
+//! Reads are answered where they stand, all of a burst from one snapshot and into one write to the socket. Writes go to the
+//! writer and are answered when it has committed; streams go on part by part, in turn.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, StreamRequest};
+use bytes::Bytes;
+use tokio::task::yield_now;
+use tracing::debug;
+
+use super::codec::{Asked, Codec, Due, Step};
+use super::deadline::Paces;
+use super::stream::{Stream, Streams};
+use super::turn::Turn;
+use super::wire::Socket;
+use super::{Connection, Event, UseFor};
+use crate::commands::{Reader, Snapshot};
+use crate::executor::Caller;
+use crate::writer::Answered;
+
+/// A connection in a dialect.
+pub(crate) struct Session<C: Codec, S> {
+    pub(super) conn: Connection<S>,
+    pub(super) codec: C,
+    caller: Arc<Caller>,
+    /// The writes that are not answered yet.
+    pub(super) writes: HashMap<u32, C::Tag>,
+    pub(super) streams: Streams<C::Tag>,
+    /// What was taken and has to wait, for the answers to the writes before it or for memory.
+    pub(super) waiting: Option<Taken<C>>,
+    /// How much had arrived, and whether that was all, when there was nothing whole left to take.
+    starved_at: Option<(u64, bool)>,
+    pub(super) paces: Paces,
+    /// Nothing more is taken; what was taken is answered, then the connection is closed.
+    pub(super) closing: bool,
+    last_words: Option<C::Own>,
+    /// The sending side has ended: nothing is executed any more.
+    pub(super) muted: bool,
+    /// The connection is to end at once, and the client to notice.
+    pub(super) resetting: bool,
+}
+
+/// Something that was read off the input.
+pub(super) struct Taken<C: Codec> {
+    pub(super) asked: Asked<C::Tag, C::Own>,
+    /// It holds memory of the server's.
+    leased: bool,
+}
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    pub(crate) fn new(conn: Connection<S>, codec: C) -> Self {
+        Self {
+            conn,
+            caller: Arc::new(codec.caller()),
+            codec,
+            writes: HashMap::new(),
+            streams: Streams::new(),
+            waiting: None,
+            starved_at: None,
+            paces: Paces::default(),
+            closing: false,
+            last_words: None,
+            muted: false,
+            resetting: false,
+        }
+    }
+
+    /// Serves the connection until it ends.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) async fn run(mut self) -> io::Result<()> {
+        loop {
+            let again = self.work();
+            if self.resetting || self.is_finished() {
+                break;
+            }
+            if again {
+                yield_now().await;
+            }
+            let (read, deadline) = (self.wants_bytes(), self.deadline());
+            let event = tokio::select! {
+                biased;
+                event = self.conn.event(read, deadline.map(|(at, _)| at)) => event?,
+                () = std::future::ready(()), if again => continue,
+            };
+            match (event, deadline) {
+                (Event::Answered(answered), _) => self.answered(&answered),
+                (Event::Stop, _) => self.stop(),
+                (Event::Deadline, Some((_, overdue))) => self.deadline_passed(overdue).await?,
+                (Event::Progress | Event::Deadline, _) => {}
+            }
+        }
+        if self.resetting {
+            self.conn.wire.reset();
+            return Ok(());
+        }
+        self.say_last_words();
+        self.conn.wire.close().await;
+        Ok(())
+    }
+
+    /// Does what can be done without waiting. `true` if there is more of it, and only others' turn has come.
+    fn work(&mut self) -> bool {
+        while let Some(answered) = self.conn.answer() {
+            self.answered(&answered);
+        }
+        let interrupted = self.take_requests();
+        let streaming = self.step_stream();
+        self.make_input_room();
+        self.keep_paces();
+        interrupted || streaming
+    }
+
+    fn can_take(&mut self) -> bool {
+        // Where replies keep their order, one that takes long holds up the rest.
+        let in_turn = !C::IN_ORDER || (self.streams.is_empty() && (self.waiting.is_none() || self.writes.is_empty()));
+        in_turn
+            && !self.closing
+            && self.conn.queueing.is_none()
+            && self.conn.starving.is_none()
+            && self.in_flight() < self.conn.shared.limits.max_in_flight as usize
+            && self.conn.wire.has_output_room()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.writes.len() + self.streams.len()
+    }
+
+    /// Whether to read: only where nothing whole is left to take. Where nothing can be taken at all, one more item may
+    /// arrive, so that a CANCEL is there to be taken before the streams that it is to end fill the output again.
+    fn wants_bytes(&self) -> bool {
+        self.is_starved() && !self.closing && self.conn.starving.is_none()
+    }
+
+    /// Whether there is nothing whole left to take.
+    pub(super) fn is_starved(&self) -> bool {
+        self.starved_at == Some(self.arrived())
+    }
+
+    fn arrived(&self) -> (u64, bool) {
+        (self.conn.wire.received().bytes, self.conn.wire.has_ended())
+    }
+
+    fn is_finished(&self) -> bool {
+        let ended = self.conn.wire.has_ended() && self.is_starved() && self.waiting.is_none();
+        (self.closing || ended) && self.in_flight() == 0 && self.conn.queueing.is_none()
+    }
+
+    /// Takes what has arrived. `true` if it stopped for others to have their turn.
+    fn take_requests(&mut self) -> bool {
+        let shared = Arc::clone(&self.conn.shared);
+        let caller = Arc::clone(&self.caller);
+        let snapshot = Snapshot::default();
+        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
+        let mut turn = Turn::new();
+        while self.can_take() {
+            if turn.is_over() {
+                return true;
+            }
+            let Some(taken) = self.waiting.take().or_else(|| self.take()) else {
+                self.starved_at = Some(self.arrived());
+                return false;
+            };
+            turn.count(matches!(taken.asked, Asked::Stream(..)));
+            self.execute(taken, &mut reader);
+        }
+        false
+    }
+
+    fn take(&mut self) -> Option<Taken<C>> {
+        let wire = &mut self.conn.wire;
+        let was_leased = wire.input.is_leased();
+        let (arrived, ended) = (wire.received().last, wire.has_ended());
+        let asked = self.codec.decode(&mut wire.input, arrived, ended)?;
+        let leased = was_leased && !wire.input.is_leased();
+        self.paces.item = None;
+        Some(Taken { asked, leased })
+    }
+
+    fn execute(&mut self, taken: Taken<C>, reader: &mut Reader<'_>) {
+        let due = match &taken.asked {
+            Asked::Read(due, _) | Asked::Write(due, _) | Asked::Stream(due, _) => Some(*due),
+            _ => None,
+        };
+        if self.muted && !matches!(taken.asked, Asked::Nothing | Asked::Close(None)) {
+            debug!("resetting: a request came after the end of sending");
+            self.resetting = !self.conn.wire.has_ended();
+            self.closing = true;
+            return;
+        }
+        if due.is_some_and(|due| self.writes.contains_key(&due.id) || self.streams.contains(due.id)) {
+            let message = format!("id {} is still in use", due.map_or(0, |due| due.id));
+            let own = self.codec.farewell(ErrorReply::new(ErrorCode::Malformed, message));
+            return self.close(Some(own));
+        }
+        match taken.asked {
+            Asked::Nothing => {}
+            Asked::Close(last_words) => self.close(last_words),
+            Asked::Write(due, request) => {
+                self.writes.insert(due.id, due.tag);
+                self.conn.submit(due.id, &self.caller, request);
+            }
+            asked if C::IN_ORDER && !self.writes.is_empty() => {
+                self.waiting = Some(Taken { asked, leased: taken.leased });
+            }
+            Asked::Read(due, request) => self.read(due, request, taken.leased, reader),
+            Asked::Stream(due, request) => self.begin_stream(due, request),
+            Asked::Cancel(id) => self.cancel(id),
+            Asked::Own(own) => {
+                self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
+            }
+        }
+    }
+
+    fn read(&mut self, due: Due<C::Tag>, request: ReadRequest, leased: bool, reader: &mut Reader<'_>) {
+        let reply = reader.answer(&request);
+        let len = self.codec.reply_len(due, &reply);
+        if self.conn.wire.make_output_room(len) {
+            self.codec.reply(due, &reply, &mut self.conn.wire.output);
+        } else if leased || self.exceeds_memory(len) {
+            self.refuse(due, self.no_memory());
+        } else {
+            self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
+            self.waiting = Some(Taken { asked: Asked::Read(due, request), leased });
+        }
+    }
+
+    fn begin_stream(&mut self, due: Due<C::Tag>, request: StreamRequest) {
+        let most = self.conn.shared.limits.max_streams as usize;
+        if self.streams.len() >= most {
+            let message = format!("a connection may have {most} streams open");
+            return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
+        }
+        match self.conn.shared.executor.admit(&self.caller).stream(request) {
+            Ok(run) => self.streams.keep_turn(Stream { due, run }),
+            Err(error) => return self.refuse(due, error),
+        }
+        // Often its first step is its last.
+        self.step_stream();
+    }
+
+    /// Takes a step of the stream whose turn it is. `true` if another can be taken.
+    fn step_stream(&mut self) -> bool {
+        if self.streams.is_empty() || self.conn.starving.is_some() {
+            return false;
+        }
+        let mut room = self.conn.wire.output_room();
+        if room == 0 {
+            return false;
+        }
+        let Some(mut stream) = self.streams.next() else { return false };
+        loop {
+            match self.codec.step(stream.due, &mut stream.run, room, &mut self.conn.wire.output) {
+                Ok(Step::More) => self.streams.wait_for_turn(stream),
+                Ok(Step::Ended) => {}
+                Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
+                    room = len;
+                    continue;
+                }
+                Ok(Step::Needs(len)) if self.exceeds_memory(len) => self.refuse(stream.due, self.no_memory()),
+                Ok(Step::Needs(len)) => {
+                    self.streams.keep_turn(stream);
+                    self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
+                    return false;
+                }
+                Err(error) => self.refuse(stream.due, error),
+            }
+            return !self.streams.is_empty();
+        }
+    }
+
+    /// What is longer than a connection's own room is read on only with memory for all of it.
+    fn make_input_room(&mut self) {
+        if !self.wants_bytes() || self.conn.wire.has_ended() {
+            return;
+        }
+        let len = self.codec.item_len(&self.conn.wire.input.bytes).unwrap_or(0);
+        if !self.conn.wire.make_input_room(len) {
+            self.conn.starve(UseFor::Input(len), len);
+        }
+    }
+
+    pub(super) fn answered(&mut self, (id, reply): &Answered) {
+        let Some(tag) = self.writes.remove(id) else { return };
+        self.codec.reply(Due { id: *id, tag }, reply, &mut self.conn.wire.output);
+        if self.writes.is_empty() {
+            self.writes = HashMap::new();
+            self.conn.all_answered();
+        }
+    }
+
+    pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
+        self.codec.reply(due, &Reply::<Bytes>::Error(error), &mut self.conn.wire.output);
+    }
+
+    fn cancel(&mut self, id: u32) {
+        if let Some(due) = self.streams.end(id) {
+            self.refuse(due, ErrorReply::new(ErrorCode::Cancelled, "the client cancelled the stream"));
+        }
+    }
+
+    pub(super) fn end_streams(&mut self, error: &ErrorReply) {
+        for due in self.streams.end_all() {
+            self.refuse(due, error.clone());
+        }
+    }
+
+    /// Closes the connection with these last words, after the writes that it has sent are answered.
+    pub(super) fn close(&mut self, last_words: Option<C::Own>) {
+        self.end_streams(&ErrorReply::new(ErrorCode::Cancelled, "the connection is being closed"));
+        self.last_words = last_words;
+        self.closing = true;
+    }
+
+    /// The server stops: streams end, and what has arrived and was not taken will be refused.
+    fn stop(&mut self) {
+        self.closing = true;
+        self.conn.starving = None;
+        self.end_streams(&shutting_down());
+    }
+
+    /// All that was taken is answered.
+    fn say_last_words(&mut self) {
+        if self.conn.stopping && !self.muted {
+            self.refuse_the_rest();
+        }
+        let Some(own) = self.last_words.take() else { return };
+        let shared = Arc::clone(&self.conn.shared);
+        let caller = Arc::clone(&self.caller);
+        let snapshot = Snapshot::default();
+        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
+        self.codec.answer(own, &shared, &mut reader, &mut self.conn.wire.output);
+    }
+
+    fn refuse_the_rest(&mut self) {
+        while self.conn.wire.has_output_room()
+            && let Some(taken) = self.waiting.take().or_else(|| self.take())
+        {
+            match taken.asked {
+                Asked::Read(due, _) | Asked::Write(due, _) | Asked::Stream(due, _) => {
+                    self.refuse(due, shutting_down());
+                }
+                Asked::Own(own) => self.codec.refuse(&own, shutting_down(), &mut self.conn.wire.output),
+                Asked::Cancel(_) | Asked::Nothing => {}
+                Asked::Close(_) => return,
+            }
+        }
+    }
+
+    fn exceeds_memory(&self, len: usize) -> bool {
+        self.conn.wire.output.len() + len > self.conn.shared.memory.limit()
+    }
+
+    pub(super) fn no_memory(&self) -> ErrorReply {
+        let limit = self.conn.shared.memory.limit();
+        let message =
+            format!("there is no memory for the reply; all connections together have {limit} bytes (--memory)");
+        ErrorReply::new(ErrorCode::Overloaded, message)
+    }
+}
+
+fn shutting_down() -> ErrorReply {
+    ErrorReply::new(ErrorCode::ShuttingDown, "the server is stopping; this was not done")
+}

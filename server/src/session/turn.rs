@@ -1,0 +1,60 @@
+//! How much a connection does before others have their turn on its thread.
+
+use std::time::{Duration, Instant};
+
+/// So many requests, where beginning a stream counts for many,
+const MOST: u32 = 1_024;
+const STREAM_COST: u32 = MOST / 8;
+/// and no longer than this.
+const TIME: Duration = Duration::from_micros(500);
+/// After so many requests the clock is looked at.
+const LOOK: u32 = 16;
+
+/// One turn.
+#[derive(Debug)]
+pub(super) struct Turn {
+    started: Instant,
+    done: u32,
+    /// When the clock is looked at next.
+    look: u32,
+}
+
+impl Turn {
+    pub(super) fn new() -> Self {
+        Self { started: Instant::now(), done: 0, look: LOOK }
+    }
+
+    /// A request is done.
+    pub(super) const fn count(&mut self, is_stream: bool) {
+        self.done += if is_stream { STREAM_COST } else { 1 };
+    }
+
+    pub(super) fn is_over(&mut self) -> bool {
+        if self.done < self.look {
+            return false;
+        }
+        self.look = self.done + LOOK;
+        self.done >= MOST || self.started.elapsed() >= TIME
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_ends_by_what_is_done_and_by_the_clock() {
+        let over_after = |is_stream, most| {
+            let mut turn = Turn::new();
+            (0..most).find(|_| {
+                turn.count(is_stream);
+                turn.is_over()
+            })
+        };
+        assert!(over_after(false, 2 * MOST).is_some());
+        assert!(over_after(true, 9).is_some());
+        let mut turn = Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
+        (0..LOOK).for_each(|_| turn.count(false));
+        assert!(turn.is_over());
+    }
+}
