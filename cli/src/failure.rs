@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use boltkv_storage::Error;
 
+use crate::file::in_bbolts_words;
+
 /// What every command ends with.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
 
@@ -35,36 +37,57 @@ pub(crate) enum Failure {
         exit: Exit,
         /// For people.
         message: String,
+        /// The same in the words of bbolt's command, where it has other ones.
+        bbolt: Option<String>,
     },
 }
 
 impl Failure {
     pub(crate) fn not_done(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::NotDone, message: message.into() }
+        Self::said(Exit::NotDone, message)
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::Usage, message: message.into() }
+        Self::said(Exit::Usage, message)
     }
 
     pub(crate) fn unreachable(message: impl Into<String>) -> Self {
-        Self::Said { exit: Exit::Unreachable, message: message.into() }
+        Self::said(Exit::Unreachable, message)
+    }
+
+    fn said(exit: Exit, message: impl Into<String>) -> Self {
+        Self::Said { exit, message: message.into(), bbolt: None }
+    }
+
+    /// The same, and what bbolt's command says there; `words` gets what it would say by now.
+    pub(crate) fn in_bbolts_words(self, words: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Self::Said { exit, message, bbolt } => {
+                let bbolt = Some(words(bbolt.as_deref().unwrap_or(&message)));
+                Self::Said { exit, message, bbolt }
+            }
+            closed @ Self::OutputClosed => closed,
+        }
+    }
+
+    fn about(exit: Exit, file: &Path, error: &Error) -> Self {
+        Self::Said { exit, message: about(file, error), bbolt: in_bbolts_words(error) }
     }
 
     /// A file that could not be opened as a database.
     pub(crate) fn open(file: &Path, error: &Error) -> Self {
-        Self::unreachable(about(file, error))
+        Self::about(Exit::Unreachable, file, error)
     }
 
     /// A database that was opened, and then could not be read or written.
     pub(crate) fn storage(file: &Path, error: &Error) -> Self {
-        Self::not_done(about(file, error))
+        Self::about(Exit::NotDone, file, error)
     }
 
     /// A write that failed. The same as any other failure, but where the disk failed under it: then nobody knows.
     pub(crate) fn write(error: boltkv_client::Error) -> Self {
         if error.is_outcome_unknown() {
-            return Self::Said { exit: Exit::OutcomeUnknown, message: error.to_string() };
+            return Self::said(Exit::OutcomeUnknown, error.to_string());
         }
         error.into()
     }
@@ -89,7 +112,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::OutputClosed => ExitCode::SUCCESS,
-            Self::Said { exit, message } => {
+            Self::Said { exit, message, .. } => {
                 // If standard error is closed too, the exit code has to do.
                 let _ = writeln!(io::stderr(), "boltkv: {}", one_line(message));
                 ExitCode::from(*exit as u8)
@@ -107,7 +130,7 @@ impl From<boltkv_client::Error> for Failure {
             _ if error.is_unreachable() => Exit::Unreachable,
             _ => Exit::NotDone,
         };
-        Self::Said { exit, message: error.to_string() }
+        Self::said(exit, error.to_string())
     }
 }
 

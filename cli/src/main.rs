@@ -71,6 +71,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    let mut args = std::env::args_os();
+    if args.next().is_some_and(|program| file::bbolt::is_called(&program)) {
+        return file::bbolt::run(&args.collect::<Vec<_>>());
+    }
     match Cli::parse().command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),

@@ -27,46 +27,49 @@ use crate::failure::{Failure, Outcome};
 pub(crate) struct Bench {
     /// How many values are written
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    count: u32,
+    pub(super) count: u32,
     /// How many values a transaction writes; divides the count. 0: all
     #[arg(long, value_name = "N", default_value_t = 0)]
-    batch_size: u32,
+    pub(super) batch_size: u32,
     /// Bytes of a key
     #[arg(long, value_name = "BYTES", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=32_768))]
-    key_size: u32,
+    pub(super) key_size: u32,
     /// Bytes of a value
     #[arg(long, value_name = "BYTES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(0..=0x7fff_fffe))]
-    value_size: u32,
+    pub(super) value_size: u32,
     /// In which order keys are written, into one bucket or each transaction into a new one within it
     #[arg(long, value_enum, default_value = "seq")]
-    write_mode: WriteMode,
+    pub(super) write_mode: WriteMode,
     /// In which order they are read
     #[arg(long, value_enum, default_value = "seq")]
-    read_mode: ReadMode,
+    pub(super) read_mode: ReadMode,
     /// The file to be written. One that is there is not touched [default: one in the folder for temporary files]
     #[arg(long, value_name = "FILE")]
-    path: Option<PathBuf>,
+    pub(super) path: Option<PathBuf>,
     /// Keep the file, and say on standard error where it is
     #[arg(long)]
-    work: bool,
+    pub(super) work: bool,
     /// Do not sync a transaction before it counts as committed
     #[arg(long)]
-    no_sync: bool,
+    pub(super) no_sync: bool,
     /// How full pages are left that are split [default: as the server leaves them, full where keys only grow; bbolt: 0.5]
     #[arg(long, value_name = "0.1…1.0")]
-    fill_percent: Option<f64>,
+    pub(super) fill_percent: Option<f64>,
     /// Bytes of a page
     #[arg(long, value_name = "BYTES", default_value_t = 4096)]
-    page_size: u32,
+    pub(super) page_size: u32,
     /// Bytes of the file that are mapped from the start
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    initial_mmap_size: u64,
+    pub(super) initial_mmap_size: u64,
     /// Print as Go's benchmarks do, for tools that read that
     #[arg(long, conflicts_with = "json")]
-    gobench_output: bool,
+    pub(super) gobench_output: bool,
     /// Print a JSON object
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+    /// Says on standard error what it is at, as bbolt's command does.
+    #[arg(skip)]
+    pub(super) as_bbolt: bool,
 }
 
 /// In which order keys are written.
@@ -163,14 +166,23 @@ impl Bench {
             fill: self.fill_percent,
         };
         let failed = |error| Failure::storage(path, &error);
+        self.say("starting write benchmark.");
         let start = Instant::now();
         let written = work.write(&db).map_err(failed)?;
         let write = Measured { ops: u64::from(self.count), took: start.elapsed() };
+        self.say("starting read benchmark.");
         let read = match self.read_mode {
             ReadMode::Seq => work.read_in_order(&db),
             ReadMode::Rnd => work.read_at_random(&db, written),
         };
         Ok((write, read.map_err(failed)?))
+    }
+
+    fn say(&self, what: &str) {
+        if self.as_bbolt {
+            // If standard error is closed, it works without a word.
+            let _ = writeln!(io::stderr(), "{what}");
+        }
     }
 
     fn print(&self, write: Measured, read: Measured) -> io::Result<()> {

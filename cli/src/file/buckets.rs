@@ -22,13 +22,13 @@ use crate::failure::{Failure, Outcome};
 With --json each line is {\"bucket\":\"b64\"}. Buckets within buckets: `boltkv file tree`.")]
 pub(crate) struct Buckets {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// How a name is printed [default: bytes, as bbolt does; on a terminal: auto]
     #[arg(long, short, value_enum, conflicts_with = "json")]
-    format: Option<Format>,
+    pub(super) format: Option<Format>,
     /// Print lines of JSON, the names in base64
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

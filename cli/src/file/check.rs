@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use boltkv_storage::{CheckOptions, Error, Pgid};
+use boltkv_storage::{CheckOptions, Db, Error, Pgid, Problem};
 use clap::Args;
 use serde::Serialize;
 
@@ -22,14 +22,14 @@ use crate::failure::{Failure, Outcome};
   boltkv file check --json boltkv.db | jq .problems")]
 pub(crate) struct Check {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// Look only at this page and what it leads to: a bucket's root, or any branch or leaf. Pages that nothing uses are not
     /// found then
     #[arg(long, value_name = "PAGE")]
-    from_page: Option<Pgid>,
+    pub(super) from_page: Option<Pgid>,
     /// Print one JSON object instead, with the problems in it
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What the check says, in the shape of its JSON.
@@ -70,32 +70,34 @@ impl Check {
     }
 
     fn look(&self) -> Outcome<Report> {
-        let path = self.target.path();
         let db = match self.target.open() {
             Ok(db) => db,
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
             Err(error) => return Err(self.target.not_opened(&error, None)),
         };
-        let failed = |error| Failure::storage(path, &error);
-        let stats = db.stats();
-        let problems = {
-            let progress = Progress::of_pages(stats.pages);
-            let tx = db.begin().map_err(failed)?;
-            let memory = Memory::new(&tx);
-            let reached = |pages| {
-                progress.reach(pages);
-                memory.has_read(pages * u64::from(stats.page_size));
-            };
-            let mut options = CheckOptions::new().progress(&reached);
-            // 0 is what bbolt's command takes for the whole file.
-            if let Some(page) = self.from_page.filter(|&page| page != 0) {
-                options = options.from_page(page);
-            }
-            tx.check_with(&options).map_err(failed)?
-        };
+        let (stats, problems) = (db.stats(), self.problems(&db)?);
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
         let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });
         Ok(self.report(Some(snapshot), found.collect()))
+    }
+
+    /// What is wrong with a file that opens.
+    pub(super) fn problems(&self, db: &Db) -> Outcome<Vec<Problem>> {
+        let failed = |error| Failure::storage(self.target.path(), &error);
+        let stats = db.stats();
+        let progress = Progress::of_pages(stats.pages);
+        let tx = db.begin().map_err(failed)?;
+        let memory = Memory::new(&tx);
+        let reached = |pages| {
+            progress.reach(pages);
+            memory.has_read(pages * u64::from(stats.page_size));
+        };
+        let mut options = CheckOptions::new().progress(&reached);
+        // 0 is what bbolt's command takes for the whole file.
+        if let Some(page) = self.from_page.filter(|&page| page != 0) {
+            options = options.from_page(page);
+        }
+        tx.check_with(&options).map_err(failed)
     }
 
     fn report(&self, snapshot: Option<Snapshot>, problems: Vec<Found>) -> Report {

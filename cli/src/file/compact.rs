@@ -1,6 +1,6 @@
 //! `boltkv file compact`: everything in a file written anew, without what is free.
 
-use std::io::Write as _;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
@@ -23,25 +23,35 @@ use crate::failure::{Failure, Outcome};
   boltkv file compact boltkv.db --output smaller.db && mv smaller.db boltkv.db     (while nobody has it open)")]
 pub(crate) struct Compact {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// Where to write. A file that is there is not replaced
     #[arg(long, short, value_name = "OUT")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// How many bytes of keys and values are written at a time, and kept in memory; 0: all
     #[arg(long, value_name = "BYTES", default_value_t = 65536)]
-    tx_max_size: u64,
+    pub(super) tx_max_size: u64,
     /// Has no effect: the new file is synced once, at its end (bbolt's command syncs it for every transaction without this)
     #[arg(long)]
-    no_sync: bool,
+    pub(super) no_sync: bool,
     /// Print a JSON object
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
-struct Done {
-    bytes_before: u64,
-    bytes_after: u64,
+pub(super) struct Done {
+    pub(super) bytes_before: u64,
+    pub(super) bytes_after: u64,
+}
+
+impl Done {
+    /// As bbolt prints it.
+    pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { bytes_before, bytes_after } = self;
+        #[expect(clippy::cast_precision_loss, reason = "a ratio with two digits")]
+        let gain = *bytes_before as f64 / *bytes_after as f64;
+        writeln!(out, "{bytes_before} -> {bytes_after} bytes (gain={gain:.2}x)")
+    }
 }
 
 impl Compact {
@@ -68,10 +78,7 @@ impl Compact {
             if self.json {
                 return Ok(json_line(&done, out)?);
             }
-            let Done { bytes_before, bytes_after } = done;
-            #[expect(clippy::cast_precision_loss, reason = "a ratio with two digits")]
-            let gain = bytes_before as f64 / bytes_after as f64;
-            Ok(writeln!(out, "{bytes_before} -> {bytes_after} bytes (gain={gain:.2}x)")?)
+            Ok(done.print(out)?)
         })
     }
 }

@@ -27,13 +27,13 @@ const LINE: usize = 16;
 With --json a line is {\"page\":N,\"offset\":N,\"bytes\":\"b64\"}, the offset in bytes from the start of the file.")]
 pub(crate) struct Dump {
     #[command(flatten)]
-    target: RawTarget,
+    pub(super) target: RawTarget,
     /// The pages' numbers
     #[arg(value_name = "PAGE", required = true)]
-    pages: Vec<Pgid>,
+    pub(super) pages: Vec<Pgid>,
     /// Print lines of JSON, one a page
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -2,19 +2,18 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use boltkv_storage::{Bucket, CheckOptions, Cursor, Db, Tx};
 use clap::Args;
 use tempfile::NamedTempFile;
 
-use super::Target;
 use super::interrupt::Interrupt;
 use super::line::Lines;
 use super::memory::Memory;
 use super::output::{Error, Printed};
 use super::progress::Progress;
+use super::{Target, same_file};
 use crate::failure::{Failure, Outcome};
 
 const BUFFER: usize = 1 << 18;
@@ -93,8 +92,7 @@ impl Export {
 
     /// The export must not take the place of what it exports.
     fn refuse_own_file(&self, output: &Path) -> Outcome {
-        let (Ok(from), Ok(to)) = (self.target.path().metadata(), output.metadata()) else { return Ok(()) };
-        if (from.dev(), from.ino()) == (to.dev(), to.ino()) {
+        if same_file(self.target.path(), output) {
             return Err(Failure::usage(format!("{} is the file to be exported", output.display())));
         }
         Ok(())

@@ -5,7 +5,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Target;
-use super::format::{Format, ParseFormat};
+use super::format::{Format, ParseFormat, write_hex};
 use super::output::{Base64, json_line};
 use super::question::{path_to_ask, quoted_for_shell};
 use crate::failure::{Failure, Outcome};
@@ -22,19 +22,19 @@ use crate::remote::bytes_parser;
 With --json: {\"key\":\"b64\",\"value\":\"b64\"}. Exit code 1: there is no such key.")]
 pub(crate) struct Get {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// The bucket, as its name or the names from the top down; and the key in it
     #[arg(value_names = ["BUCKET", "KEY"], num_args = 2.., required = true, value_parser = bytes_parser())]
-    names: Vec<Bytes>,
+    pub(super) names: Vec<Bytes>,
     /// How the key is given
     #[arg(long, value_enum, default_value = "ascii-encoded")]
-    parse_format: ParseFormat,
+    pub(super) parse_format: ParseFormat,
     /// How the value is printed, with a line end behind it
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "json")]
-    format: Format,
+    pub(super) format: Format,
     /// Print key and value as a JSON object, in base64
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]
@@ -57,10 +57,12 @@ impl Get {
         let tx = db.begin().map_err(failed)?;
         let value = tx.bucket_path(bucket).and_then(|bucket| bucket.get(&key)).map_err(failed)?;
         let value = value.ok_or_else(|| {
-            let mut shown = Vec::new();
+            let (mut shown, mut hex) = (Vec::new(), Vec::new());
             // Writing to memory does not fail.
-            let _ = super::format::write_quoted(&key, &mut shown);
-            Failure::not_done(format!("{}: no key {}", self.target.path().display(), String::from_utf8_lossy(&shown)))
+            let _ = super::format::write_quoted(&key, &mut shown).and_then(|()| write_hex(&key, &mut hex));
+            let (shown, hex) = (String::from_utf8_lossy(&shown), String::from_utf8_lossy(&hex));
+            let failure = Failure::not_done(format!("{}: no key {shown}", self.target.path().display()));
+            failure.in_bbolts_words(|_| format!("Error key not found for key: {shown} hex: \"{hex}\""))
         })?;
         self.target.print(|out| {
             if self.json {

@@ -24,6 +24,20 @@ struct Holder {
 /// server the same, without `--addr`.
 pub(super) fn advice(file: &Path, ask: Option<&str>) -> String {
     let holders = holders(file);
+    let mut said = names(&holders);
+    said.push_str("; wait for it longer with --timeout SECONDS");
+    if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
+        let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
+    }
+    said
+}
+
+/// Who has the file, behind "is locked".
+pub(super) fn named(file: &Path) -> String {
+    names(&holders(file))
+}
+
+fn names(holders: &[Holder]) -> String {
     let mut said = String::new();
     for (index, holder) in holders.iter().take(MOST_NAMED).enumerate() {
         said.push_str(if index == 0 { ": " } else { ", " });
@@ -31,10 +45,6 @@ pub(super) fn advice(file: &Path, ask: Option<&str>) -> String {
     }
     if holders.len() > MOST_NAMED {
         let _ = write!(said, " and {} more", holders.len() - MOST_NAMED);
-    }
-    said.push_str("; wait for it longer with --timeout SECONDS");
-    if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
-        let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
     }
     said
 }

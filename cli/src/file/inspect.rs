@@ -21,10 +21,10 @@ use crate::failure::{Failure, Outcome};
   boltkv file inspect --json etcd.db | jq '.buckets[] | select(.name == \"key\") | .keyN'")]
 pub(crate) struct Inspect {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// Print the same on one line: of buckets nested a thousand deep, most would be white space
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl Inspect {

@@ -26,16 +26,16 @@ use crate::remote::bytes_parser;
 With --json a line is {\"key\":\"b64\"}, or {\"bucket\":\"b64\"} for a bucket.")]
 pub(crate) struct Keys {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// The bucket: its name, or the names from the top down
     #[arg(value_name = "BUCKET", required = true, value_parser = bytes_parser())]
-    bucket: Vec<Bytes>,
+    pub(super) bucket: Vec<Bytes>,
     /// How a key is printed
     #[arg(long, short, value_enum, default_value = "auto", conflicts_with = "json")]
-    format: Format,
+    pub(super) format: Format,
     /// Print lines of JSON, the keys in base64
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -3,8 +3,10 @@
 //! A command reads its arguments and prints; what it knows about files, `storage` tells it.
 //! - `target`: how the file is opened; `holder`: who else has it; `question`: how a server is asked the same
 //! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
+//! - `bbolt`: the same commands as bbolt's calls them
 //! - `interrupt`: what a signal does; `memory`: not to hold a whole file
 
+pub(crate) mod bbolt;
 mod bench;
 mod bench_work;
 mod buckets;
@@ -36,8 +38,9 @@ mod surgery;
 mod target;
 mod tree;
 
+pub(crate) use bbolt::in_bbolts_words;
 use clap::Subcommand;
-use target::{RawTarget, Target};
+use target::{RawTarget, Target, same_file};
 
 use crate::failure::Outcome;
 

@@ -35,19 +35,22 @@ One line for each thing in it follows, one of
   {\"page\":N,\"error\":\"…\"}")]
 pub(crate) struct Page {
     #[command(flatten)]
-    target: RawTarget,
+    pub(super) target: RawTarget,
     /// The pages' numbers
     #[arg(value_name = "PAGE", required_unless_present = "all")]
-    pages: Vec<Pgid>,
+    pub(super) pages: Vec<Pgid>,
     /// Print all pages, free ones as they were when they were last used
     #[arg(long, conflicts_with = "pages")]
-    all: bool,
+    pub(super) all: bool,
     /// How values are printed
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "json")]
-    format_value: Format,
+    pub(super) format_value: Format,
     /// Print lines of JSON, keys and values in base64
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
+    /// As bbolt's command: a damaged meta is printed like any other, and damage is no failure.
+    #[arg(skip)]
+    pub(super) as_bbolt: bool,
 }
 
 impl Page {
@@ -56,7 +59,8 @@ impl Page {
         let mut damaged = 0_u64;
         let _progress = Progress::while_printing("reading pages");
         self.target.print(|out| {
-            let mut printer = Printer { format: self.format_value, json: self.json, first: true, out };
+            let (format, json, as_bbolt) = (self.format_value, self.json, self.as_bbolt);
+            let mut printer = Printer { format, json, as_bbolt, first: true, out };
             if !self.all {
                 return self.pages.iter().try_for_each(|&page| {
                     damaged += u64::from(printer.print(&file, page)?.is_none());
@@ -74,6 +78,7 @@ impl Page {
         let file = self.target.path().display();
         match damaged {
             0 => Ok(()),
+            _ if self.as_bbolt => Ok(()),
             1 => Err(Failure::not_done(format!("{file}: 1 page is damaged"))),
             many => Err(Failure::not_done(format!("{file}: {many} pages are damaged"))),
         }
@@ -84,6 +89,7 @@ impl Page {
 struct Printer<'a> {
     format: Format,
     json: bool,
+    as_bbolt: bool,
     first: bool,
     out: &'a mut Out,
 }
@@ -151,19 +157,23 @@ impl Printer<'_> {
         }
         let page = match file.page(id) {
             Ok(page) => page,
-            Err(error) => return self.damage(id, &error),
+            Err(error) => return self.damage(id, &error, id >= file.pages()),
         };
         match self.print_content(id, &page) {
             Ok(()) => Ok(Some(u64::from(page.header().overflow) + 1)),
-            Err(Error::Read(error)) => self.damage(id, &error),
+            Err(Error::Read(error)) => self.damage(id, &error, false),
             Err(failed) => Err(failed),
         }
     }
 
     /// Says what is wrong with a page, in its place.
-    fn damage(&mut self, id: Pgid, error: &boltkv_storage::Error) -> Printed<Option<u64>> {
+    fn damage(&mut self, id: Pgid, error: &boltkv_storage::Error, beyond_the_end: bool) -> Printed<Option<u64>> {
         if self.json {
             json_line(&Line { page: id, what: What::Error { error: error.to_string() } }, self.out)?;
+        } else if self.as_bbolt {
+            let error = if beyond_the_end { "EOF".to_owned() } else { error.to_string() };
+            // Its spelling: scripts look for it.
+            writeln!(self.out, "Prining page {id} failed: {error}. Continuing...")?;
         } else {
             writeln!(self.out, "Page {id} cannot be printed: {error}")?;
         }
@@ -209,8 +219,7 @@ impl Printer<'_> {
         writeln!(self.out, "HWM:        <pgid={high_water_mark}>")?;
         writeln!(self.out, "Txn ID:     {txid}")?;
         writeln!(self.out, "Checksum:   {checksum:016x}")?;
-        if let Some(fault) = fault {
-            // bbolt prints a damaged meta like any other.
+        if let Some(fault) = fault.filter(|_| !self.as_bbolt) {
             writeln!(self.out, "Damaged:    {fault}")?;
         }
         Ok(self.out.write_all(b"\n")?)

@@ -22,25 +22,25 @@ use crate::failure::Outcome;
 With --json: {\"page\":N,\"item\":N,\"flags\":N,\"key\":\"b64\",\"value\":\"b64\"}; flags 1 is a bucket.")]
 pub(crate) struct PageItem {
     #[command(flatten)]
-    target: RawTarget,
+    pub(super) target: RawTarget,
     /// The page's number
     #[arg(value_name = "PAGE")]
-    page: Pgid,
+    pub(super) page: Pgid,
     /// The element's number, from 0
     #[arg(value_name = "ITEM")]
-    index: u16,
+    pub(super) index: u16,
     /// Print only the key
     #[arg(long, conflicts_with = "value_only")]
-    key_only: bool,
+    pub(super) key_only: bool,
     /// Print only the value
     #[arg(long)]
-    value_only: bool,
+    pub(super) value_only: bool,
     /// How key and value are printed
     #[arg(long, value_enum, default_value = "auto", conflicts_with = "json")]
-    format: Format,
+    pub(super) format: Format,
     /// Print a JSON object, key and value in base64
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -23,10 +23,10 @@ use crate::failure::{Failure, Outcome};
 With --json a line is {\"page\":N,\"type\":\"leaf\",\"count\":N,\"overflow\":N}.")]
 pub(crate) struct Pages {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// Print lines of JSON, one a page
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Serialize)]

@@ -24,16 +24,16 @@ use crate::remote::bytes_parser;
   boltkv file stats --json etcd.db | jq .keys")]
 pub(crate) struct Stats {
     #[command(flatten)]
-    target: Target,
+    pub(super) target: Target,
     /// Only buckets at the top whose names start so
     #[arg(value_name = "PREFIX", value_parser = bytes_parser())]
-    prefix: Option<Bytes>,
+    pub(super) prefix: Option<Bytes>,
     /// The same, as a flag
     #[arg(long = "prefix", value_name = "PREFIX", value_parser = bytes_parser(), conflicts_with = "prefix")]
-    prefix_flag: Option<Bytes>,
+    pub(super) prefix_flag: Option<Bytes>,
     /// Print one JSON object instead
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// What is counted, in the shape of its JSON.

@@ -1,5 +1,7 @@
 //! The file that a command is about, and how it is opened. Nothing waits for a lock for ever.
 
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,17 +22,28 @@ pub(super) struct Target {
     /// seconds
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
     timeout: Duration,
+    /// Waits for as long as it takes, as bbolt does, but says so.
+    #[arg(skip)]
+    patient: bool,
 }
+
+/// After how long a command that waits for as long as it takes says for whom.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Target {
     /// A file of a command that is about two.
     pub(super) fn new(path: &Path, timeout: Duration) -> Self {
-        Self { path: path.into(), timeout }
+        Self { path: path.into(), timeout, patient: false }
+    }
+
+    /// A file that is waited for as bbolt does it: for as long as it takes.
+    pub(super) fn patient(path: &Path) -> Self {
+        Self { path: path.into(), timeout: PATIENCE, patient: true }
     }
 
     /// Opens the file to be read: it must be there, and others may read it meanwhile.
     pub(super) fn open(&self) -> Result<Db, Error> {
-        self.options().read_only(true).open(&self.path)
+        self.wait_for(&self.options().read_only(true))
     }
 
     /// As [`Self::open`]; a failure says who holds the file, and `ask`, the command that asks a server the same, if there is one.
@@ -40,12 +53,33 @@ impl Target {
 
     /// As [`Self::open`], and reads the freelist too: it must be free of damage.
     pub(super) fn open_with_freelist(&self) -> Result<Db, Error> {
-        self.options().read_only(true).pre_load_freelist(true).open(&self.path)
+        self.wait_for(&self.options().read_only(true).pre_load_freelist(true))
     }
 
     /// Opens the file to be written; makes it if it is missing.
     pub(super) fn open_to_write(&self) -> Outcome<Db> {
-        self.options().open(&self.path).map_err(|error| self.not_opened(&error, None))
+        self.wait_for(&self.options()).map_err(|error| self.not_opened(&error, None))
+    }
+
+    /// The same, with options of the caller's.
+    pub(super) fn open_with(&self, options: Options) -> Outcome<Db> {
+        self.wait_for(&options.timeout(self.timeout)).map_err(|error| self.not_opened(&error, None))
+    }
+
+    fn wait_for(&self, options: &Options) -> Result<Db, Error> {
+        let mut said = !self.patient;
+        loop {
+            match options.clone().open(&self.path) {
+                Err(Error::LockTimeout { .. }) if self.patient => {
+                    if !std::mem::replace(&mut said, true) {
+                        let holders = holder::named(&self.path);
+                        // If standard error is closed, it waits without a word.
+                        let _ = writeln!(io::stderr(), "waiting for {}: it is locked{holders}", self.path.display());
+                    }
+                }
+                opened => return opened,
+            }
+        }
     }
 
     /// The failure for a file that could not be opened.
@@ -87,6 +121,10 @@ pub(super) struct RawTarget {
 }
 
 impl RawTarget {
+    pub(super) fn new(path: &Path) -> Self {
+        Self { path: path.into(), page_size: None }
+    }
+
     /// Opens the file without a lock, as bbolt does: also one that a server has open can be looked into.
     pub(super) fn open(&self) -> Outcome<RawFile> {
         RawFile::open(&self.path, self.page_size).map_err(|error| match error {
@@ -102,4 +140,10 @@ impl RawTarget {
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Whether two names lead to one file.
+pub(super) fn same_file(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
+    place(one).is_some() && place(one) == place(other)
 }

@@ -19,9 +19,18 @@ pub struct Files {
 
 /// Some of everything; `None`, said on standard error, where there is no Go.
 pub fn files() -> Option<Files> {
+    let files = small_files()?;
+    for kind in GO_MADE.iter().filter(|kind| !SMALL.contains(kind)) {
+        peer()?.make(kind, &files.path(kind));
+    }
+    Some(files)
+}
+
+/// Those of [`SMALL`]; otherwise as [`files`].
+pub fn small_files() -> Option<Files> {
     let (peer, bbolt) = (peer()?, bbolt()?);
     let files = Files { folder: tempfile::tempdir().unwrap(), bbolt };
-    for kind in GO_MADE {
+    for kind in GO_MADE.iter().filter(|kind| SMALL.contains(kind)) {
         peer.make(kind, &files.path(kind));
     }
     drop(Db::open(files.path("empty")).unwrap());
@@ -41,6 +50,8 @@ pub fn made_by_both(peer: &Peer, folder: &Path) -> (PathBuf, PathBuf) {
 
 /// Kinds of files that the Go program makes.
 const GO_MADE: [&str; 5] = ["inline", "nested", "overflow", "mixed", "many-free"];
+/// Those that are not made in no time are not among them.
+pub const SMALL: [&str; 6] = ["inline", "nested", "overflow", "empty", "empty of 16 KiB", "odd"];
 /// All files of the folder.
 pub const ALL: [&str; 8] = ["inline", "nested", "overflow", "mixed", "many-free", "empty", "empty of 16 KiB", "odd"];
 

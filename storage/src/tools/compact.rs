@@ -25,6 +25,14 @@ impl Tx {
         self.compact(target, tx_max_size, &mut |_| ())
     }
 
+    /// The same; `progress` is told how many bytes of keys and values were copied so far.
+    ///
+    /// # Errors
+    /// As [`Self::compact_into`].
+    pub fn compact_telling(&self, target: &Db, tx_max_size: u64, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        self.compact(target, tx_max_size, progress)
+    }
+
     /// The same into a new file with pages of the same size and the permissions `mode` (before the
     /// process's umask), whose length in bytes is returned. The file has its name only once it is
     /// whole and on the disk, so that one sync at the end is enough: transactions do not cost one

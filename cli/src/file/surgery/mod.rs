@@ -68,7 +68,7 @@ impl Surgery {
 
 /// The file and its copy.
 #[derive(Debug, Args)]
-struct OnCopy {
+pub(super) struct OnCopy {
     #[command(flatten)]
     target: Target,
     /// Where the changed copy is written. A file that is there is not replaced
@@ -80,14 +80,24 @@ struct OnCopy {
     /// Say what was done as a JSON object
     #[arg(long)]
     json: bool,
+    /// As bbolt does it: without a lock.
+    #[arg(skip)]
+    as_bbolt: bool,
 }
 
 impl OnCopy {
+    pub(super) fn as_bbolt(target: Target, output: PathBuf) -> Self {
+        Self { target, output, page_size: None, json: false, as_bbolt: true }
+    }
+
     /// Has the copy made.
-    fn make<T>(&self, operation: impl FnOnce(&Operation) -> Result<T>) -> Outcome<T> {
+    pub(super) fn make<T>(&self, operation: impl FnOnce(&Operation) -> Result<T>) -> Outcome<T> {
         let mut surgery = self.target.surgery(&self.output);
         if let Some(page_size) = self.page_size {
             surgery = surgery.page_size(page_size);
+        }
+        if self.as_bbolt {
+            surgery = surgery.unlocked();
         }
         let (_interrupt, _progress) = (Interrupt::writing(&self.output)?, Progress::doing("copying"));
         operation(&surgery).map_err(|error| match error {

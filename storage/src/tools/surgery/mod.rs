@@ -58,6 +58,7 @@ pub struct Surgery {
     output: PathBuf,
     timeout: Duration,
     page_size: Option<u32>,
+    lock: bool,
 }
 
 /// What an operation changes in the copy, in this order.
@@ -75,7 +76,8 @@ enum Change {
 impl Surgery {
     /// Reads `source` and will write `output`.
     pub fn new(source: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
-        Self { source: source.into(), output: output.into(), timeout: Duration::ZERO, page_size: None }
+        let (source, output) = (source.into(), output.into());
+        Self { source, output, timeout: Duration::ZERO, page_size: None, lock: true }
     }
 
     /// How long to wait for a source that another process writes, before [`Error::LockTimeout`].
@@ -93,6 +95,14 @@ impl Surgery {
         self
     }
 
+    /// Do not lock the source, as bbolt does: of what another process writes meanwhile, the copy may have
+    /// a part. Default: it is locked.
+    #[must_use]
+    pub fn unlocked(mut self) -> Self {
+        self.lock = false;
+        self
+    }
+
     /// Writes the copy with the changes that `plan` makes of the source.
     fn operate<T>(&self, plan: impl FnOnce(&RawFile) -> Result<(T, Changes)>) -> Result<T> {
         self.copy(plan, |_, changed| Ok(changed))
@@ -107,7 +117,9 @@ impl Surgery {
         let folder = OsFolder { map: MapOptions::default() };
         refuse_existing(&self.output)?;
         let source = RawFile::open(&self.source, self.page_size)?;
-        source.lock(self.timeout)?;
+        if self.lock {
+            source.lock(self.timeout)?;
+        }
         let (planned, changes) = plan(&source)?;
         let mode = folder.mode(source.disk()).map_err(Error::io("look at", Some(&self.source)))?;
         new_file(&folder, &self.output, mode, Existing::Refuse, |copy| {
