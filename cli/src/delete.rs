@@ -34,7 +34,7 @@ impl Delete {
             let bucket = client.bucket_at(path);
             match bucket.delete_if(&self.key, self.condition.cond()).await {
                 Err(error) if self.bucket.is_yet_to_be_made(&error) => Ok(false),
-                answer => answer.map_err(Failure::write),
+                answer => answer.map(|deleted| deleted.existed).map_err(Failure::write),
             }
         })?;
         if existed { Ok(()) } else { Err(self.bucket.no_key(&self.key)) }

@@ -62,7 +62,7 @@ impl Set {
 
     async fn store(&self, bucket: &Bucket, value: Bytes) -> Outcome {
         let cond = self.condition.cond();
-        let stored = match bucket.set_if(&self.key, value.clone(), cond.clone()).await {
+        let stored = match bucket.set_if(&self.key, &value, cond.clone()).await {
             Err(error) if self.bucket.is_yet_to_be_made(&error) => {
                 // A bucket that is only made to hold nothing is not made.
                 if matches!(cond, Cond::IfPresent | Cond::IfEquals(_)) {

@@ -7,11 +7,37 @@ use crate::{Client, Error, Scan};
 
 /// A bucket of the server, by its path. Cheap to clone. The bucket need not be there until it is used.
 ///
+/// Keys and values are any bytes: `&str`, `String`, `&[u8]`, `Vec<u8>`, `[u8; N]`, `Bytes`, borrowed or owned. They are copied
+/// once, into the connection's buffer.
+///
 /// Every request can fail as [`Error`] says; what is listed with each is what the server may say to it in particular.
+///
+/// # Cancellation
+/// A request that is dropped before it is ready (in a `select!`, by a timeout) leaves the client whole and its other requests
+/// unhurt. One that had not been sent yet never will be. One that had been sent is done all the same, and its answer is thrown
+/// away: so a dropped write is like one that failed with [`Error::OutcomeUnknown`].
 #[derive(Debug, Clone)]
 pub struct Bucket {
     client: Client,
     path: Path,
+}
+
+/// What became of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// The id of the transaction that did it. Later transactions have higher ids; writes of one group commit share one.
+    pub txid: u64,
+}
+
+/// What became of a delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// The id of the transaction that did it.
+    pub txid: u64,
+    /// Whether the key was there.
+    pub existed: bool,
 }
 
 impl Bucket {
@@ -27,10 +53,22 @@ impl Bucket {
 
     /// The value of a key; `None` if the key is not there.
     ///
+    /// ```no_run
+    /// # async fn example(users: boltkv_client::Bucket) -> Result<(), boltkv_client::Error> {
+    /// if let Some(name) = users.get("ada").await? {
+    ///     println!("{}", String::from_utf8_lossy(&name));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the key is a bucket; `VALUE_TOO_LARGE` if the value does not fit a frame.
+    ///
+    /// # Cancellation
+    /// May be dropped at any point: a read changes nothing.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>, Error> {
-        let request = ReadRequest::Get { path: self.path.clone(), key: owned(key) };
+        let request = ReadRequest::Get { path: self.path.clone(), key: key.as_ref() };
         match self.client.call(&request.into()).await {
             Ok(Reply::Value(value)) => Ok(Some(value)),
             Ok(_) => Err(wrong_shape()),
@@ -39,45 +77,98 @@ impl Bucket {
         }
     }
 
-    /// Puts a value under a key, and returns the id of the transaction that did.
+    /// Puts a value under a key. It is on the server's disk when this is ready.
+    ///
+    /// ```no_run
+    /// # async fn example(users: boltkv_client::Bucket, photo: &[u8]) -> Result<(), boltkv_client::Error> {
+    /// users.set("ada", "Lovelace").await?;
+    /// users.set(42_u64.to_be_bytes(), photo).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the key is a bucket; `KEY_REQUIRED`, `KEY_TOO_LARGE`, `VALUE_TOO_LARGE`.
     /// [`Error::OutcomeUnknown`] if the connection is lost before the answer.
-    pub async fn set(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>) -> Result<u64, Error> {
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the value may have been stored or not.
+    pub async fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<Written, Error> {
         self.set_if(key, value, Cond::Always).await
     }
 
-    /// Puts a value under a key if a condition holds, and returns the id of the transaction that did.
+    /// Puts a value under a key if a condition holds.
     ///
     /// After [`Error::OutcomeUnknown`] a write that asks for the key's absence or for its old value can be sent again: if the
     /// first attempt was done, the second fails with `CONDITION_FAILED` (unless somebody has put the old state back meanwhile).
     /// Reading the key then tells whose value it is. Only the caller can judge that, so this client does not do it by itself.
     ///
+    /// A counter that several clients raise:
+    ///
+    /// ```no_run
+    /// use boltkv_client::{Bucket, Cond, Error, ErrorCode};
+    ///
+    /// async fn increment(bucket: &Bucket, key: &str) -> Result<u64, Error> {
+    ///     loop {
+    ///         let old = bucket.get(key).await?;
+    ///         let count: u64 = match &old {
+    ///             Some(text) => String::from_utf8_lossy(text).parse().expect("only numbers are stored here"),
+    ///             None => 0,
+    ///         };
+    ///         let unchanged = old.map_or(Cond::IfAbsent, Cond::IfEquals);
+    ///         match bucket.set_if(key, (count + 1).to_string(), unchanged).await {
+    ///             Ok(_) => return Ok(count + 1),
+    ///             // Somebody was faster: read again.
+    ///             Err(error) if error.code() == Some(ErrorCode::ConditionFailed) => {}
+    ///             Err(error) => return Err(error),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// As for [`set`](Self::set), and `CONDITION_FAILED`.
-    pub async fn set_if(&self, key: impl AsRef<[u8]>, value: impl Into<Bytes>, cond: Cond) -> Result<u64, Error> {
+    ///
+    /// # Cancellation
+    /// As for [`set`](Self::set).
+    pub async fn set_if(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, cond: Cond) -> Result<Written, Error> {
         let path = self.path.clone();
-        self.write(WriteRequest::Set { path, key: owned(key), value: value.into(), cond }).await
+        self.write(WriteRequest::Set { path, key: key.as_ref(), value: value.as_ref(), cond: cond.as_slice() }).await
     }
 
-    /// Removes a key, and returns whether it was there.
+    /// Removes a key. One that is not there is no error: [`Deleted`] tells.
+    ///
+    /// ```no_run
+    /// # async fn example(users: boltkv_client::Bucket) -> Result<(), boltkv_client::Error> {
+    /// if !users.delete("ada").await?.existed {
+    ///     println!("there was no ada");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the key is a bucket. [`Error::OutcomeUnknown`] if the connection is lost
     /// before the answer.
-    pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the key may have been removed or not.
+    pub async fn delete(&self, key: impl AsRef<[u8]>) -> Result<Deleted, Error> {
         self.delete_if(key, Cond::Always).await
     }
 
-    /// Removes a key if a condition holds, and returns whether it was there.
+    /// Removes a key if a condition holds.
     ///
     /// # Errors
     /// As for [`delete`](Self::delete), and `CONDITION_FAILED`.
-    pub async fn delete_if(&self, key: impl AsRef<[u8]>, cond: Cond) -> Result<bool, Error> {
-        let request = WriteRequest::Delete { path: self.path.clone(), key: owned(key), cond };
+    ///
+    /// # Cancellation
+    /// As for [`delete`](Self::delete).
+    pub async fn delete_if(&self, key: impl AsRef<[u8]>, cond: Cond) -> Result<Deleted, Error> {
+        let path = self.path.clone();
+        let request = WriteRequest::Delete { path, key: key.as_ref(), cond: cond.as_slice() };
         match self.client.call(&request.into()).await? {
-            Reply::Deleted { existed, .. } => Ok(existed),
+            Reply::Deleted { txid, existed } => Ok(Deleted { txid, existed }),
             _ => Err(wrong_shape()),
         }
     }
@@ -92,44 +183,49 @@ impl Bucket {
         Scan::buckets(self.client.clone(), self.path.clone())
     }
 
-    /// Creates the bucket, and returns the id of the transaction that did. Its parents must be there, itself must not.
+    /// Creates the bucket. Its parents must be there, itself must not.
     ///
     /// # Errors
     /// `BUCKET_EXISTS`; `BUCKET_NOT_FOUND` if a parent is not there; `INCOMPATIBLE_VALUE` if a name on the path is a key;
     /// `BUCKET_NAME_REQUIRED`. [`Error::OutcomeUnknown`] if the connection is lost before the answer.
-    pub async fn create(&self) -> Result<u64, Error> {
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the bucket may have been created or not.
+    pub async fn create(&self) -> Result<Written, Error> {
         self.write(WriteRequest::CreateBucket(self.path.clone())).await
     }
 
-    /// Creates the bucket and its parents where they are missing, and returns the id of the transaction that did.
+    /// Creates the bucket and its parents where they are missing.
     ///
     /// # Errors
     /// `INCOMPATIBLE_VALUE` if a name on the path is a key; `BUCKET_NAME_REQUIRED`. [`Error::OutcomeUnknown`] if the connection
     /// is lost before the answer; to send it again is harmless.
-    pub async fn create_if_missing(&self) -> Result<u64, Error> {
+    ///
+    /// # Cancellation
+    /// As for [`create`](Self::create).
+    pub async fn create_if_missing(&self) -> Result<Written, Error> {
         self.write(WriteRequest::CreateBucketIfMissing(self.path.clone())).await
     }
 
-    /// Deletes the bucket with all within, and returns the id of the transaction that did.
+    /// Deletes the bucket with all within.
     ///
     /// # Errors
     /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the last name is a key. [`Error::OutcomeUnknown`] if the connection is lost
     /// before the answer.
-    pub async fn delete_bucket(&self) -> Result<u64, Error> {
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the bucket may have been deleted or not.
+    pub async fn delete_bucket(&self) -> Result<Written, Error> {
         self.write(WriteRequest::DeleteBucket(self.path.clone())).await
     }
 
     /// Sends what is answered with a transaction's id.
-    async fn write(&self, request: WriteRequest) -> Result<u64, Error> {
+    async fn write(&self, request: WriteRequest<&[u8]>) -> Result<Written, Error> {
         match self.client.call(&request.into()).await? {
-            Reply::Written { txid } => Ok(txid),
+            Reply::Written { txid } => Ok(Written { txid }),
             _ => Err(wrong_shape()),
         }
     }
-}
-
-fn owned(key: impl AsRef<[u8]>) -> Bytes {
-    Bytes::copy_from_slice(key.as_ref())
 }
 
 /// A reply of another shape than its request has: the decoder does not make one, and no caller shall pay if it did.

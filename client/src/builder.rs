@@ -89,6 +89,9 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// As for [`Client::connect`].
+    ///
+    /// # Cancellation
+    /// As for [`Client::connect`].
     pub async fn connect(self) -> Result<Client, Error> {
         Client::open(self.config).await
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use boltkv_protocol::{Path, ReadRequest, Reply, Request};
-use bytes::Bytes;
 
 use crate::builder::Config;
 use crate::link::Link;
@@ -21,8 +20,12 @@ impl Client {
     /// Connects to a server at `host:port`, without a token and with the usual timeouts.
     ///
     /// # Errors
-    /// [`Error::Connect`] if the server cannot be reached in time, [`Error::Server`] if it refuses, [`Error::Protocol`] if what
-    /// is there does not speak the protocol.
+    /// [`Error::Connect`] if the server cannot be reached in time, [`Error::NoAnswer`] if it is there and stuck,
+    /// [`Error::Server`] if it refuses, [`Error::NotBoltkv`] or [`Error::Protocol`] if what is there does not speak the
+    /// protocol.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the connection is closed if there is one yet; nothing was asked of the server.
     pub async fn connect(addr: impl Into<String>) -> Result<Self, Error> {
         Self::builder(addr).connect().await
     }
@@ -61,8 +64,11 @@ impl Client {
     ///
     /// # Errors
     /// As for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// May be dropped at any point.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.call(&ReadRequest::Ping(Bytes::new()).into()).await.map(drop)
+        self.call(&ReadRequest::Ping(&[][..]).into()).await.map(drop)
     }
 
     pub(crate) fn link(&self) -> &Link {
@@ -71,7 +77,7 @@ impl Client {
 
     /// Sends a request that has one reply, and waits for it. Where that can do no harm it is sent once more, on a new connection:
     /// when the connection is lost, and when the server refuses it because it is stopping.
-    pub(crate) async fn call(&self, request: &Request) -> Result<Reply, Error> {
+    pub(crate) async fn call(&self, request: &Request<&[u8]>) -> Result<Reply, Error> {
         let deadline = self.link.deadline();
         let mut again = true;
         let mut refused = None;

@@ -50,7 +50,7 @@ impl Entries {
 
     /// Sends the request and waits for the first piece. Where the connection is lost before
     /// that, or the server is stopping, it is sent once more.
-    pub(crate) async fn open(client: &Client, request: &Request) -> Result<Self, Error> {
+    pub(crate) async fn open(client: &Client, request: &Request<&[u8]>) -> Result<Self, Error> {
         let link = client.link();
         let deadline = link.deadline();
         let mut again = true;
@@ -87,6 +87,10 @@ impl Entries {
     ///
     /// # Errors
     /// What the server says, [`Error::ConnectionLost`], or [`Error::Timeout`] when no more comes.
+    ///
+    /// # Cancellation
+    /// May be dropped at any point, as in a `select!`: no entry is lost, and the next call goes on where this one stopped. The
+    /// time for the next piece goes on running from the first call that waited for it.
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
@@ -177,7 +181,7 @@ enum Opening {
     Failed(Failure),
 }
 
-async fn first_piece(lease: Lease, request: &Request, deadline: Instant) -> Result<(Source, Chunk), Opening> {
+async fn first_piece(lease: Lease, request: &Request<&[u8]>, deadline: Instant) -> Result<(Source, Chunk), Opening> {
     let stream = lease.connection().stream(request, deadline).await.map_err(Opening::Failed)?;
     let mut source = Source { stream, lease, owed: 0 };
     // Where time runs out here, or the caller gives up, the stream is cancelled and the connection closed.

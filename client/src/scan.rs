@@ -72,6 +72,9 @@ impl Scan {
     ///
     /// # Errors
     /// `BUCKET_NOT_FOUND`, `INCOMPATIBLE_VALUE` if the path leads to a key, or as [`Error`] says.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the scan is cancelled on the server.
     pub async fn stream(self) -> Result<Entries, Error> {
         if self.nothing {
             return Ok(Entries::none());
@@ -84,6 +87,10 @@ impl Scan {
     ///
     /// # Errors
     /// As for [`stream`](Self::stream).
+    ///
+    /// # Cancellation
+    /// As for [`stream`](Self::stream). Of many counts at once, as many run as the server takes streams of one connection; the
+    /// others wait for their turn.
     pub async fn count(mut self) -> Result<u64, Error> {
         if self.nothing {
             return Ok(0);
@@ -96,8 +103,8 @@ impl Scan {
         }
     }
 
-    fn request(self) -> Request {
+    fn request(self) -> Request<&'static [u8]> {
         let list_or_scan = if self.buckets_only { StreamRequest::ListBuckets } else { StreamRequest::Scan };
-        list_or_scan(self.wanted).into()
+        Request::Stream(list_or_scan(self.wanted))
     }
 }

@@ -40,7 +40,7 @@ async fn set_gives_the_transaction_and_carries_its_condition() {
     let txid = hex("000000000000012c");
     let set = async |client: Client| client.bucket("b").unwrap().set("k", "v").await;
     let written = play(set, 0x11, "01 0001 62 0001 6b 00000001 76 00", OK, &txid).await;
-    assert_eq!(written.unwrap(), 300);
+    assert_eq!(written.unwrap().txid, 300);
 
     let set = async |client: Client| client.bucket("b").unwrap().set_if("k", "v", Cond::IfEquals("old".into())).await;
     let body = "01 0001 62 0001 6b 00000001 76 03 00000003 6f6c64";
@@ -55,7 +55,8 @@ async fn delete_says_whether_the_key_was_there() {
         let delete = async |client: Client| client.bucket("b").unwrap().delete("k").await;
         let reply = hex(&format!("000000000000012c {byte}"));
         let deleted = play(delete, 0x12, "01 0001 62 0001 6b 00", OK, &reply).await;
-        assert_eq!(deleted.unwrap(), existed);
+        let deleted = deleted.unwrap();
+        assert_eq!((deleted.txid, deleted.existed), (300, existed));
     }
     let delete = async |client: Client| client.bucket("b").unwrap().delete_if("k", Cond::IfPresent).await;
     let deleted = play(delete, 0x12, "01 0001 62 0001 6b 02", 20, &error_body("absent")).await;
@@ -67,11 +68,11 @@ async fn buckets_are_created_and_deleted_by_their_path() {
     let txid = hex("0000000000000007");
     let path = "02 0001 61 0001 62";
     let create = async |client: Client| client.bucket("a/b").unwrap().create().await;
-    assert_eq!(play(create, 0x20, &format!("01 {path}"), OK, &txid).await.unwrap(), 7);
+    assert_eq!(play(create, 0x20, &format!("01 {path}"), OK, &txid).await.unwrap().txid, 7);
     let create = async |client: Client| client.bucket("a/b").unwrap().create_if_missing().await;
-    assert_eq!(play(create, 0x20, &format!("02 {path}"), OK, &txid).await.unwrap(), 7);
+    assert_eq!(play(create, 0x20, &format!("02 {path}"), OK, &txid).await.unwrap().txid, 7);
     let delete = async |client: Client| client.bucket("a/b").unwrap().delete_bucket().await;
-    assert_eq!(play(delete, 0x20, &format!("03 {path}"), OK, &txid).await.unwrap(), 7);
+    assert_eq!(play(delete, 0x20, &format!("03 {path}"), OK, &txid).await.unwrap().txid, 7);
 }
 
 #[tokio::test]
@@ -251,7 +252,7 @@ async fn many_large_writes_at_once_all_arrive() {
         conn.reply(request.id, OK, LAST, &u64::from(number).to_be_bytes()).await;
     }
     for (number, task) in (0..).zip(tasks) {
-        assert_eq!(task.await.unwrap().unwrap(), number);
+        assert_eq!(task.await.unwrap().unwrap().txid, number);
     }
 }
 

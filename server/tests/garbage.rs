@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 fn hello() -> Vec<u8> {
     let mut out = BytesMut::new();
-    Request::Session(SessionRequest::Hello(Hello::new("test"))).encode(1, &mut out).unwrap();
+    Request::from(SessionRequest::Hello(Hello::new("test"))).encode(1, &mut out).unwrap();
     out.to_vec()
 }
 

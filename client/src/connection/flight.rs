@@ -136,7 +136,7 @@ impl Flight {
     }
 
     /// Puts a request into the buffer, once there is a slot and room for it, and returns its id.
-    pub(super) async fn send(&self, request: &Request, waiter: Waiter) -> Result<u32, Failure> {
+    pub(super) async fn send(&self, request: &Request<&[u8]>, waiter: Waiter) -> Result<u32, Failure> {
         let slot = self.slot(waiter.is_stream()).await?;
         let mut state = self.state_with_room().await;
         if let Some(loss) = state.unusable() {
@@ -170,7 +170,7 @@ impl Flight {
         }
     }
 
-    fn encode(&self, state: &mut State, id: u32, request: &Request) -> Result<(), EncodeError> {
+    fn encode<B: AsRef<[u8]>>(&self, state: &mut State, id: u32, request: &Request<B>) -> Result<(), EncodeError> {
         let start = state.out.len();
         request.encode(id, &mut state.out)?;
         let (len, limit) = (state.out.len() - start, self.limits.frame);
@@ -360,7 +360,7 @@ mod tests {
             server: Bytes::new(),
         };
         let flight = Flight::new(&hello, Duration::from_secs(1));
-        let request = Request::Read(ReadRequest::Get { path: Path::ROOT, key: "k".into() });
+        let request = Request::Read(ReadRequest::Get { path: Path::ROOT, key: &b"k"[..] });
         let ((first, taken), (second, waiting)) = (oneshot::channel(), oneshot::channel());
         flight.send(&request, Waiter::Reply { expect: Expect::Value, sender: first }).await.unwrap();
         assert!(!flight.take_out(BytesMut::new()).unwrap().is_empty());

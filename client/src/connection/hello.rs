@@ -45,7 +45,7 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
 async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Error> {
     let mut out = BytesMut::new();
     let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
-    Request::Session(SessionRequest::Hello(hello)).encode(HELLO_ID, &mut out)?;
+    Request::from(SessionRequest::Hello(hello)).encode(HELLO_ID, &mut out)?;
     stream.write_all(&out).await.map_err(|error| no_answer(config, error))?;
 
     let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));

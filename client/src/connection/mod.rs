@@ -37,7 +37,7 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Whether it does no harm to send it again on a new connection, and may help.
-    pub(crate) fn can_be_repeated(&self, request: &Request) -> bool {
+    pub(crate) fn can_be_repeated(&self, request: &Request<&[u8]>) -> bool {
         match self {
             Self::NotSent(_) => true,
             Self::Lost(loss) => !matches!(request, Request::Write(_)) && loss.is_passing(),
@@ -46,7 +46,7 @@ impl Failure {
     }
 
     /// What the caller is told.
-    pub(crate) fn into_error(self, request: &Request, config: &Config) -> Error {
+    pub(crate) fn into_error(self, request: &Request<&[u8]>, config: &Config) -> Error {
         match self {
             Self::Lost(loss) if matches!(request, Request::Write(_)) => Error::OutcomeUnknown(loss),
             Self::NoReplyInTime if matches!(request, Request::Write(_)) => {
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// Sends a request that has one reply, and waits for it.
-    pub(crate) async fn request(&self, request: &Request, deadline: Instant) -> Result<Reply, Failure> {
+    pub(crate) async fn request(&self, request: &Request<&[u8]>, deadline: Instant) -> Result<Reply, Failure> {
         // Only CREDIT and CANCEL have no reply, and they are not sent by this way.
         let expect = request.expects().unwrap_or(Expect::Pong);
         let (sender, receiver) = oneshot::channel();
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// Sends a request that a stream answers.
-    pub(crate) async fn stream(&self, request: &Request, deadline: Instant) -> Result<Stream, Failure> {
+    pub(crate) async fn stream(&self, request: &Request<&[u8]>, deadline: Instant) -> Result<Stream, Failure> {
         let (sender, pieces) = mpsc::unbounded_channel();
         let window = Arc::new(Semaphore::new(STREAM_WINDOW));
         let waiter = Waiter::Stream { sender, window: Arc::clone(&window) };

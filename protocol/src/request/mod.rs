@@ -2,13 +2,16 @@
 //!
 //! Requests are sorted by what becomes of them, so that whoever handles one kind handles every request of it: a new request
 //! that is handled nowhere does not compile. That is why these enums are not `non_exhaustive`.
+//!
+//! They are generic over how they hold keys and values: the server gets slices of what it received (`Request<Bytes>`), and the
+//! client sends what its caller has lying somewhere (`Request<&[u8]>`), copied once, into the connection's buffer.
 
 mod read;
 mod session;
 mod stream;
 mod write;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 pub use read::ReadRequest;
 pub use session::{Hello, MAGIC, SessionRequest, VERSION};
@@ -21,21 +24,21 @@ use crate::{BucketOp, Expect, Op, Path, Scan};
 
 /// A request, by what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum Request<B = Bytes> {
     /// It concerns the connection itself.
     Session(SessionRequest),
     /// It is answered at once, and changes nothing.
-    Read(ReadRequest),
+    Read(ReadRequest<B>),
     /// It goes to the writer.
-    Write(WriteRequest),
+    Write(WriteRequest<B>),
     /// It is answered in steps.
     Stream(StreamRequest),
 }
 
-impl Request {
+impl<B: AsRef<[u8]>> Request<B> {
     /// The operation's number.
     #[must_use]
-    pub const fn op(&self) -> Op {
+    pub fn op(&self) -> Op {
         match self {
             Self::Session(request) => request.op(),
             Self::Read(request) => request.op(),
@@ -46,7 +49,7 @@ impl Request {
 
     /// What its reply looks like when it succeeds; `None` for those that have none.
     #[must_use]
-    pub const fn expects(&self) -> Option<Expect> {
+    pub fn expects(&self) -> Option<Expect> {
         match self {
             Self::Session(request) => request.expects(),
             Self::Read(request) => Some(request.expects()),
@@ -55,6 +58,21 @@ impl Request {
         }
     }
 
+    /// Appends the request as a frame. After an error `out` is as it was before.
+    ///
+    /// # Errors
+    /// A field longer than the wire can carry.
+    pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
+        write_frame(out, id, self.op() as u8, 0, |out| match self {
+            Self::Session(request) => request.encode_body(out),
+            Self::Read(request) => request.encode_body(out),
+            Self::Write(request) => request.encode_body(out),
+            Self::Stream(request) => request.encode_body(out),
+        })
+    }
+}
+
+impl Request {
     /// Reads a request off a frame. Bytes after the fields it knows are ignored: later versions may put some there.
     ///
     /// # Errors
@@ -97,19 +115,6 @@ impl Request {
             }
         })
     }
-
-    /// Appends the request as a frame. After an error `out` is as it was before.
-    ///
-    /// # Errors
-    /// A field longer than the wire can carry.
-    pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        write_frame(out, id, self.op() as u8, 0, |out| match self {
-            Self::Session(request) => request.encode_body(out),
-            Self::Read(request) => request.encode_body(out),
-            Self::Write(request) => request.encode_body(out),
-            Self::Stream(request) => request.encode_body(out),
-        })
-    }
 }
 
 /// A request about buckets themselves: the first byte of the body says which.
@@ -133,14 +138,14 @@ impl From<SessionRequest> for Request {
     }
 }
 
-impl From<ReadRequest> for Request {
-    fn from(request: ReadRequest) -> Self {
+impl<B> From<ReadRequest<B>> for Request<B> {
+    fn from(request: ReadRequest<B>) -> Self {
         Self::Read(request)
     }
 }
 
-impl From<WriteRequest> for Request {
-    fn from(request: WriteRequest) -> Self {
+impl<B> From<WriteRequest<B>> for Request<B> {
+    fn from(request: WriteRequest<B>) -> Self {
         Self::Write(request)
     }
 }

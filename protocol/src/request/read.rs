@@ -7,29 +7,29 @@ use crate::{Expect, Op, Path};
 
 /// What is answered at once, with one reply, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadRequest {
+pub enum ReadRequest<B = Bytes> {
     /// The bytes come back.
-    Ping(Bytes),
+    Ping(B),
     /// One value by its key.
     Get {
         /// The bucket.
         path: Path,
         /// The key.
-        key: Bytes,
+        key: B,
     },
 }
 
-impl ReadRequest {
+impl<B: AsRef<[u8]>> ReadRequest<B> {
     /// What its reply looks like when it succeeds.
     #[must_use]
-    pub const fn expects(&self) -> Expect {
+    pub fn expects(&self) -> Expect {
         match self {
             Self::Ping(_) => Expect::Pong,
             Self::Get { .. } => Expect::Value,
         }
     }
 
-    pub(super) const fn op(&self) -> Op {
+    pub(super) fn op(&self) -> Op {
         match self {
             Self::Ping(_) => Op::Ping,
             Self::Get { .. } => Op::Get,
@@ -39,12 +39,12 @@ impl ReadRequest {
     pub(super) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         match self {
             Self::Ping(bytes) => {
-                out.put_slice(bytes);
+                out.put_slice(bytes.as_ref());
                 Ok(())
             }
             Self::Get { path, key } => {
                 out.put_slice(path.as_wire());
-                put_str16(out, "key", key)
+                put_str16(out, "key", key.as_ref())
             }
         }
     }

@@ -7,26 +7,26 @@ use crate::{BucketOp, Expect, Op, Path};
 
 /// What goes to the writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WriteRequest {
+pub enum WriteRequest<B = Bytes> {
     /// Puts a value under a key.
     Set {
         /// The bucket.
         path: Path,
         /// The key.
-        key: Bytes,
+        key: B,
         /// The value.
-        value: Bytes,
+        value: B,
         /// When to do it.
-        cond: Cond,
+        cond: Cond<B>,
     },
     /// Removes a key; one that is not there is no error.
     Delete {
         /// The bucket.
         path: Path,
         /// The key.
-        key: Bytes,
+        key: B,
         /// When to do it.
-        cond: Cond,
+        cond: Cond<B>,
     },
     /// Creates a bucket; its parents must exist, itself must not.
     CreateBucket(Path),
@@ -38,7 +38,7 @@ pub enum WriteRequest {
 
 /// When a write is to be done. One that fails: `CONDITION_FAILED`, and nothing is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Cond {
+pub enum Cond<B = Bytes> {
     /// Always.
     #[default]
     Always,
@@ -47,13 +47,13 @@ pub enum Cond {
     /// Only if the key is present.
     IfPresent,
     /// Only if the key's value is this.
-    IfEquals(Bytes),
+    IfEquals(B),
 }
 
-impl WriteRequest {
+impl<B: AsRef<[u8]>> WriteRequest<B> {
     /// What its reply looks like when it succeeds.
     #[must_use]
-    pub const fn expects(&self) -> Expect {
+    pub fn expects(&self) -> Expect {
         match self {
             Self::Delete { .. } => Expect::Deleted,
             Self::Set { .. } | Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => {
@@ -62,7 +62,7 @@ impl WriteRequest {
         }
     }
 
-    pub(super) const fn op(&self) -> Op {
+    pub(super) fn op(&self) -> Op {
         match self {
             Self::Set { .. } => Op::Set,
             Self::Delete { .. } => Op::Delete,
@@ -74,13 +74,13 @@ impl WriteRequest {
         match self {
             Self::Set { path, key, value, cond } => {
                 out.put_slice(path.as_wire());
-                put_str16(out, "key", key)?;
-                put_bytes32(out, "value", value)?;
+                put_str16(out, "key", key.as_ref())?;
+                put_bytes32(out, "value", value.as_ref())?;
                 cond.encode(out)
             }
             Self::Delete { path, key, cond } => {
                 out.put_slice(path.as_wire());
-                put_str16(out, "key", key)?;
+                put_str16(out, "key", key.as_ref())?;
                 cond.encode(out)
             }
             Self::CreateBucket(path) => put_bucket(BucketOp::Create, path, out),
@@ -97,7 +97,18 @@ fn put_bucket(sub: BucketOp, path: &Path, out: &mut BytesMut) -> Result<(), Enco
     Ok(())
 }
 
-impl Cond {
+impl<B: AsRef<[u8]>> Cond<B> {
+    /// The same condition, its value borrowed.
+    #[must_use]
+    pub fn as_slice(&self) -> Cond<&[u8]> {
+        match self {
+            Self::Always => Cond::Always,
+            Self::IfAbsent => Cond::IfAbsent,
+            Self::IfPresent => Cond::IfPresent,
+            Self::IfEquals(value) => Cond::IfEquals(value.as_ref()),
+        }
+    }
+
     /// Whether a key whose value is `current` (`None`: absent) meets the condition.
     #[must_use]
     pub fn holds(&self, current: Option<&[u8]>) -> bool {
@@ -105,10 +116,25 @@ impl Cond {
             Self::Always => true,
             Self::IfAbsent => current.is_none(),
             Self::IfPresent => current.is_some(),
-            Self::IfEquals(value) => current == Some(&**value),
+            Self::IfEquals(value) => current == Some(value.as_ref()),
         }
     }
 
+    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
+            Self::Always => out.put_u8(0),
+            Self::IfAbsent => out.put_u8(1),
+            Self::IfPresent => out.put_u8(2),
+            Self::IfEquals(value) => {
+                out.put_u8(3);
+                put_bytes32(out, "cond", value.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cond {
     pub(super) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         Ok(match fields.u8("cond")? {
             0 => Self::Always,
@@ -119,18 +145,5 @@ impl Cond {
                 return Err(DecodeError::BadValue { field: "cond", value: kind.into() });
             }
         })
-    }
-
-    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        match self {
-            Self::Always => out.put_u8(0),
-            Self::IfAbsent => out.put_u8(1),
-            Self::IfPresent => out.put_u8(2),
-            Self::IfEquals(value) => {
-                out.put_u8(3);
-                put_bytes32(out, "cond", value)?;
-            }
-        }
-        Ok(())
     }
 }
