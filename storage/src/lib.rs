@@ -6,7 +6,7 @@
 //! # fn main() -> boltkv_storage::Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("app.db");
-//! use boltkv_storage::{Db, Error};
+//! use boltkv_storage::Db;
 //!
 //! let db = Db::open(&path)?;
 //!
@@ -24,6 +24,8 @@
 //! assert_eq!(db.begin()?.bucket("planets")?.get("mars")?, None);
 //! # Ok(()) }
 //! ```
+//!
+//! [`guide`] has more small programs to begin with.
 //!
 //! # Rooms
 //! From the bottom up; each uses those below it:
@@ -132,6 +134,7 @@ mod check;
 mod crash;
 mod disk;
 mod format;
+pub mod guide;
 mod handles;
 mod pages;
 mod store;
@@ -142,7 +145,7 @@ pub use base::{BucketPath, Error, Result};
 pub use check::{CheckOptions, Problem};
 pub use disk::remove_unfinished_files;
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
-pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, Range, Tx, TxMut};
+pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
 pub use store::{Advice, CommitStats, Durability, FreelistStored, Options, Stats};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,

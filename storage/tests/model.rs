@@ -263,13 +263,13 @@ impl Machine {
             }
             Op::RollbackTo(which) => self.rollback_to(*which),
             Op::Update(kind, parts, fails) => {
-                self.alone(&parts.edit(*kind), *fails, |db, edit| db.update(|tx| done(edit.apply(tx), *fails)));
+                self.alone(&parts.edit(*kind), *fails, |db, edit| db.try_update(|tx| done(edit.apply(tx), *fails)));
             }
             Op::Batch(kind, parts, fails) => {
                 let fails = *fails;
                 self.alone(&parts.edit(*kind), fails, |db, edit| {
                     let edit = edit.clone();
-                    db.batch(move |tx| done(edit.apply(tx), fails))
+                    db.try_batch(move |tx| done(edit.apply(tx), fails))
                 });
             }
             Op::KeepSnapshot => {

@@ -29,30 +29,30 @@ pub fn run(db: &Db, bucket: &str, layout: Layout, task: Task, count: u64) -> Res
         Task::Make => (0..records.cast_signed()).try_for_each(|id| make(layout, &Record::new(id))).map(|()| 0),
         Task::WriteEach => {
             for id in 0..records.cast_signed() {
-                db.update(|tx| store(&mut tx.bucket_mut(bucket)?, layout, &Record::new(id)))?;
+                db.try_update(|tx| store(&mut tx.bucket_mut(bucket)?, layout, &Record::new(id)))?;
             }
             Ok(0)
         }
-        Task::WriteAll => db.update(|tx| {
+        Task::WriteAll => db.try_update(|tx| {
             let mut bucket = tx.bucket_mut(bucket)?;
             (0..records.cast_signed()).try_for_each(|id| store(&mut bucket, layout, &Record::new(id)))?;
             Ok(0)
         }),
         Task::Read => (0..records).try_fold(0, |sum, n| Ok(sum + read(random(n))?)),
-        Task::ReadMany => db.view(|tx| {
+        Task::ReadMany => db.try_view(|tx| {
             let bucket = tx.bucket(bucket)?;
             let middle = (count / 2).cast_signed();
             (middle..middle + records.cast_signed())
                 .try_fold(0, |sum, id| Ok(sum + witness(&load(bucket, layout, id)?)))
         }),
-        Task::FieldSum => db.view(|tx| {
+        Task::FieldSum => db.try_view(|tx| {
             let bucket = tx.bucket(bucket)?;
             (0..records.cast_signed())
                 .try_fold(0, |sum, id| Ok(sum + u64::from(age(bucket, layout, id)?.unsigned_abs())))
         }),
         Task::Update => {
             for n in 0..records {
-                db.update(|tx| raise(&mut tx.bucket_mut(bucket)?, layout, random(n)))?;
+                db.try_update(|tx| raise(&mut tx.bucket_mut(bucket)?, layout, random(n)))?;
             }
             Ok(0)
         }

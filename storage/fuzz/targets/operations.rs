@@ -193,13 +193,13 @@ impl Run {
             Operation::Edit(change) => self.change(&change.edit()),
             Operation::Update(change, fails) => {
                 let edit = change.edit();
-                self.alone(&edit, fails, |db, edit| db.update(|tx| done(edit.apply(tx), fails)));
+                self.alone(&edit, fails, |db, edit| db.try_update(|tx| done(edit.apply(tx), fails)));
             }
             Operation::Batch(change, fails) => {
                 let edit = change.edit();
                 self.alone(&edit, fails, |db, edit| {
                     let edit = edit.clone();
-                    db.batch(move |tx| done(edit.apply(tx), fails))
+                    db.try_batch(move |tx| done(edit.apply(tx), fails))
                 });
             }
         }

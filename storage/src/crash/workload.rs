@@ -165,8 +165,8 @@ impl<'a> Worker<'a> {
     /// `false` if the process was killed.
     fn transaction(&mut self, db: &Db) -> bool {
         match self.random.below(8) {
-            0 => self.closure(db, |db, change| db.update(change)),
-            1 => self.closure(db, |db, change| db.batch(change)),
+            0 => self.closure(db, |db, change| db.try_update(change)),
+            1 => self.closure(db, |db, change| db.try_batch(change)),
             _ => self.steps(db),
         }
     }

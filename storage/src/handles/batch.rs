@@ -77,12 +77,46 @@ impl Db {
     ///
     /// A change that returns an error or panics is undone, and does not hurt the others.
     ///
+    /// ```
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// db.update(|tx| tx.create_bucket("visits").map(|_| ()))?;
+    /// std::thread::scope(|scope| {
+    ///     for thread in 0..4_u32 {
+    ///         let db = db.clone();
+    ///         scope.spawn(move || {
+    ///             for page in ["home", "about"] {
+    ///                 db.batch(move |tx| {
+    ///                     let mut visits = tx.bucket_mut("visits")?;
+    ///                     let number = visits.next_sequence()?;
+    ///                     visits.put(number.to_be_bytes(), format!("{thread}: {page}"))?;
+    ///                     Ok(())
+    ///                 })
+    ///                 .expect("the disk has room");
+    ///             }
+    ///         });
+    ///     }
+    /// });
+    /// assert_eq!(db.begin()?.bucket("visits")?.count()?, 8);
+    /// # Ok::<_, boltkv_storage::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What `write` returns, and those of [`Self::begin_mut`] and [`TxMut::commit`].
     ///
     /// # Panics
     /// Where `write` does, or what it has given to [`TxMut::on_commit`]: then the change is committed.
-    pub fn batch<T, E>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E> + Send + 'static) -> Result<T, E>
+    pub fn batch<T: Send + 'static>(&self, write: impl FnOnce(&mut TxMut) -> Result<T> + Send + 'static) -> Result<T> {
+        self.try_batch(write)
+    }
+
+    /// As [`Self::batch`], with an error type of your own, as in [`Self::try_update`].
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    ///
+    /// # Panics
+    /// As [`Self::batch`].
+    pub fn try_batch<T, E>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E> + Send + 'static) -> Result<T, E>
     where
         T: Send + 'static,
         E: From<Error> + Send + 'static,

@@ -1,8 +1,9 @@
 //! Buckets: [`Bucket`] to read, [`BucketMut`] to write. Both only lend what their transaction has.
 
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
+use super::key_range::KeyRange;
 use super::range::prefix_bounds;
 use super::{Cursor, CursorMut, Range};
 use crate::base::BucketPath;
@@ -175,20 +176,22 @@ impl<'tx> Bucket<'tx> {
     /// The entries between two bounds, in key order. Bounds that exclude everything give nothing.
     ///
     /// ```
-    /// # use boltkv_storage::{Error, Options};
-    /// # let db = Options::new().open_in_memory()?;
-    /// # db.update(|tx| { let mut b = tx.create_bucket("b")?; for k in ["a", "b", "c"] { b.put(k, "")?; } Ok::<_, Error>(()) })?;
-    /// # let tx = db.begin()?; let bucket = tx.bucket("b")?;
-    /// for entry in bucket.range(&b"a"[..]..&b"c"[..]) {
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// # let mut tx = db.begin_mut()?; let mut bucket = tx.create_bucket("b")?;
+    /// # for key in ["a", "b", "c"] { bucket.put(key, "")?; }
+    /// for entry in bucket.range("a".."c") {
     ///     let (key, value) = entry?;
+    ///     println!("{} has {} bytes", key.escape_ascii(), value.unwrap_or_default().len());
     /// #   assert!(key < b"c" && value.is_some());
     /// }
-    /// # Ok::<_, Error>(())
+    /// let last = bucket.range(..=[0xff; 8]).next_back().transpose()?;
+    /// # assert_eq!(last, Some((&b"c"[..], Some(&b""[..]))));
+    /// # Ok::<_, boltkv_storage::Error>(())
     /// ```
     #[must_use]
-    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Range<'tx> {
-        let (low, high) = (bounds.start_bound(), bounds.end_bound());
-        Range::new(self.cursor(), low.map(|low| *low), high.map(|high| *high))
+    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used, as for the standard maps")]
+    pub fn range(&self, keys: impl KeyRange) -> Range<'tx> {
+        Range::new(self.cursor(), keys.low(), keys.high())
     }
 
     /// The entries whose keys begin with `prefix`, in key order.
@@ -310,8 +313,8 @@ impl<'tx> BucketMut<'tx> {
 
     /// As [`Bucket::range`].
     #[must_use]
-    pub fn range<'a>(&self, bounds: impl RangeBounds<&'a [u8]>) -> Range<'_> {
-        self.as_bucket().range(bounds)
+    pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
+        self.as_bucket().range(keys)
     }
 
     /// As [`Bucket::prefix`].

@@ -1,10 +1,9 @@
 //! What handles more than one entry of a bucket at a time, or the one at its end.
 
-use std::ops::RangeBounds;
-
+use super::key_range::KeyRange;
 use super::{Bucket, BucketMut, Deleted, Entry, Tx, TxMut};
+use crate::Result;
 use crate::tree::{Allowance, Work, pages};
-use crate::{Error, Result};
 
 impl<'tx> Bucket<'tx> {
     /// The first entry.
@@ -41,14 +40,22 @@ impl<'tx> Bucket<'tx> {
     }
 
     /// Calls `act` with each entry, in key order, until one call fails; values are `None` where the
-    /// key is a bucket.
+    /// key is a bucket. With an error type of your own, loop over [`Self::iter`].
+    ///
+    /// ```
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// # db.update(|tx| tx.create_bucket("planets")?.put("earth", "third"))?;
+    /// # let tx = db.begin()?;
+    /// tx.bucket("planets")?.for_each(|name, place| {
+    ///     println!("{} is {}", name.escape_ascii(), place.unwrap_or_default().escape_ascii());
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<_, boltkv_storage::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
-    pub fn for_each<E: From<Error>>(
-        &self,
-        mut act: impl FnMut(&'tx [u8], Option<&'tx [u8]>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each(&self, mut act: impl FnMut(&'tx [u8], Option<&'tx [u8]>) -> Result<()>) -> Result<()> {
         self.iter().try_for_each(|entry| {
             let (key, value) = entry?;
             act(key, value)
@@ -59,10 +66,7 @@ impl<'tx> Bucket<'tx> {
     ///
     /// # Errors
     /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
-    pub fn for_each_bucket<E: From<Error>>(
-        &self,
-        mut act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each_bucket(&self, mut act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<()>) -> Result<()> {
         self.buckets().try_for_each(|entry| {
             let (name, bucket) = entry?;
             act(name, bucket)
@@ -119,7 +123,7 @@ impl BucketMut<'_> {
     /// for day in ["2030-01-01", "2030-01-02", "2030-02-01"] {
     ///     log.put(day, "…")?;
     /// }
-    /// let deleted = log.delete_range(..&b"2030-02"[..], usize::MAX)?;
+    /// let deleted = log.delete_range(.."2030-02", usize::MAX)?;
     /// assert_eq!((deleted.count, deleted.more), (2, false));
     /// # Ok::<_, Error>(())
     /// ```
@@ -127,9 +131,9 @@ impl BucketMut<'_> {
     /// # Errors
     /// [`Error::IncompatibleValue`] where a bucket is among what would be deleted;
     /// [`Error::Corrupt`] where the file is damaged. Nothing is deleted then.
-    pub fn delete_range<'a>(&mut self, bounds: impl RangeBounds<&'a [u8]>, limit: usize) -> Result<Deleted> {
-        let (low, high) = (bounds.start_bound(), bounds.end_bound());
-        self.change(|work, id| work.delete_range(id, low.map(|low| *low), high.map(|high| *high), limit))
+    #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used, as for the standard maps")]
+    pub fn delete_range(&mut self, keys: impl KeyRange, limit: usize) -> Result<Deleted> {
+        self.change(|work, id| work.delete_range(id, keys.low(), keys.high(), limit))
     }
 }
 
@@ -138,10 +142,7 @@ impl Tx {
     ///
     /// # Errors
     /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
-    pub fn for_each<'tx, E: From<Error>>(
-        &'tx self,
-        act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each<'tx>(&'tx self, act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<()>) -> Result<()> {
         self.root().for_each_bucket(act)
     }
 }
@@ -151,10 +152,7 @@ impl TxMut {
     ///
     /// # Errors
     /// As [`Tx::for_each`].
-    pub fn for_each<'tx, E: From<Error>>(
-        &'tx self,
-        act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each<'tx>(&'tx self, act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<()>) -> Result<()> {
         self.root().for_each_bucket(act)
     }
 

@@ -23,13 +23,13 @@ use crate::{Error, Result};
 /// # fn main() -> boltkv_storage::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("app.db");
-/// use boltkv_storage::{Db, Error};
+/// use boltkv_storage::Db;
 ///
 /// let db = Db::open(&path)?;
 /// db.update(|tx| tx.create_bucket("users")?.put("ada", "lovelace"))?;
 /// db.view(|tx| {
 ///     assert_eq!(tx.bucket("users")?.get("ada")?, Some(&b"lovelace"[..]));
-///     Ok::<_, Error>(())
+///     Ok(())
 /// })?;
 /// # Ok(()) }
 /// ```
@@ -210,16 +210,76 @@ impl Db {
     ///
     /// # Errors
     /// What `read` returns, and those of [`Self::begin`].
-    pub fn view<T, E: From<Error>>(&self, read: impl FnOnce(&Tx) -> Result<T, E>) -> Result<T, E> {
+    pub fn view<T>(&self, read: impl FnOnce(&Tx) -> Result<T>) -> Result<T> {
+        self.try_view(read)
+    }
+
+    /// As [`Self::view`], with an error type of your own.
+    ///
+    /// # Errors
+    /// As [`Self::view`].
+    pub fn try_view<T, E: From<Error>>(&self, read: impl FnOnce(&Tx) -> Result<T, E>) -> Result<T, E> {
         read(&self.begin()?)
     }
 
     /// Runs `write` in a write transaction, which is committed if it returns `Ok`, and rolled back
     /// if it returns an error or panics.
     ///
+    /// ```
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// db.update(|tx| {
+    ///     let mut words = tx.create_bucket_if_not_exists("words")?;
+    ///     for word in "one fish two fish".split(' ') {
+    ///         words.put(word, "")?;
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<_, boltkv_storage::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// What `write` returns, and those of [`Self::begin_mut`] and [`TxMut::commit`].
-    pub fn update<T, E: From<Error>>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E>) -> Result<T, E> {
+    pub fn update<T>(&self, write: impl FnOnce(&mut TxMut) -> Result<T>) -> Result<T> {
+        self.try_update(write)
+    }
+
+    /// As [`Self::update`], with an error type of your own: any that an [`Error`] can become.
+    ///
+    /// ```
+    /// use boltkv_storage::{Db, Error};
+    ///
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     Poor { has: u64 },
+    ///     Storage(Error),
+    /// }
+    ///
+    /// impl From<Error> for Refused {
+    ///     fn from(error: Error) -> Self {
+    ///         Self::Storage(error)
+    ///     }
+    /// }
+    ///
+    /// fn withdraw(db: &Db, who: &str, amount: u64) -> Result<u64, Refused> {
+    ///     db.try_update(|tx| {
+    ///         let mut accounts = tx.bucket_mut("accounts")?;
+    ///         let has = accounts.get(who)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+    ///         // What was written in this transaction so far is undone.
+    ///         let left = has.checked_sub(amount).ok_or(Refused::Poor { has })?;
+    ///         accounts.put(who, left.to_be_bytes())?;
+    ///         Ok(left)
+    ///     })
+    /// }
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// # db.update(|tx| tx.create_bucket("accounts")?.put("ada", 5_u64.to_be_bytes()))?;
+    /// # assert!(matches!(withdraw(&db, "ada", 3), Ok(2)));
+    /// # assert!(matches!(withdraw(&db, "ada", 3), Err(Refused::Poor { has: 2 })));
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Self::update`].
+    pub fn try_update<T, E: From<Error>>(&self, write: impl FnOnce(&mut TxMut) -> Result<T, E>) -> Result<T, E> {
         let mut tx = self.begin_mut()?;
         let result = write(&mut tx)?;
         tx.commit()?;

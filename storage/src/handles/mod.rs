@@ -10,6 +10,7 @@ mod cursor;
 mod db;
 #[cfg(all(test, loom))]
 mod interleavings;
+mod key_range;
 mod range;
 mod tx;
 
@@ -17,5 +18,6 @@ pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub(crate) use db::Shared;
+pub use key_range::KeyRange;
 pub use range::Range;
 pub use tx::{Tx, TxMut};

@@ -185,6 +185,31 @@ impl TxMut {
         self.work.base.meta.mark * u64::from(self.work.base.meta.page_size)
     }
 
+    /// The state that this transaction began with, as a read transaction: its buckets can be read while this transaction
+    /// writes to others, or to the same ones. It does not see what this transaction has changed.
+    ///
+    /// ```
+    /// # let db = boltkv_storage::Options::new().open_in_memory()?;
+    /// # db.update(|tx| tx.create_bucket("from")?.put("key", "value"))?;
+    /// db.update(|tx| {
+    ///     let before = tx.snapshot();
+    ///     let mut to = tx.create_bucket("to")?;
+    ///     for entry in &before.bucket("from")? {
+    ///         let (key, value) = entry?;
+    ///         if let Some(value) = value {
+    ///             to.put(key, value)?;
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # assert_eq!(db.begin()?.bucket("to")?.get("key")?, Some(&b"value"[..]));
+    /// # Ok::<_, boltkv_storage::Error>(())
+    /// ```
+    #[must_use]
+    pub fn snapshot(&self) -> Tx {
+        Tx::new(self.shared.readers.enter())
+    }
+
     /// A top-level bucket, to be read.
     ///
     /// # Errors

@@ -50,6 +50,28 @@ fn a_prefix_ends_before_the_next_string_of_its_length() {
 }
 
 #[test]
+fn every_kind_of_range_over_every_kind_of_bytes_is_taken() {
+    let db = Options::new().open_in_memory().unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    let mut bucket = tx.create_bucket("b").unwrap();
+    for key in ["a", "b", "c", "d"] {
+        bucket.put(key, "").unwrap();
+    }
+    let text = |range: Range<'_>| -> String {
+        range.map(|entry| String::from_utf8(entry.unwrap().0.to_vec()).unwrap()).collect()
+    };
+    assert_eq!(text(bucket.range(..)), "abcd");
+    assert_eq!(text(bucket.range("b".."d")), "bc");
+    assert_eq!(text(bucket.range(String::from("b")..)), "bcd");
+    assert_eq!(text(bucket.range(..b"c")), "ab");
+    assert_eq!(text(bucket.range([b'b']..=[b'd'])), "bcd");
+    assert_eq!(text(bucket.range(..=vec![b'b'])), "ab");
+    assert_eq!(text(bucket.range((Excluded(&b"a"[..]), Unbounded))), "bcd");
+    assert_eq!(bucket.delete_range("b"..="c", usize::MAX).unwrap().count, 2);
+    assert_eq!(text(bucket.range(..)), "ad");
+}
+
+#[test]
 fn every_kind_of_bound_holds_from_both_ends() {
     let db = evens(600);
     let all: Vec<u32> = (0..1200).step_by(2).collect();
