@@ -6,7 +6,11 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+use boltkv_client::ErrorCode;
+use boltkv_protocol::MAX_FRAME_LIMIT;
 use boltkv_storage::Error;
+
+use crate::permission::who_asked;
 
 use crate::file::in_bbolts_words;
 
@@ -124,13 +128,20 @@ impl Failure {
 impl From<boltkv_client::Error> for Failure {
     fn from(error: boltkv_client::Error) -> Self {
         use boltkv_client::Error;
-        let exit = match error {
+        let exit = match &error {
             Error::OutcomeUnknown(_) => Exit::OutcomeUnknown,
             Error::ConnectionLost(_) | Error::Timeout(_) | Error::Protocol(_) => Exit::Unreachable,
             _ if error.is_unreachable() => Exit::Unreachable,
             _ => Exit::NotDone,
         };
-        Self::said(exit, error.to_string())
+        let over_the_frame = match &error {
+            // A longer one than any server takes is another matter.
+            Error::Unsendable(error) => error.field == "frame" && error.limit < MAX_FRAME_LIMIT,
+            Error::Server(reply) => reply.code == ErrorCode::FrameTooLarge || reply.value_size().is_some(),
+            _ => false,
+        };
+        let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { "" };
+        Self::said(exit, format!("{error}{hint}"))
     }
 }
 
@@ -151,6 +162,9 @@ pub(crate) fn one_line(message: &str) -> String {
 /// The engine's message with the file's name, where it does not name it itself.
 fn about(file: &Path, error: &Error) -> String {
     match error {
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            format!("{error}{}", who_asked(file))
+        }
         Error::Io { .. } | Error::LockTimeout { .. } => error.to_string(),
         _ => format!("{}: {error}", file.display()),
     }

@@ -11,6 +11,7 @@ mod failure;
 mod file;
 mod get;
 mod health;
+mod permission;
 mod ping;
 mod remote;
 mod scan;

@@ -85,6 +85,18 @@ fn the_top_has_no_entries() {
 }
 
 #[test]
+fn a_value_that_is_too_large_to_be_sent_names_the_limit_and_its_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("get.db");
+    let server = Server::start(&db);
+    server.run_with_input(["set", "large", "-"], &vec![7; 100_000]).done();
+    server.stop().done();
+    let server = Server::start_with(&db, ["--max-frame", "64KiB"]);
+    let said = server.run(["get", "large"]).failed(1);
+    assert!(said.contains("100000 bytes") && said.contains("65536") && said.contains("--max-frame"), "{said}");
+}
+
+#[test]
 fn a_bucket_is_no_value() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("get.db"));

@@ -113,7 +113,7 @@ fn a_second_signal_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("busy.db");
     let server = Server::start(&db);
-    server.run_with_input(["set", "large"], &vec![b'x'; 8 << 20]).done();
+    server.run_with_input(["set", "large", "-"], &vec![b'x'; 8 << 20]).done();
     // A client that asks for much and reads next to nothing: a graceful end waits for it for a while.
     let mut stuck = TcpStream::connect(server.addr()).unwrap();
     stuck.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -152,6 +152,8 @@ fn a_second_server_on_the_same_file_is_told_so() {
     let server = Server::start(&db);
     let said = refused(&db);
     assert!(said.contains("taken.db") && said.contains("locked by another process"), "{said}");
+    let holder = format!("pid {} (", server.id());
+    assert!(said.contains(&holder) && said.contains("serve") && said.contains("--timeout"), "{said}");
     assert_eq!(server.text("PING\n"), "PONG\n");
 }
 
@@ -254,7 +256,7 @@ fn sizes_and_times_have_units() {
     let more = ["--max-frame", "64KiB", "--queue-bytes", "1M", "--text-linger", "1s", "--timeout", "200ms"];
     let server = Server::start_with(&folder.path().join("units.db"), more);
     let said = server.run(["set", "key", &"x".repeat(65_536)]).failed(1);
-    assert!(said.contains("over the limit of 65536"), "{said}");
+    assert!(said.contains("over the limit of 65536") && said.contains("--max-frame"), "{said}");
 }
 
 #[test]

@@ -64,6 +64,14 @@ pub enum Verb {
     Get,
     /// Put a value.
     Set,
+    /// Put a value under a new key.
+    SetIfAbsent,
+    /// Put a value under a key that is there.
+    SetIfPresent,
+    /// Put a value in the place of another.
+    CompareAndSet,
+    /// Remove a key that has a certain value.
+    CompareAndDelete,
     /// Remove a key.
     Delete,
     /// Whether a key is there.
@@ -90,6 +98,17 @@ pub enum Verb {
     Help,
     /// The end.
     Quit,
+}
+
+impl Verb {
+    /// Whether its last argument is a value, which takes all the rest of the line as it is.
+    #[must_use]
+    pub const fn ends_in_value(self) -> bool {
+        matches!(
+            self,
+            Self::Set | Self::SetIfAbsent | Self::SetIfPresent | Self::CompareAndSet | Self::CompareAndDelete
+        )
+    }
 }
 
 impl Command {
@@ -148,6 +167,20 @@ pub const COMMANDS: &[Command] = &[
     Command::read("GET", "the value of a key").op(Op::Get).text(Verb::Get, "key", 1, 1),
     Command::write("SET", "puts a value under a key; the value is the rest of the line").op(Op::Set).text(
         Verb::Set,
+        "key value",
+        2,
+        2,
+    ),
+    Command::write("SETNX", "as SET, only if the key is not there").text(Verb::SetIfAbsent, "key value", 2, 2),
+    Command::write("SETXX", "as SET, only if the key is there").text(Verb::SetIfPresent, "key value", 2, 2),
+    Command::write("CAS", "as SET, only if the key's value is old; old is one word, quoted if it has blanks").text(
+        Verb::CompareAndSet,
+        "key old value",
+        3,
+        3,
+    ),
+    Command::write("CAD", "removes a key, only if its value is the rest of the line").text(
+        Verb::CompareAndDelete,
         "key value",
         2,
         2,

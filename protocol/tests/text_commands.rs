@@ -46,6 +46,11 @@ fn set(key: &'static [u8], value: &'static [u8]) -> TextCommand {
     write(request, Answer::Done)
 }
 
+fn set_if(cond: Cond, key: &'static str, value: &'static str) -> TextCommand {
+    let request = WriteRequest::Set { path: default_bucket(), key: key.into(), value: value.into(), cond };
+    write(request, Answer::Done)
+}
+
 fn scan(prefix: Option<&'static str>, limit: u64) -> TextCommand {
     let range = prefix.map_or(KeyRange::ALL, KeyRange::prefix);
     let options = ScanOptions { limit: NonZeroU64::new(limit), ..ScanOptions::default() };
@@ -146,6 +151,38 @@ fn a_quote_within_a_word_is_literal_and_one_at_its_start_must_close_at_its_end()
     for line in [r#"GET "a"#, r#"GET "a\"#, r#"GET "a"b"#, r#"GET "\q""#, r#"GET "\x4""#, r#"GET "\x4g""#, r#"GET "\x"#]
     {
         assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");
+    }
+}
+
+#[test]
+fn a_condition_is_a_command_of_its_own_so_that_no_value_is_taken_for_one() {
+    let equals = |old: &'static str| Cond::IfEquals(old.into());
+    for (line, command) in [
+        ("SETNX k two words ", set_if(Cond::IfAbsent, "k", "two words ")),
+        ("setxx k \"\"", set_if(Cond::IfPresent, "k", "")),
+        ("CAS k old new value", set_if(equals("old"), "k", "new value")),
+        ("CAS k \"old value\" \"new\\n\"", set_if(equals("old value"), "k", "new\n")),
+        ("cas k \"\" new", set_if(equals(""), "k", "new")),
+        // What reads like a condition is a value to SET.
+        ("SET k NX", set_if(Cond::Always, "k", "NX")),
+        ("SET k v NX", set_if(Cond::Always, "k", "v NX")),
+    ] {
+        assert_eq!(ask(line), command, "{line}");
+    }
+    for (line, value) in [("CAD k old value", "old value"), ("CAD k \"\"", "")] {
+        let (path, key) = (default_bucket(), "k".into());
+        let request = WriteRequest::Delete { path, key, cond: Cond::IfEquals(value.into()) };
+        assert_eq!(ask(line), write(request, Answer::Deleted), "{line}");
+    }
+    for (line, usage) in [
+        ("SETNX k", "usage: SETNX key value"),
+        ("SETXX", "usage: SETXX key value"),
+        ("CAS k old", "usage: CAS key old value"),
+        ("CAS k", "usage: CAS key old value"),
+        ("CAD k", "usage: CAD key value"),
+        ("CAD k ", "usage: CAD key value"),
+    ] {
+        assert_eq!(refusal(line.as_bytes()), (ErrorCode::Malformed, usage.into()), "{line}");
     }
 }
 

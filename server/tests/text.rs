@@ -47,6 +47,17 @@ fn the_first_set_makes_the_default_bucket_and_nothing_else_does() {
 }
 
 #[test]
+fn a_write_under_a_condition_is_done_only_where_it_holds() {
+    let server = TestServer::start();
+    let failed = "ERR CONDITION_FAILED the condition does not hold\n";
+    let script = "SETXX k 1\nCAS k old 1\nCAD k 1\nBUCKET LIST\n\
+                  SETNX k one word\nSETNX k 2\nSETXX k 3\nCAS k 2 4\nCAS k 3 four words\nGET k\n\
+                  CAD k four\nCAD k four words\nGET k\n";
+    let replies = format!("{failed}{failed}(nil)\nEND\nOK\n{failed}OK\n{failed}OK\nfour words\n{failed}OK\n(nil)\n");
+    assert_eq!(run(&server, script), replies);
+}
+
+#[test]
 fn any_other_bucket_that_is_not_there_is_an_error() {
     let server = TestServer::start();
     assert!(run(&server, "BUCKET USE x\n").starts_with("ERR BUCKET_NOT_FOUND "));

@@ -22,7 +22,7 @@ struct Holder {
 
 /// What to say behind "is locked by another process": who that is, and what can be done. `ask` is the command that asks a
 /// server the same, without `--addr`.
-pub(super) fn advice(file: &Path, ask: Option<&str>) -> String {
+pub(crate) fn advice(file: &Path, ask: Option<&str>) -> String {
     let holders = holders(file);
     let mut said = names(&holders);
     said.push_str("; wait for it longer with --timeout SECONDS");

@@ -17,7 +17,7 @@ mod dump;
 mod export;
 mod format;
 mod get;
-mod holder;
+pub(crate) mod holder;
 mod import;
 mod info;
 mod inspect;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_server::{Config, Error, Server};
+use boltkv_storage::Error as StorageError;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 use tracing::warn;
@@ -16,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::arguments::{address, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
+use crate::file::holder;
 use signals::Signals;
 
 /// Serve a file over TCP
@@ -109,6 +111,9 @@ impl Serve {
 /// Why there is no server.
 fn failure(file: &Path, error: &Error) -> Failure {
     match error {
+        Error::Open(error @ StorageError::LockTimeout { .. }) => {
+            Failure::unreachable(format!("{error}{}", holder::advice(file, None)))
+        }
         Error::Open(error) => Failure::open(file, error),
         Error::Listen { .. } => Failure::unreachable(error.to_string()),
         // Limits are called by their options here.

@@ -69,8 +69,8 @@ pub fn parse(line: &Bytes, current: &Path) -> Result<Option<TextCommand>, ErrorR
         let message = format!("{} is not supported yet", command.name);
         return Err(ErrorReply::new(ErrorCode::Unsupported, message));
     }
-    if form.verb == Verb::Set {
-        return set(words, current, command).map(Some);
+    if form.verb.ends_in_value() {
+        return ending_in_value(form.verb, words, current, command).map(Some);
     }
     // One more than there may be tells that there are too many.
     let arguments = words.take(form.max.saturating_add(1))?;
@@ -97,12 +97,25 @@ fn find(first: &[u8], words: &mut Words) -> Result<(&'static Command, TextForm),
     })
 }
 
-/// SET takes its value as the line has it, so its words are not cut as everyone's.
-fn set(mut words: Words, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
-    let key = words.next()?.ok_or_else(|| usage(command))?;
-    let value = words.rest_as_value()?.ok_or_else(|| usage(command))?;
-    let request = WriteRequest::Set { path: current.clone(), key, value, cond: Cond::Always };
-    Ok(TextCommand::Write { request, answer: Answer::Done })
+/// SET and its like take their value as the line has it, so their words are not cut as everyone's.
+fn ending_in_value(verb: Verb, mut words: Words, current: &Path, command: &Command) -> Result<TextCommand, ErrorReply> {
+    let path = current.clone();
+    let too_short = || usage(command);
+    let key = words.next()?.ok_or_else(too_short)?;
+    let cond = match verb {
+        Verb::SetIfAbsent => Cond::IfAbsent,
+        Verb::SetIfPresent => Cond::IfPresent,
+        Verb::CompareAndSet => Cond::IfEquals(words.next()?.ok_or_else(too_short)?),
+        _ => Cond::Always,
+    };
+    let value = words.rest_as_value()?.ok_or_else(too_short)?;
+    Ok(if verb == Verb::CompareAndDelete {
+        let request = WriteRequest::Delete { path, key, cond: Cond::IfEquals(value) };
+        TextCommand::Write { request, answer: Answer::Deleted }
+    } else {
+        let request = WriteRequest::Set { path, key, value, cond };
+        TextCommand::Write { request, answer: Answer::Done }
+    })
 }
 
 /// What a command with this many arguments asks for.

@@ -1,0 +1,44 @@
+//! Who may not do what: the system's "Permission denied" names neither the user nor the file's owner, and in a container or a
+//! unit file that is the whole riddle.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// What to say behind a file's "Permission denied": who asked, and whose the file is, or its folder where there is no file to
+/// be seen. Empty where nothing is known.
+pub(crate) fn who_asked(file: &Path) -> String {
+    // A process's own folder belongs to the user that it acts as.
+    let Ok(me) = fs::metadata("/proc/self") else { return String::new() };
+    let me = format!("; this process is user {}, group {}", me.uid(), me.gid());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let owned = [(file, "the file"), (folder, "its folder")];
+    let found = owned.iter().find_map(|(path, what)| Some((fs::metadata(path).ok()?, what)));
+    found.map_or_else(
+        || me.clone(),
+        |(it, what)| {
+            format!("{me}, and {what} is of user {}, group {}, mode {:o}", it.uid(), it.gid(), it.mode() & 0o7777)
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_user_and_the_owner_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let uid = fs::metadata(folder.path()).unwrap().uid();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o750)).unwrap();
+        let file = folder.path().join("a.db");
+        let said = who_asked(&file);
+        assert!(said.contains(&format!("this process is user {uid},")), "{said}");
+        assert!(said.contains("its folder is of user") && said.ends_with("mode 750"), "{said}");
+        fs::write(&file, "").unwrap();
+        assert!(who_asked(&file).contains("the file is of user"));
+        assert!(!who_asked(Path::new("/no/such/folder/a.db")).contains("of user"));
+    }
+}
