@@ -3,6 +3,7 @@
 use std::mem::offset_of;
 
 use zerocopy::IntoBytes as _;
+use zerocopy::little_endian::U64;
 
 use super::packed::Packed;
 use super::page::{BranchElement, LeafElement};
@@ -78,7 +79,7 @@ impl<'p> PageWriter<'p> {
 }
 
 /// Makes `page`, which is large enough, a freelist page.
-pub(crate) fn freelist_page(page: &mut [u8], id: Pgid, overflow: u32, ids: &[Pgid]) {
+pub(crate) fn freelist_page(page: &mut [u8], id: Pgid, overflow: u32, ids: &[U64]) {
     let mut at = PAGE_HEADER;
     let count = if ids.len() > MAX_ELEMENTS {
         at = put(page, at, &(ids.len() as u64).to_le_bytes());
@@ -87,9 +88,7 @@ pub(crate) fn freelist_page(page: &mut [u8], id: Pgid, overflow: u32, ids: &[Pgi
         ids.len()
     };
     header(page, id, PageKind::Freelist, count, overflow);
-    for id in ids {
-        at = put(page, at, &id.to_le_bytes());
-    }
+    at = put(page, at, ids.as_bytes());
     page[at..].fill(0);
 }
 

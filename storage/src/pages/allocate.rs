@@ -1,13 +1,22 @@
 //! Which pages a commit gets.
 //!
-//! A disk takes pages that lie side by side as one request, and scattered ones as many; so does the system's cache. A
-//! commit therefore gets few long runs of free pages, one if there is one. That breaks up what a value of many pages
-//! would need: from the first node that takes more than a page on, commits get the lowest free pages, as in bbolt, and so
-//! do those for which bbolt's rule is asked for.
+//! What stays until an entry of it changes gets free pages one after another, in rounds through the file. What the next
+//! commit writes again as well (the roots, and the list of free pages) gets a run at the end of the file: there it lies side
+//! by side, in two places that take turns. The list needs one run, and finds it where the last but one was. Where bbolt's
+//! rule is asked for, or the file is made smaller, all get the lowest.
 
 use super::{Freelist, Run};
 use crate::format::Pgid;
 use crate::{Error, Result};
+
+/// How long what is written is expected to last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasts {
+    /// Until an entry of it changes.
+    Long,
+    /// Until the next commit.
+    Briefly,
+}
 
 /// Hands out pages to one commit.
 pub(crate) struct Allocator<'a> {
@@ -18,108 +27,80 @@ pub(crate) struct Allocator<'a> {
     pub(crate) taken: Vec<Run>,
     /// Everything handed out.
     pub(crate) all: Vec<Run>,
-    /// Free pages that are set aside for nodes, and for the list of free pages.
-    for_nodes: Run,
-    for_list: Run,
-    /// So many pages of nodes go elsewhere first: to these, or to the lowest free ones.
-    elsewhere: u64,
-    for_first: Run,
-    /// About so many pages will be asked for, and are to lie together as far as they can.
-    wanted: u64,
+    /// All gets the lowest free pages.
+    lowest_only: bool,
+    /// What is set aside for pages that last briefly.
+    aside: Aside,
 }
 
-const NOTHING: Run = Run { start: 0, len: 0 };
+enum Aside {
+    /// Free pages.
+    Run(Run),
+    /// No run is long enough: from now on they go to the end of the file, where they will leave one.
+    End,
+}
+
+/// Pages from which on a run for what lasts briefly has some room, so that it is long enough for the next ones, too.
+const ROOMY: u64 = 8;
 
 impl<'a> Allocator<'a> {
     /// `taken` has left the freelist already; `all` is empty.
-    pub(crate) fn new(freelist: &'a mut Freelist, mark: Pgid, taken: Vec<Run>, all: Vec<Run>) -> Self {
-        Self {
-            freelist,
-            mark,
-            taken,
-            all,
-            for_nodes: NOTHING,
-            for_list: NOTHING,
-            elsewhere: 0,
-            for_first: NOTHING,
-            wanted: 0,
+    pub(crate) fn new(
+        freelist: &'a mut Freelist,
+        mark: Pgid,
+        taken: Vec<Run>,
+        all: Vec<Run>,
+        lowest_only: bool,
+    ) -> Self {
+        Self { freelist, mark, taken, all, lowest_only, aside: Aside::Run(Run { start: 0, len: 0 }) }
+    }
+
+    /// Sets a run aside for about so many pages that last briefly.
+    pub(crate) fn set_aside(&mut self, pages: u64) {
+        if self.lowest_only {
+            return;
+        }
+        let room = if pages < ROOMY { 0 } else { pages / 4 };
+        let run = [pages + room, pages]
+            .into_iter()
+            .find_map(|len| Some(Run { start: self.freelist.take_highest(len)?, len }));
+        self.aside = run.map_or(Aside::End, Aside::Run);
+    }
+
+    /// What was set aside and is not needed is free again.
+    pub(crate) fn give_back_rest(&mut self) {
+        if let Aside::Run(run) = &mut self.aside
+            && run.len > 0
+        {
+            self.freelist.give_back(&[*run]);
+            run.len = 0;
         }
     }
 
-    pub(crate) fn freelist(&self) -> &Freelist {
+    pub(crate) fn freelist(&mut self) -> &mut Freelist {
         self.freelist
     }
 
     /// Pages that nothing refers to, or will after this commit.
     pub(crate) fn unused_pages(&self) -> u64 {
-        self.freelist.free_pages()
-            + self.freelist.waiting_pages()
-            + self.for_nodes.len
-            + self.for_list.len
-            + self.for_first.len
+        let aside = if let Aside::Run(run) = &self.aside { run.len } else { 0 };
+        self.freelist.free_pages() + self.freelist.waiting_pages() + aside
     }
 
-    /// Sets free pages aside for about `nodes` pages of nodes and for a list of `list` pages: one run for all, or else
-    /// one for the list, which needs as many side by side, and what there is for the nodes.
-    pub(crate) fn set_aside(&mut self, nodes: u64, list: u64) {
-        self.wanted = nodes;
-        let all = self.take_together(nodes + list);
-        if all.len == nodes + list || list <= 1 {
-            self.set_aside_run(all, nodes + list);
-            return;
-        }
-        self.give_back(all);
-        let for_list = self.take_together(list);
-        if for_list.len == list {
-            self.for_list = for_list;
-        } else {
-            self.give_back(for_list);
-        }
-        let run = self.take_together(nodes);
-        self.set_aside_run(run, nodes);
-    }
-
-    /// Where a run is nearly long enough for `pages`, the last of them get it. Leaves come first, and live long; what comes
-    /// after them is mostly replaced by the next commit, and leaves a run of the same length to the one after that.
-    fn set_aside_run(&mut self, run: Run, pages: u64) {
-        self.for_nodes = run;
-        let missing = pages - run.len;
-        if missing > 0 && missing <= run.len {
-            self.elsewhere = missing;
-            self.for_first = self.take_together(missing);
-        }
-    }
-
-    fn take_together(&mut self, pages: u64) -> Run {
-        self.freelist.take_together(pages).unwrap_or(NOTHING)
-    }
-
-    /// Pages for a node.
-    pub(crate) fn allocate(&mut self, pages: u64) -> Result<Run> {
-        let aside = if let Some(left) = self.elsewhere.checked_sub(pages) {
-            self.elsewhere = left;
-            take_front(&mut self.for_first, pages)
-        } else {
-            if self.for_nodes.len < pages && self.wanted > 0 {
-                let rest = std::mem::replace(&mut self.for_nodes, NOTHING);
-                self.give_back(rest);
-                self.for_nodes = self.take_together(self.wanted.max(pages));
+    /// A run of so many pages; the file grows where none is free.
+    pub(crate) fn allocate(&mut self, pages: u64, lasts: Lasts) -> Result<Run> {
+        let free = match (lasts, &mut self.aside) {
+            _ if self.lowest_only => self.freelist.take(pages),
+            (Lasts::Long, _) => self.freelist.take_next(pages),
+            (Lasts::Briefly, Aside::Run(run)) if run.len >= pages => {
+                let start = run.start;
+                *run = Run { start: start + pages, len: run.len - pages };
+                Some(start)
             }
-            take_front(&mut self.for_nodes, pages)
+            (Lasts::Briefly, Aside::Run(_)) => self.freelist.take_highest(pages),
+            (Lasts::Briefly, Aside::End) => None,
         };
-        self.wanted = self.wanted.saturating_sub(pages);
-        self.hand_out(aside, pages)
-    }
-
-    /// Pages for the list of free pages. What is still set aside is free again: the list will hold it.
-    pub(crate) fn allocate_list(&mut self, pages: u64) -> Result<Run> {
-        let aside = take_front(&mut self.for_list, pages).or_else(|| take_front(&mut self.for_nodes, pages));
-        self.give_back_rest();
-        self.hand_out(aside, pages)
-    }
-
-    fn hand_out(&mut self, aside: Option<Pgid>, pages: u64) -> Result<Run> {
-        let run = if let Some(start) = aside.or_else(|| self.freelist.take(pages)) {
+        let run = if let Some(start) = free {
             let run = Run { start, len: pages };
             self.taken.push(run);
             run
@@ -133,88 +114,79 @@ impl<'a> Allocator<'a> {
         Ok(run)
     }
 
-    /// What was set aside and is not needed is free again.
-    pub(crate) fn give_back_rest(&mut self) {
-        self.wanted = 0;
-        let rest =
-            [&mut self.for_nodes, &mut self.for_list, &mut self.for_first].map(|run| std::mem::replace(run, NOTHING));
-        for run in rest {
-            self.give_back(run);
-        }
-    }
-
     /// All that was handed out is free again.
     pub(crate) fn undo(mut self) {
         self.give_back_rest();
         self.freelist.give_back(&self.taken);
     }
-
-    fn give_back(&mut self, run: Run) {
-        if run.len > 0 {
-            self.freelist.give_back(&[run]);
-        }
-    }
-}
-
-/// The first `pages` of what was set aside.
-fn take_front(aside: &mut Run, pages: u64) -> Option<Pgid> {
-    let start = aside.start;
-    aside.len = aside.len.checked_sub(pages)?;
-    aside.start += pages;
-    Some(start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn list(ids: impl Iterator<Item = Pgid>) -> Freelist {
-        Freelist::load(2, ids, 1000).unwrap()
+    fn allocator(freelist: &mut Freelist, lowest_only: bool) -> Allocator<'_> {
+        Allocator::new(freelist, 1000, Vec::new(), Vec::new(), lowest_only)
     }
 
-    fn starts(allocator: &mut Allocator<'_>, pages: &[u64]) -> Vec<Pgid> {
-        pages.iter().map(|&pages| allocator.allocate(pages).unwrap().start).collect()
+    fn list() -> Freelist {
+        Freelist::load(2, [3, 5, 7].into_iter().chain(20..30), 1000).unwrap()
+    }
+
+    fn starts(allocator: &mut Allocator<'_>, asked: &[(u64, Lasts)]) -> Vec<Pgid> {
+        asked.iter().map(|&(pages, lasts)| allocator.allocate(pages, lasts).unwrap().start).collect()
     }
 
     #[test]
-    fn what_fits_a_run_lies_together_and_the_list_behind_it() {
-        let mut freelist = list([3, 5, 7].into_iter().chain(20..30));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
-        allocator.set_aside(5, 2);
+    fn what_lasts_briefly_lies_together_above_the_rest() {
+        let mut freelist = list();
+        let mut allocator = allocator(&mut freelist, false);
+        allocator.set_aside(4);
         assert_eq!(allocator.unused_pages(), 13);
-        assert_eq!(starts(&mut allocator, &[1, 2, 1]), [20, 21, 23], "in one run");
-        assert_eq!(allocator.allocate_list(2).unwrap().start, 24);
-        assert_eq!(allocator.unused_pages(), 7, "what was set aside for a fourth node is free again");
-        assert_eq!(starts(&mut allocator, &[1, 4]), [3, 26], "the lowest that fits");
+        let asked = [(1, Lasts::Long), (1, Lasts::Briefly), (2, Lasts::Long), (2, Lasts::Briefly), (1, Lasts::Long)];
+        assert_eq!(starts(&mut allocator, &asked), [3, 26, 20, 27, 22]);
+        assert_eq!(starts(&mut allocator, &[(2, Lasts::Briefly)]), [24], "more than was set aside for");
+        allocator.give_back_rest();
+        assert_eq!(allocator.unused_pages(), 4);
     }
 
     #[test]
-    fn the_list_comes_first_where_no_run_takes_all() {
-        let mut freelist = list([3, 5, 6].into_iter().chain(20..24).chain(40..44));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
-        allocator.set_aside(10, 4);
-        let expected = [40, 41, 42, 43, 5, 6, 3, 1000];
-        assert_eq!(starts(&mut allocator, &[1; 8]), expected, "the longest run, then the next, then the lowest page");
-        assert_eq!(allocator.allocate_list(4).unwrap().start, 20);
-        assert_eq!(starts(&mut allocator, &[3]), [1001]);
+    fn where_no_run_is_long_enough_what_lasts_briefly_makes_one_at_the_end() {
+        let mut freelist = list();
+        let mut allocator = allocator(&mut freelist, false);
+        allocator.set_aside(11);
+        let asked = [(1, Lasts::Briefly), (1, Lasts::Long), (10, Lasts::Briefly)];
+        assert_eq!(starts(&mut allocator, &asked), [1000, 3, 1001]);
+        assert_eq!(allocator.mark, 1011);
     }
 
     #[test]
-    fn what_is_replaced_soon_gets_the_run_that_is_nearly_long_enough() {
-        let mut freelist = list([3, 5, 6].into_iter().chain(20..24));
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
-        allocator.set_aside(4, 1);
-        assert_eq!(starts(&mut allocator, &[1; 4]), [5, 20, 21, 22], "a leaf, and the way to it");
-        assert_eq!(allocator.allocate_list(1).unwrap().start, 23);
+    fn a_long_run_is_given_room_to_grow() {
+        let mut freelist = list();
+        let mut allocator = allocator(&mut freelist, false);
+        allocator.set_aside(8);
+        assert_eq!(starts(&mut allocator, &[(8, Lasts::Briefly)]), [20]);
+        assert_eq!(starts(&mut allocator, &[(2, Lasts::Briefly)]), [28]);
+    }
+
+    #[test]
+    fn where_bbolts_rule_is_asked_for_all_lies_low() {
+        let mut freelist = list();
+        let mut allocator = allocator(&mut freelist, true);
+        allocator.set_aside(4);
+        let asked = [1, 2, 1].map(|pages| (pages, Lasts::Briefly));
+        assert_eq!(starts(&mut allocator, &asked), [3, 20, 5]);
     }
 
     #[test]
     fn what_is_undone_is_free_again() {
-        let mut freelist = list(10..20);
+        let mut freelist = list();
         let before = freelist.free().clone();
-        let mut allocator = Allocator::new(&mut freelist, 1000, Vec::new(), Vec::new());
-        allocator.set_aside(4, 2);
-        assert_eq!(starts(&mut allocator, &[2, 9]), [10, 1000]);
+        let mut allocator = allocator(&mut freelist, false);
+        allocator.set_aside(4);
+        for (pages, lasts) in [(2, Lasts::Long), (9, Lasts::Briefly), (1, Lasts::Briefly)] {
+            allocator.allocate(pages, lasts).unwrap();
+        }
         allocator.undo();
         assert_eq!(*freelist.free(), before);
     }

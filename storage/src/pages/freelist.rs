@@ -7,8 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fnv::FnvBuildHasher;
+use zerocopy::little_endian::U64;
 
 use super::Spans;
+use super::listing::Listing;
 use crate::format::{Pgid, TxId};
 use crate::{Error, Result};
 
@@ -55,6 +57,11 @@ pub(crate) struct Freelist {
     /// Who allocated a run, by its first page; kept only while an older reader is open, because
     /// only then does it matter.
     allocated: HashMap<Pgid, TxId, FnvBuildHasher>,
+    listing: Listing,
+    /// Where [`Self::take_next`] goes on.
+    next: Pgid,
+    /// From where on this commit, and the last one, have taken the highest pages.
+    high: [Option<Pgid>; 2],
 }
 
 impl Freelist {
@@ -112,9 +119,25 @@ impl Freelist {
         self.free.take(len)
     }
 
-    /// The smallest free run of `len` pages or more, or else the longest of several pages: at most `len` of its pages.
-    pub(crate) fn take_together(&mut self, len: u64) -> Option<Run> {
-        self.free.take_together(len)
+    /// A single page, as the next one above the last that was taken so; the lowest run of several. So a round through
+    /// the file takes what has gathered since the last one, much of it side by side. It leaves out what the
+    /// [highest](Self::take_highest) are taken of, while there are others.
+    pub(crate) fn take_next(&mut self, len: u64) -> Option<Pgid> {
+        let end = self.high.into_iter().flatten().min().unwrap_or(Pgid::MAX);
+        let single = (len == 1).then(|| {
+            let above = self.free.take_one_in(self.next.min(end)..end);
+            above.or_else(|| self.free.take_one_in(0..end.min(self.next)))
+        });
+        let taken = single.flatten().or_else(|| self.free.take(len))?;
+        self.next = taken + len;
+        Some(taken)
+    }
+
+    /// The end of the highest free run of `len` pages.
+    pub(crate) fn take_highest(&mut self, len: u64) -> Option<Pgid> {
+        let taken = self.free.take_highest(len)?;
+        self.high[0] = Some(self.high[0].map_or(taken, |lowest| lowest.min(taken)));
+        Some(taken)
     }
 
     /// Takes the free run that ends before `mark`, for the mark to be lowered over it.
@@ -134,33 +157,23 @@ impl Freelist {
         }
     }
 
-    /// Every page that is free once `freed` is, ascending: what the file's freelist page lists. They come into `ids`,
-    /// in place of what is there; `waiting` is memory for what has to be sorted.
-    pub(crate) fn ids_with(&self, freed: &[Run], waiting: &mut Vec<Run>, ids: &mut Vec<Pgid>) -> Result<()> {
-        ids.clear();
-        let mut add = |run: Run| {
-            if ids.last().is_some_and(|&last| last >= run.start) {
-                return Err(freed_twice(run.start));
-            }
-            ids.extend(run.start..run.start + run.len);
-            Ok(())
-        };
-        waiting.clear();
-        waiting.extend(self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run));
-        waiting.extend(freed);
-        waiting.sort_unstable_by_key(|run| run.start);
-        let mut waiting = waiting.iter().copied().peekable();
-        for run in self.free.iter() {
-            while let Some(before) = waiting.next_if(|waiting| waiting.start <= run.start) {
-                add(before)?;
-            }
-            add(run)?;
-        }
-        waiting.try_for_each(add)
+    /// Lists every page that is free once a commit is done that has taken and freed these runs, each ascending, for
+    /// [`Self::listed`].
+    pub(crate) fn list(&mut self, freed: &[Run], taken: &[Run]) -> Result<()> {
+        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
+        self.listing.list(&self.free, waiting, freed, taken)
     }
 
-    /// Takes over what the committed transaction `txid` allocated and freed.
-    pub(crate) fn committed(&mut self, txid: TxId, allocated: &[Run], freed: &[Run], readers_open: bool) {
+    /// The ids that were listed last, ascending.
+    pub(crate) fn listed(&self) -> &[U64] {
+        self.listing.next()
+    }
+
+    /// Takes over what the committed transaction `txid` allocated and freed; where it `stores` the list, that is what
+    /// was [listed](Self::list).
+    pub(crate) fn committed(&mut self, txid: TxId, allocated: &[Run], freed: &[Run], readers_open: bool, stores: bool) {
+        self.listing.committed(stores);
+        self.high = [None, self.high[0]];
         for &run in freed {
             let allocated_by = self.allocated.remove(&run.start).unwrap_or(0);
             self.waiting += run.len;
@@ -194,19 +207,27 @@ mod tests {
         assert_eq!(free.take(1), Some(12));
         assert_eq!(free.free_pages(), 0);
         free.give_back(&[run(9, 3), run(3, 1)]);
-        let mut ids = vec![1];
-        free.ids_with(&[run(7, 1)], &mut Vec::new(), &mut ids).unwrap();
-        assert_eq!(ids, [3, 7, 9, 10, 11]);
-        for freed in [3, 10, 11] {
-            assert!(free.ids_with(&[run(freed, 1)], &mut Vec::new(), &mut ids).is_err(), "{freed}");
-        }
+        assert_eq!((free.free_pages(), free.take(3)), (4, Some(9)));
+    }
+
+    #[test]
+    fn single_pages_are_taken_in_rounds_below_what_the_highest_are_taken_of() {
+        let mut free = list(&[3, 5, 6, 9, 20, 21, 22, 23]);
+        assert_eq!(free.take_highest(2), Some(22));
+        assert_eq!([1; 3].map(|len| free.take_next(len)), [3, 5, 6].map(Some));
+        free.give_back(&[run(4, 1)]);
+        assert_eq!([1; 3].map(|len| free.take_next(len)), [9, 20, 21].map(Some));
+        free.give_back(&[run(20, 4)]);
+        free.committed(1, &[], &[], false, false);
+        assert_eq!([1; 3].map(|len| free.take_next(len)), [4, 20, 21].map(Some), "a new round, then what is above");
+        assert_eq!((free.take_next(2), free.take_next(1)), (Some(22), None));
     }
 
     #[test]
     fn a_run_waits_for_every_reader_that_can_reach_it_and_for_no_other() {
         let mut free = Freelist::default();
-        free.committed(5, &[run(20, 1)], &[], true);
-        free.committed(7, &[], &[run(20, 1), run(30, 1)], true);
+        free.committed(5, &[run(20, 1)], &[], true, false);
+        free.committed(7, &[], &[run(20, 1), run(30, 1)], true, false);
         // Reader 4 is older than page 20: it holds page 30 only, whose birth is not known.
         free.release(&[4]).unwrap();
         assert_eq!((free.take(1), free.take(1)), (Some(20), None));
@@ -218,7 +239,7 @@ mod tests {
     #[test]
     fn a_run_that_two_readers_reach_waits_for_both() {
         let mut free = Freelist::default();
-        free.committed(9, &[], &[run(20, 4)], true);
+        free.committed(9, &[], &[run(20, 4)], true, false);
         for readers in [&[5, 8][..], &[5], &[5, 9]] {
             free.release(readers).unwrap();
             assert_eq!(free.free_pages(), 0, "{readers:?}");
@@ -251,8 +272,8 @@ mod tests {
         for (readers, expected) in cases {
             let mut free = Freelist::default();
             for &(start, len, allocated_by, freed_by) in &runs {
-                free.committed(allocated_by, &[run(start, len)], &[], true);
-                free.committed(freed_by, &[], &[run(start, len)], true);
+                free.committed(allocated_by, &[run(start, len)], &[], true, false);
+                free.committed(freed_by, &[], &[run(start, len)], true, false);
             }
             free.release(readers).unwrap();
             let released: Vec<Pgid> = free.free().iter().flat_map(|run| run.start..run.start + run.len).collect();

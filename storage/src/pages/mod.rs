@@ -1,16 +1,17 @@
 //! Pages: those of a snapshot, which of the file's are free, and which are taken next.
 //!
 //! - `mapped`: a snapshot's pages, as checked runs of the map
-//! - `spans`, `page_set`: sets of pages; `freelist`: which are free, and which wait for which readers; `allocate`: which
-//!   of them a commit takes
+//! - `spans`, `page_set`: sets of pages; `freelist`: which are free, and which wait for which readers; `listing`: those
+//!   that the file lists; `allocate`: which of them a commit takes
 
 mod allocate;
 mod freelist;
+mod listing;
 mod mapped;
 mod page_set;
 mod spans;
 
-pub(crate) use allocate::Allocator;
+pub(crate) use allocate::{Allocator, Lasts};
 pub(crate) use freelist::{Freelist, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;

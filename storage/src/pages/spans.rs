@@ -1,6 +1,7 @@
 //! Sets of pages, as runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::freelist::{Run, freed_twice};
 use crate::Result;
@@ -92,6 +93,13 @@ impl Spans {
         Some(start)
     }
 
+    /// Takes the first page of the lowest run that begins in `range`.
+    pub(crate) fn take_one_in(&mut self, range: Range<Pgid>) -> Option<Pgid> {
+        let (&start, &found) = self.runs.range(range).next()?;
+        self.take_from(start, found, 1);
+        Some(start)
+    }
+
     /// The lowest run of `len` pages or more, which are several: the lowest of each such length that there is, which
     /// are few, where all runs are not.
     fn lowest_of(&self, len: u64) -> Option<(Pgid, u64)> {
@@ -99,24 +107,39 @@ impl Spans {
         std::iter::successors(next(len), |&(_, len)| next(len + 1)).min()
     }
 
-    /// Takes `len` pages of the smallest run that has as many, or else the longest run. `None` where there are but
-    /// single pages.
-    pub(crate) fn take_together(&mut self, len: u64) -> Option<Run> {
-        let smallest = self.by_length.range((len, 0)..).next();
-        let &(found, start) = smallest.or_else(|| self.by_length.last())?;
-        let len = len.min(found);
-        self.take_from(start, found, len);
-        Some(Run { start, len })
+    /// Takes the last `len` pages of the highest run of as many.
+    pub(crate) fn take_highest(&mut self, len: u64) -> Option<Pgid> {
+        let (start, found) = match len {
+            0 | 1 => self.runs.last_key_value().map(|(&start, &found)| (start, found)),
+            _ => self.highest_of(len),
+        }?;
+        self.remove(start, found);
+        if found > len {
+            self.add(start, found - len);
+        }
+        self.pages -= len;
+        Some(start + found - len)
+    }
+
+    /// The highest run of `len` pages or more, as [`Self::lowest_of`] finds the lowest.
+    fn highest_of(&self, len: u64) -> Option<(Pgid, u64)> {
+        let next =
+            |below: u64| self.by_length.range((len, 0)..(below, 0)).next_back().map(|&(len, start)| (start, len));
+        std::iter::successors(next(u64::MAX), |&(_, found)| next(found)).max()
     }
 
     /// Takes the first `len` pages of the run of `found` pages at `start`.
     fn take_from(&mut self, start: Pgid, found: u64, len: u64) {
-        self.runs.remove(&start);
-        self.by_length.remove(&(found, start));
+        self.remove(start, found);
         if found > len {
             self.add(start + len, found - len);
         }
         self.pages -= len;
+    }
+
+    fn remove(&mut self, start: Pgid, found: u64) {
+        self.runs.remove(&start);
+        self.by_length.remove(&(found, start));
     }
 
     fn add(&mut self, start: Pgid, len: u64) {
@@ -174,17 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_lie_together_gets_the_smallest_run_that_fits_or_the_longest() {
+    fn the_end_of_the_highest_run_that_is_long_enough_is_taken_whatever_is_above_it() {
         let mut spans = Spans::default();
-        for (start, len) in [(2, 1), (4, 9), (20, 4), (30, 5), (40, 1)] {
+        for (start, len) in [(2, 9), (20, 3), (30, 4), (40, 3), (50, 1)] {
             spans.insert(run(start, len)).unwrap();
         }
-        assert_eq!(spans.take_together(4), Some(run(20, 4)));
-        assert_eq!(spans.take_together(4), Some(run(30, 4)));
-        assert_eq!(spans.take_together(12), Some(run(4, 9)));
-        assert_eq!(spans.take_together(2), None, "pages 2, 34 and 40 stand alone");
-        spans.insert(run(35, 2)).unwrap();
-        assert_eq!(spans.take_together(1), Some(run(34, 1)), "the end of one run and the next are one");
-        assert_eq!((spans.take(1), spans.pages()), (Some(2), 3));
+        assert_eq!([4, 5, 3, 1, 3, 2].map(|len| spans.take_highest(len)), [30, 6, 40, 50, 20, 4].map(Some));
+        assert_eq!([3, 2, 1].map(|len| spans.take_highest(len)), [None, Some(2), None]);
+        assert_eq!(spans.pages(), 0);
     }
 }

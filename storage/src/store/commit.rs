@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use super::{CommitStats, Snapshot, Writer};
 use crate::check::CheckOptions;
-use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
+use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
 use crate::handles::Bucket;
 use crate::handles::Shared;
-use crate::pages::{Allocator, Run};
+use crate::pages::{Allocator, Lasts, Run};
 use crate::tree::{BucketId, Fill, Part, Spare, Work};
 use crate::{Error, Result};
 
@@ -31,7 +31,7 @@ struct Prepared {
     meta: Meta,
     parts: Vec<Part>,
     /// Where the freelist goes, where it is stored: at sync points only.
-    freelist: Option<(Run, Vec<Pgid>)>,
+    freelist: Option<Run>,
     allocated: Vec<Run>,
     /// The part of `allocated` that came from the freelist.
     taken: Vec<Run>,
@@ -41,14 +41,14 @@ struct Prepared {
 #[derive(Clone, Copy)]
 enum Written<'a> {
     Part(&'a Part),
-    Freelist(Run, &'a [Pgid]),
+    Freelist(Run),
 }
 
 impl Written<'_> {
     fn run(&self) -> Run {
         match self {
             Self::Part(part) => part.run,
-            Self::Freelist(run, _) => *run,
+            Self::Freelist(run) => *run,
         }
     }
 }
@@ -56,19 +56,14 @@ impl Written<'_> {
 impl Prepared {
     /// All that is written but the meta, in the order of the file, which the parts are in.
     fn in_order(&self) -> impl Iterator<Item = Written<'_>> {
-        let list = self.freelist.as_ref().map(|(run, ids)| Written::Freelist(*run, ids));
+        let list = self.freelist.map(Written::Freelist);
         let before = self.parts.partition_point(|part| list.is_some_and(|list| part.run.start < list.run().start));
         let (before, after) = self.parts.split_at(before);
         before.iter().map(Written::Part).chain(list).chain(after.iter().map(Written::Part))
     }
 
     /// Leaves to the next transaction what it can use.
-    fn leave_memory(self, work: &mut Work, writer: &mut Writer) {
-        if let Some((_, mut ids)) = self.freelist {
-            ids.clear();
-            ids.shrink_to(KEPT / size_of::<Pgid>());
-            writer.ids = ids;
-        }
+    fn leave_memory(self, work: &mut Work) {
         work.spare.parts = self.parts;
         work.spare.taken = self.taken;
         work.spare.allocated = self.allocated;
@@ -143,7 +138,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
         count(work, &prepared, &mut writer.commits, clock);
     }
     shared.note_figures(writer);
-    prepared.leave_memory(work, writer);
+    prepared.leave_memory(work);
     Ok(txid)
 }
 
@@ -164,18 +159,11 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         mark = last.start;
         taken.push(last);
     }
-    let may_lie_together =
-        writer.shrinking == 0 && !writer.has_long_nodes && work.buckets.iter().all(|bucket| bucket.fill == Fill::Auto);
-    let ids = std::mem::take(&mut writer.ids);
+    let lowest_only = writer.shrinking > 0 || work.buckets.iter().any(|bucket| matches!(bucket.fill, Fill::Percent(_)));
     let all = std::mem::take(&mut work.spare.allocated);
-    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all);
-    if may_lie_together {
-        set_aside(work, &mut allocator, sync);
-    }
-    let placed = place(work, txid, &mut allocator, sync, ids).and_then(|placed| {
-        refuse_reuse(&mut allocator.taken, &mut work.freed)?;
-        Ok(placed)
-    });
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all, lowest_only);
+    set_aside(work, &mut allocator, sync);
+    let placed = place(work, txid, &mut allocator, sync);
     match placed {
         Ok((meta, parts, freelist)) => {
             let Allocator { taken, all, .. } = allocator;
@@ -188,19 +176,19 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     }
 }
 
-/// Sets pages aside, as many as it takes if no node is split unexpectedly, merged or inline.
+/// Sets a run aside for what the next commit will write again: the roots of trees, and the list of free pages as long as
+/// it gets if no node is split, merged or inline.
 fn set_aside(work: &Work, allocator: &mut Allocator<'_>, sync: Sync) {
-    let page_size = work.pages().page_size();
-    // A bucket's new header changes its parent, which is only then taken apart, mostly a page.
-    let parents = work.buckets.iter().filter(|bucket| bucket.root_node.is_none()).count() as u64;
-    let nodes = parents + work.nodes.iter().map(|node| node.size().div_ceil(page_size) as u64).sum::<u64>();
+    let branches = work.buckets.iter().filter_map(|bucket| bucket.root_node).filter(|&root| !work.node(root).is_leaf);
     let list = if sync == (Sync::Point { store_freelist: true }) {
+        // A bucket's new header changes its parent, which is only then taken apart, mostly a page.
+        let parents = work.buckets.iter().filter(|bucket| bucket.root_node.is_none()).count() as u64;
         let freed: u64 = work.nodes.iter().filter_map(|node| node.page).map(|run| run.len).sum();
         freelist_pages(work, allocator, parents + freed)
     } else {
         0
     };
-    allocator.set_aside(nodes, list);
+    allocator.set_aside(1 + branches.count() as u64 + list);
 }
 
 /// An error where a page that the freelist gave is one that this transaction replaces: only a damaged file has it in
@@ -218,19 +206,27 @@ fn refuse_reuse(taken: &mut [Run], replaced: &mut [Run]) -> Result<()> {
     Ok(())
 }
 
-type Placed = (Meta, Vec<Part>, Option<(Run, Vec<Pgid>)>);
-
-fn place(work: &mut Work, txid: TxId, allocator: &mut Allocator<'_>, sync: Sync, mut ids: Vec<Pgid>) -> Result<Placed> {
+fn place(
+    work: &mut Work,
+    txid: TxId,
+    allocator: &mut Allocator<'_>,
+    sync: Sync,
+) -> Result<(Meta, Vec<Part>, Option<Run>)> {
     let (root, parts) = work.spill(allocator)?;
     let freelist = if sync == (Sync::Point { store_freelist: true }) {
-        let run = allocator.allocate_list(freelist_pages(work, allocator, 0))?;
-        allocator.freelist().ids_with(&work.freed, &mut work.spare.waiting, &mut ids)?;
-        Some((run, ids))
+        Some(allocator.allocate(freelist_pages(work, allocator, 0), Lasts::Briefly)?)
     } else {
-        allocator.give_back_rest();
         None
     };
-    let freelist_page = freelist.as_ref().map_or(NO_FREELIST, |(run, _)| run.start);
+    allocator.give_back_rest();
+    refuse_reuse(&mut allocator.taken, &mut work.freed)?;
+    if freelist.is_some() {
+        let taken = std::mem::take(&mut allocator.taken);
+        let listed = allocator.freelist().list(&work.freed, &taken);
+        allocator.taken = taken;
+        listed?;
+    }
+    let freelist_page = freelist.map_or(NO_FREELIST, |run| run.start);
     let meta = Meta { root, freelist: freelist_page, mark: allocator.mark, txid, ..work.base.meta };
     Ok((meta, parts, freelist))
 }
@@ -274,9 +270,9 @@ fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &m
         let pages = &mut buffer[from..filled];
         match page {
             Written::Part(part) => work.encode(part, pages),
-            Written::Freelist(run, ids) => {
+            Written::Freelist(run) => {
                 let overflow = u32::try_from(run.len - 1).map_err(io::Error::other)?;
-                freelist_page(pages, run.start, overflow, ids);
+                freelist_page(pages, run.start, overflow, writer.freelist.listed());
             }
         }
     }
@@ -339,12 +335,11 @@ fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared
         Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
         Sync::Point { .. } => {
             writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
-            writer.stored_freelist = prepared.freelist.as_ref().map(|(run, _)| *run);
+            writer.stored_freelist = prepared.freelist;
             writer.unsynced = None;
         }
     }
-    writer.has_long_nodes |= prepared.parts.iter().any(|part| part.run.len > 1);
     // Who allocated a page matters while something older than it is pinned.
     let pinned = shared.readers.any_older() || writer.unsynced.is_some();
-    writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned);
+    writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned, prepared.freelist.is_some());
 }

@@ -50,11 +50,8 @@ pub(crate) struct Writer {
     pub(crate) commits: CommitStats,
     /// Memory of the last transaction, for the next.
     pub(crate) spare: Spare,
-    /// The same for what is about to be written, and for the ids of free pages.
+    /// The same for what is about to be written.
     pub(crate) buffer: Vec<u8>,
-    pub(crate) ids: Vec<Pgid>,
-    /// A node that was written takes more than a page. Others like it will need long runs.
-    pub(crate) has_long_nodes: bool,
     /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
     pub(crate) shrinking: usize,
 }
@@ -96,8 +93,6 @@ impl Writer {
             commits,
             spare: Spare::default(),
             buffer: Vec::new(),
-            ids: Vec::new(),
-            has_long_nodes: false,
             shrinking: 0,
         }
     }

@@ -5,8 +5,8 @@
 pub enum Fill {
     /// A node that only grew at its end is split full, any other into as few pages as leave each about a fifth of its
     /// room, equally full. A bucket takes half to two thirds of the space that bbolt gives it. A value of four pages or
-    /// more has pages of its own, so that it is not copied when a neighbour changes. What a commit writes lies side
-    /// by side where there is room, as long as no node takes more than a page.
+    /// more has pages of its own, so that it is not copied when a neighbour changes. Free pages are taken in rounds
+    /// through the file; what every commit writes again lies at its end.
     #[default]
     Auto,
     /// bbolt's rule: pages are filled up to this part of their size (0.1 to 1.0; what lies outside

@@ -34,8 +34,6 @@ pub(crate) struct Spare {
     pub(crate) parts: Vec<Part>,
     pub(crate) taken: Vec<Run>,
     pub(crate) allocated: Vec<Run>,
-    /// Those that the stored list of free pages adds to the free ones.
-    pub(crate) waiting: Vec<Run>,
     /// A bucket's name and its new value.
     pub(crate) entry: Vec<u8>,
 }
@@ -61,7 +59,6 @@ impl Spare {
             parts: emptied(self.parts),
             taken: emptied(self.taken),
             allocated: emptied(self.allocated),
-            waiting: emptied(self.waiting),
             entry: emptied(self.entry),
         }
     }

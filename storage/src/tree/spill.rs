@@ -7,8 +7,8 @@ use super::slots::{At, Chunk, Content, Slot};
 use super::work::Work;
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::format::{BUCKET_HEADER, BucketHeader, LeafEntry, MAX_ELEMENTS, PageWriter, Pgid};
-use crate::pages::Allocator;
 use crate::pages::Run;
+use crate::pages::{Allocator, Lasts};
 use crate::{Error, Result};
 use zerocopy::IntoBytes as _;
 
@@ -35,7 +35,7 @@ impl Work {
         }
         self.spare.order = top_down;
         if let Some(root) = self.state(ROOT_BUCKET).root_node {
-            let root = self.spill_root(root, self.state(ROOT_BUCKET).fill, allocator, &mut parts)?;
+            let root = self.spill_root(root, self.state(ROOT_BUCKET).fill, Lasts::Briefly, allocator, &mut parts)?;
             self.state_mut(ROOT_BUCKET).root = root;
         }
         Ok((self.state(ROOT_BUCKET).root, parts))
@@ -66,7 +66,9 @@ impl Work {
             self.freed.extend(node.page);
             0
         } else {
-            self.spill_root(root, fill, allocator, parts)?
+            // The root of a larger tree is above all of its keys, and so changes with most commits.
+            let lasts = if self.node(root).is_leaf { Lasts::Long } else { Lasts::Briefly };
+            self.spill_root(root, fill, lasts, allocator, parts)?
         };
         let header = BucketHeader { root: root.into(), sequence: sequence.into() };
         entry[value_start..page_start].copy_from_slice(header.as_bytes());
@@ -90,16 +92,17 @@ impl Work {
         &mut self,
         root: NodeId,
         fill: Fill,
+        lasts: Lasts,
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<Pgid> {
-        let mut count = self.spill_node(root, fill, allocator, parts)?;
+        let mut count = self.spill_node(root, fill, lasts, allocator, parts)?;
         let growth = self.node(root).growth;
         while count > 1 {
             let mut node = Node { growth, slots: self.spare_slots(), ..Node::new(false) };
             self.hand_over(count, &mut node);
             let node = self.add_node(node);
-            count = self.write_parts(node, fill, allocator, parts)?;
+            count = self.write_parts(node, fill, lasts, allocator, parts)?;
         }
         match self.spare.children.pop().map(|only| only.content()) {
             Some(Content::Page(id)) => Ok(id),
@@ -119,13 +122,14 @@ impl Work {
         &mut self,
         id: NodeId,
         fill: Fill,
+        lasts: Lasts,
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<usize> {
         if !self.node(id).is_leaf {
             self.spill_children(id, fill, allocator, parts)?;
         }
-        self.write_parts(id, fill, allocator, parts)
+        self.write_parts(id, fill, lasts, allocator, parts)
     }
 
     /// Spills the children of a branch, whose slots then name their new pages and first keys.
@@ -154,7 +158,7 @@ impl Work {
                     spilled.push(slot);
                     continue;
                 };
-                let count = self.spill_node(child, fill, allocator, parts)?;
+                let count = self.spill_node(child, fill, Lasts::Long, allocator, parts)?;
                 if count > 1 {
                     let appended = left == 0 && spilled.growth == Growth::None;
                     spilled.growth = if appended { Growth::Appended } else { Growth::Mixed };
@@ -174,6 +178,7 @@ impl Work {
         &mut self,
         id: NodeId,
         fill: Fill,
+        lasts: Lasts,
         allocator: &mut Allocator<'_>,
         parts: &mut Vec<Part>,
     ) -> Result<usize> {
@@ -192,7 +197,7 @@ impl Work {
             let run = if let Some(run) = replaced.take_if(|_| stays) {
                 run
             } else {
-                let run = allocator.allocate(size.div_ceil(page_size) as u64)?;
+                let run = allocator.allocate(size.div_ceil(page_size) as u64, lasts)?;
                 parts.push(Part { run, node: id, from: at, count });
                 run
             };
