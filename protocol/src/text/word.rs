@@ -175,7 +175,16 @@ fn is_bare(bytes: &[u8]) -> bool {
         && !bytes.starts_with(b"\"")
         && !reads_as_reply(bytes)
         && !http::ends_in_version(bytes)
-        && std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
+        && (is_plain(bytes) || is_plain_text(bytes))
+}
+
+/// Whether bytes are printable ASCII without a backslash, as most are.
+fn is_plain(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' '..=b'[' | b']'..=b'~'))
+}
+
+fn is_plain_text(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| !text.chars().any(|c| c == '\\' || c.is_control()))
 }
 
 /// Whether bytes would look like one of the server's own answers.

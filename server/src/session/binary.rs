@@ -119,7 +119,8 @@ impl Codec for BinaryCodec {
 
     fn reply_len(&self, _due: Due<()>, reply: &Reply<&[u8]>) -> usize {
         match reply {
-            Reply::Value(bytes) | Reply::Pong(bytes) => Reply::<&[u8]>::value_frame_len(bytes.len()),
+            Reply::Value(bytes) => Reply::<&[u8]>::value_frame_len(bytes.len()),
+            Reply::Pong(bytes) => HEADER_LEN + bytes.len(),
             // All others are short.
             _ => 0,
         }

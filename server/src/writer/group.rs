@@ -35,7 +35,7 @@ impl Groups {
         match committed {
             Ok(replies) => {
                 for (job, reply) in jobs.into_iter().zip(replies) {
-                    job.ticket.answer(reply);
+                    job.answer(reply);
                 }
             }
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
@@ -48,7 +48,7 @@ impl Groups {
             Err(error) => {
                 let reply = Reply::Error(refusal(error));
                 for job in jobs {
-                    job.ticket.answer(reply.clone());
+                    job.answer(reply.clone());
                 }
             }
         }

@@ -26,6 +26,15 @@ pub(crate) struct Job {
     bytes: u32,
 }
 
+impl Job {
+    /// Answers it. Its memory is free before its client can ask for more.
+    pub(super) fn answer(self, reply: Reply) {
+        let Self { write, ticket, .. } = self;
+        drop(write);
+        ticket.answer(reply);
+    }
+}
+
 /// A promise that a request is answered: one that is dropped answers that the outcome is unknown.
 #[derive(Debug)]
 pub(crate) struct Ticket {

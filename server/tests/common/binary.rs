@@ -20,6 +20,10 @@ pub fn path(text: &str) -> Path {
     text.parse().unwrap()
 }
 
+pub fn ping(bytes: &[u8]) -> Request {
+    Request::Read(ReadRequest::Ping(Bytes::copy_from_slice(bytes)))
+}
+
 pub fn get(bucket: &str, key: &str) -> Request {
     Request::Read(ReadRequest::Get { path: path(bucket), key: Bytes::copy_from_slice(key.as_bytes()) })
 }
