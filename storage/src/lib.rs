@@ -146,7 +146,7 @@ pub use check::{CheckOptions, Problem};
 pub use disk::remove_unfinished_files;
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
 pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
-pub use store::{Advice, CommitStats, Durability, FreelistStored, Options, Stats};
+pub use store::{Advice, CommitStats, DamagedMeta, Durability, FreelistStored, Options, Stats};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,
     PageType, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,

@@ -211,3 +211,21 @@ fn a_large_database_goes_out_in_pieces_of_a_mebibyte() {
     db.begin().unwrap().write_to(&mut target).unwrap();
     assert_eq!(target.largest, 1 << 20);
 }
+
+#[test]
+fn a_backup_is_not_written_over_the_database_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let (link, other_name) = (folder.path().join("link"), folder.path().join("other"));
+    let db = Db::open(&file).unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    std::fs::hard_link(&file, &other_name).unwrap();
+    for path in [&file, &link, &other_name] {
+        let refused = db.begin().unwrap().copy_file_replacing(path, 0o600);
+        let kind = if let Err(Error::Io { source, .. }) = refused { Some(source.kind()) } else { None };
+        assert_eq!(kind, Some(std::io::ErrorKind::AlreadyExists), "{}", path.display());
+    }
+    db.update(|tx| tx.create_bucket("b").map(drop)).unwrap();
+    drop(db);
+    assert!(Db::open(&file).unwrap().begin().unwrap().bucket("b").is_ok(), "the file is the one that was written");
+}

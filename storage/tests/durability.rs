@@ -73,7 +73,7 @@ fn a_reader_keeps_the_file_locked_but_does_not_put_off_the_close() {
     put(&db, "later");
     drop(db);
     assert_eq!(after_a_crash(&file), ["later", "seen"], "dropping the last handle is a sync point");
-    assert!(matches!(open(), Err(Error::LockTimeout { .. })));
+    assert!(matches!(open(), Err(Error::AlreadyOpen { .. })));
     assert_eq!(keys_of(&reader), ["seen"]);
     assert_eq!(reader.write_to(&mut Vec::new()).unwrap(), reader.size(), "the file is still open");
     drop(reader);
@@ -180,4 +180,48 @@ fn a_file_at_its_limit_refuses_what_would_make_it_grow_and_goes_on() {
     assert!(std::fs::metadata(&file).unwrap().len() <= 64 << 10);
     put(&db, "b");
     assert_eq!(after_a_crash(&file), ["a", "b"]);
+}
+
+/// Waits until a crash would leave these keys.
+fn wait_for(file: &Path, keys: &[&str]) {
+    for _ in 0..3_000 {
+        if after_a_crash(file) == keys {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{keys:?} are never synced");
+}
+
+fn put_with(db: &Db, key: &str, durability: Durability) {
+    let mut tx = db.begin_mut().unwrap();
+    tx.create_bucket_if_not_exists("b").unwrap().put(key, "v").unwrap();
+    tx.commit_with(durability).unwrap();
+}
+
+#[test]
+fn a_single_commit_at_an_interval_is_synced_in_time_whatever_the_database_promises() {
+    for durability in [Durability::Always, Durability::Never] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("db");
+        let db = Options::new().durability(durability).open(&file).unwrap();
+        let hours = Durability::Interval { every: Duration::from_secs(36_000), commits: u64::MAX };
+        put_with(&db, "not in this test", hours);
+        assert_eq!(after_a_crash(&file), [""; 0]);
+        // It does not wait for what is due later.
+        put_with(&db, "soon", Durability::Interval { every: Duration::from_millis(20), commits: u64::MAX });
+        wait_for(&file, &["not in this test", "soon"]);
+        put_with(&db, "then", Durability::Interval { every: Duration::from_millis(20), commits: u64::MAX });
+        wait_for(&file, &["not in this test", "soon", "then"]);
+    }
+}
+
+#[test]
+fn an_interval_of_no_length_is_always() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let at_once = Durability::Interval { every: Duration::ZERO, commits: u64::MAX };
+    let db = Options::new().durability(at_once).open(&file).unwrap();
+    put_with(&db, "k", at_once);
+    assert_eq!((db.stats().unsynced_commits, after_a_crash(&file)), (0, vec!["k".to_owned()]));
 }

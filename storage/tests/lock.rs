@@ -5,7 +5,8 @@
 mod common;
 
 use boltkv_storage::{Db, Error, Options};
-use common::{assert_check_clean, committed};
+use common::{assert_check_clean, committed, open_when_closed};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Duration;
@@ -43,10 +44,29 @@ fn put(db: &Db, bucket: &str, key: impl AsRef<[u8]>) {
     tx.commit().unwrap();
 }
 
+/// A lock on the file as another process would hold it.
+fn elsewhere(file: &Path, shared: bool) -> File {
+    let file = File::open(file).unwrap();
+    if shared {
+        file.lock_shared().unwrap();
+    } else {
+        file.lock().unwrap();
+    }
+    file
+}
+
+fn assert_open_here(opened: boltkv_storage::Result<Db>) {
+    match opened {
+        Err(Error::AlreadyOpen { .. }) => {}
+        Err(other) => panic!("not what it is: {other}"),
+        Ok(_) => panic!("the file is open, and was opened"),
+    }
+}
+
 #[test]
 fn a_writer_keeps_out_writers_and_readers() {
     let (_folder, file) = new_file();
-    let first = writer(&file).unwrap();
+    let first = elsewhere(&file, false);
     assert_locked(writer(&file));
     assert_locked(reader(&file));
     drop(first);
@@ -56,22 +76,53 @@ fn a_writer_keeps_out_writers_and_readers() {
 #[test]
 fn readers_share_and_keep_out_writers() {
     let (_folder, file) = new_file();
-    let first = reader(&file).unwrap();
+    let first = elsewhere(&file, true);
     let second = reader(&file).unwrap();
+    drop(second);
     assert_locked(writer(&file));
     drop(first);
-    assert_locked(writer(&file));
-    drop(second);
     writer(&file).unwrap();
 }
 
 #[test]
-fn the_lock_is_held_until_the_last_handle_is_gone() {
+fn who_opens_a_file_that_is_open_in_this_process_is_told_at_once() {
+    let (folder, file) = new_file();
+    let (link, other_name) = (folder.path().join("link"), folder.path().join("other"));
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    fs::hard_link(&file, &other_name).unwrap();
+    let first = Db::open(&file).unwrap();
+    for path in [&file, &link, &other_name] {
+        // Without a timeout: this would wait for ever, for this very thread.
+        assert_open_here(Db::open(path));
+        assert_open_here(Options::new().read_only(true).open(path));
+    }
+    drop(first);
+    let readers = [&file, &link].map(|path| reader(path).unwrap());
+    assert_open_here(Db::open(&other_name));
+    let [first, second] = readers;
+    drop(first);
+    assert_open_here(Db::open(&file));
+    drop(second);
+    writer(&link).unwrap();
+}
+
+#[test]
+fn a_link_that_leads_nowhere_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("missing.db", &link).unwrap();
+    let message = Db::open(&link).unwrap_err().to_string();
+    assert!(message.contains("symbolic link to missing.db, which is not there"), "{message}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
+}
+
+#[test]
+fn a_file_is_open_until_the_last_handle_is_gone() {
     let (_folder, file) = new_file();
     let first = writer(&file).unwrap();
     let clone = first.clone();
     drop(first);
-    assert_locked(writer(&file));
+    assert_open_here(writer(&file));
     drop(clone);
     writer(&file).unwrap();
 }
@@ -79,14 +130,14 @@ fn the_lock_is_held_until_the_last_handle_is_gone() {
 #[test]
 fn without_a_timeout_an_opener_waits_for_the_lock() {
     let (_folder, file) = new_file();
-    let first = writer(&file).unwrap();
+    let first = elsewhere(&file, false);
     thread::scope(|scope| {
-        let waiter = scope.spawn(|| Db::open(&file).unwrap());
-        put(&first, "b", "before the waiter came in");
+        let waiter = scope.spawn(|| put(&Db::open(&file).unwrap(), "b", "by the waiter"));
+        thread::sleep(BRIEFLY);
         drop(first);
-        let second = waiter.join().unwrap();
-        assert_eq!(committed(&second).bucket_paths().len(), 1);
+        waiter.join().unwrap();
     });
+    assert_eq!(committed(&reader(&file).unwrap()).bucket_paths().len(), 1);
 }
 
 #[test]
@@ -179,8 +230,7 @@ fn race(file: &Path, starters: u8) {
             let start = &start;
             scope.spawn(move || {
                 start.wait();
-                let db = Db::open(file).unwrap();
-                put(&db, "b", [number]);
+                put(&open_when_closed(file), "b", [number]);
             });
         }
     });
@@ -193,7 +243,7 @@ fn a_file_replaced_while_an_opener_waits_is_opened_as_what_it_is_now() {
     let replacement = folder.path().join("replacement.db");
     put(&Db::open(&replacement).unwrap(), "of the replacement", "key");
 
-    let old = writer(&file).unwrap();
+    let old = elsewhere(&file, false);
     thread::scope(|scope| {
         let waiter = scope.spawn(|| Db::open(&file).unwrap());
         // Long enough for the waiter to wait, most of the time; whenever it comes, the outcome is to be the same.

@@ -45,7 +45,7 @@ fn many_threads_open_and_close_one_file_in_turns() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..3 {
-                    let db = Db::open(&file).unwrap();
+                    let db = common::open_when_closed(&file);
                     let number = db.update(|tx| tx.create_bucket_if_not_exists("b")?.next_sequence()).unwrap();
                     assert!(number <= 24);
                 }
@@ -188,7 +188,7 @@ fn a_write_transaction_has_the_number_after_the_last_one() {
 fn transactions_outlive_the_handle_that_began_them_and_keep_the_file_locked() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
-    let is_locked = || matches!(Options::new().timeout(Duration::ZERO).open(&file), Err(Error::LockTimeout { .. }));
+    let is_locked = || matches!(Options::new().timeout(Duration::ZERO).open(&file), Err(Error::AlreadyOpen { .. }));
     let db = Db::open(&file).unwrap();
     put(&db, "k", "before");
     let reader = db.begin().unwrap();

@@ -342,7 +342,9 @@ fn a_file_that_is_there_is_not_replaced() {
 #[test]
 fn a_source_that_is_being_written_is_waited_for_and_then_given_up() {
     let table = Table::filled();
-    let _held = Db::open(&table.source).unwrap();
+    // As another process would hold it.
+    let held = fs::File::open(&table.source).unwrap();
+    held.lock().unwrap();
     let error = table.refused(|surgery| surgery.clone().timeout(Duration::from_millis(20)).revert_meta_page());
     assert!(matches!(error, Error::LockTimeout { .. }), "{error}");
 }

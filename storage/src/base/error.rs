@@ -75,6 +75,13 @@ pub enum Error {
         /// How long this call waited.
         waited: Duration,
     },
+    /// This process has the file open already, under this path or another one: clone its [`Db`](crate::Db) instead. Two
+    /// that only read may have it open at a time. A `Db` is open until its last handle and transaction are gone.
+    #[error("{} is open in this process already", path.display())]
+    AlreadyOpen {
+        /// The file.
+        path: PathBuf,
+    },
     /// A write was asked of a database that was opened read-only.
     #[error("the database is open read-only")]
     ReadOnly,

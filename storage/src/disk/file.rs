@@ -3,25 +3,41 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
+use super::folder::is_same_file;
+use super::here::OpenHere;
 use super::{Disk, Map};
 use crate::store::MapOptions;
 
 /// A bolt file, locked by this process.
 #[derive(Debug)]
 pub(crate) struct FileDisk {
+    /// Gone before the file is unlocked: who comes in between waits for the lock.
+    here: Arc<OnceLock<OpenHere>>,
     pub(super) file: File,
     map: MapOptions,
 }
 
 impl FileDisk {
     pub(crate) fn new(file: File, map: MapOptions) -> Self {
-        Self { file, map }
+        Self { here: Arc::default(), file, map }
+    }
+
+    /// Whether this handle's file is noted as open in this process.
+    pub(super) fn is_open_here(&self) -> bool {
+        self.here.get().is_some()
+    }
+
+    /// Has it noted for as long as this handle and its clones live.
+    pub(super) fn keep_open_here(&self, here: OpenHere) {
+        let _ = self.here.set(here);
     }
 
     /// Another handle of the same file, under the same lock.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { file: self.file.try_clone()?, map: self.map })
+        Ok(Self { here: Arc::clone(&self.here), file: self.file.try_clone()?, map: self.map })
     }
 }
 
@@ -54,6 +70,10 @@ impl Disk for FileDisk {
     fn sync(&self) -> io::Result<()> {
         // fdatasync: it covers the length too, because the data could not be read back without it.
         self.file.sync_data()
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        is_same_file(&self.file, path)
     }
 
     fn map(&self, len: usize) -> io::Result<Map> {

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::here::OpenHere;
 use super::{Disk, FileDisk};
 use crate::store::MapOptions;
 use crate::{Error, Result};
@@ -57,7 +58,7 @@ impl Folder for OsFolder {
 
     fn open(&self, path: &Path, write: bool) -> io::Result<FileDisk> {
         // Looked at first: opening a pipe would wait for its other end.
-        if path.metadata()?.is_file() {
+        if path.metadata().map_err(|error| dangling(path, error))?.is_file() {
             let file = OpenOptions::new().read(true).write(write).open(path)?;
             if file.metadata()?.is_file() {
                 return Ok(FileDisk::new(file, self.map));
@@ -69,11 +70,23 @@ impl Folder for OsFolder {
     /// By `flock` on the file itself, as bbolt does it.
     fn lock(&self, disk: &FileDisk, path: &Path, shared: bool, timeout: Option<Duration>) -> Result<bool> {
         let file = &disk.file;
+        let mut here = None;
+        if !disk.is_open_here() {
+            here = OpenHere::enter(file, shared).map_err(Error::io("look at", Some(path)))?;
+            if here.is_none() {
+                return Err(Error::AlreadyOpen { path: path.into() });
+            }
+        }
         let start = Instant::now();
         loop {
             let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
             match tried {
-                Ok(()) => return same_file(file, path),
+                Ok(()) => {
+                    if let Some(here) = here {
+                        disk.keep_open_here(here);
+                    }
+                    return is_same_file(file, path).map_err(Error::io("look at", Some(path)));
+                }
                 Err(TryLockError::Error(error)) => return Err(Error::io("lock", Some(path))(error)),
                 Err(TryLockError::WouldBlock) => {
                     let waited = start.elapsed();
@@ -94,7 +107,12 @@ impl Folder for OsFolder {
     fn create(&self, path: &Path, mode: u32) -> io::Result<FileDisk> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)?;
         file.lock()?;
-        Ok(FileDisk::new(file, self.map))
+        let disk = FileDisk::new(file, self.map);
+        // Nobody else knows it yet.
+        if let Some(here) = OpenHere::enter(&disk.file, false)? {
+            disk.keep_open_here(here);
+        }
+        Ok(disk)
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -110,19 +128,37 @@ impl Folder for OsFolder {
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        File::open(folder)?.sync_all()
+        sync_folder_of(path)?;
+        // A link's own folder says nothing of the name that it leads to.
+        if path.is_symlink() { sync_folder_of(&path.canonicalize()?) } else { Ok(()) }
     }
 }
 
-fn same_file(file: &File, path: &Path) -> Result<bool> {
-    let ours = file.metadata().map_err(Error::io("look at", Some(path)))?;
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    File::open(folder)?.sync_all()
+}
+
+/// A link that leads nowhere is not a missing file: no file can be made under its name.
+fn dangling(path: &Path, error: io::Error) -> io::Error {
+    match path.read_link() {
+        Ok(target) if error.kind() == io::ErrorKind::NotFound => {
+            let what = format!("it is a symbolic link to {}, which is not there", target.display());
+            io::Error::new(io::ErrorKind::InvalidInput, what)
+        }
+        _ => error,
+    }
+}
+
+/// Whether the path leads to this very file, through links too.
+pub(super) fn is_same_file(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
     match path.metadata() {
         Ok(named) => Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("look at", Some(path))(error)),
+        Err(error) => Err(error),
     }
 }

@@ -8,11 +8,13 @@ mod create;
 mod file;
 mod folder;
 mod heap;
+mod here;
 mod map;
 #[cfg(test)]
 pub(crate) mod sim;
 mod whole;
 
+use std::path::Path;
 use std::{fmt, io};
 
 pub(crate) use create::{Publish, create};
@@ -45,6 +47,11 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// A view of the first `len` bytes, which may be more than the disk has: bytes beyond its end
     /// must not be touched before the disk has grown over them.
     fn map(&self, len: usize) -> io::Result<Map>;
+
+    /// Whether that path leads to this disk.
+    fn is_at(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// Whether what is written from now on shows in `map`, which was taken of this disk: as long as the disk has not
     /// moved to other memory.

@@ -2,9 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::batch::Batcher;
 use super::{Tx, TxMut};
@@ -12,7 +10,8 @@ use crate::check::Problem;
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::store::{
-    CommitStats, Durability, Figures, FreelistStored, Options, Readers, Snapshot, Stats, Writer, WriterSlot, sync_point,
+    CommitStats, DamagedMeta, Durability, Figures, FreelistStored, Options, Readers, Snapshot, Stats, Syncer, Writer,
+    WriterSlot, sync_point,
 };
 use crate::{Error, Result};
 
@@ -49,8 +48,9 @@ pub(crate) struct Shared {
     path: Option<PathBuf>,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
-    /// Ends the thread that syncs at intervals, where there is one, when it is dropped.
-    syncer: OnceLock<Sender<()>>,
+    pub(crate) syncer: Syncer,
+    /// What was wrong with the other meta when the file was opened.
+    damaged_meta: Option<DamagedMeta>,
 }
 
 impl Shared {
@@ -61,6 +61,7 @@ impl Shared {
         snapshot: Snapshot,
         writer: Option<Writer>,
         figures: Figures,
+        damaged_meta: Option<DamagedMeta>,
     ) -> Self {
         Self {
             readers: Readers::new(snapshot, Arc::clone(&disk)),
@@ -71,7 +72,8 @@ impl Shared {
             figures: Mutex::new(figures),
             path: path.map(Into::into),
             failure: OnceLock::new(),
-            syncer: OnceLock::new(),
+            syncer: Syncer::default(),
+            damaged_meta,
         }
     }
 
@@ -112,6 +114,11 @@ impl Shared {
         self.writer.with(|writer| sync_point(self, writer, store_freelist))
     }
 
+    /// Makes the newest state durable, as a synced commit does.
+    pub(crate) fn sync_point(&self) -> Result<TxId> {
+        self.sync(self.stores_freelist())
+    }
+
     /// Whether a sync point stores the freelist, other than the one that closes the database.
     pub(crate) fn stores_freelist(&self) -> bool {
         self.options.freelist == FreelistStored::Always
@@ -137,29 +144,26 @@ impl Drop for Shared {
     }
 }
 
-/// Syncs every so often, until the database is dropped.
-fn sync_at_intervals(database: &Weak<Shared>, every: Duration, end: &Receiver<()>) {
-    while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
-        let Some(shared) = database.upgrade() else { return };
-        // A full disk may have room next time; any other failure stops all writes.
-        if matches!(shared.sync(shared.stores_freelist()), Err(Error::Poisoned { .. })) {
-            return;
-        }
-    }
-}
-
 impl Db {
     /// Opens the file `path` for reading and writing, waiting for its lock; creates it if it is
-    /// missing. See [`Options`] for everything else.
+    /// missing. See [`Options`] for everything else. The folder is synced once, so that the file's name is on the disk
+    /// before anything that is committed to it.
     ///
     /// The file is locked with `flock`, as bbolt does it, so that no other bolt library writes it
     /// meanwhile. A program that writes or truncates it all the same can end this process with a
     /// bus error, or change what a read transaction sees: no database that maps its file can
     /// prevent that.
     ///
+    /// The same goes for a file whose stored freelist names a page that is in use: this engine writes no such list, but
+    /// damage or another program can, and the list is believed, as bbolt believes it. A commit may then write over a page
+    /// that a reader looks at, so that a slice which it borrowed changes under it. [`Self::check`] finds such a list; for a
+    /// file that is not trusted, [`Options::ignore_freelist`] has it left aside.
+    ///
     /// # Errors
     /// - [`Error::Io`]: the file cannot be opened, created, read or mapped, or is no regular file.
     /// - [`Error::LockTimeout`]: another process holds it.
+    /// - [`Error::AlreadyOpen`]: this process has it open, and one of the two is not read-only. There is no waiting: the
+    ///   handle that is open might be this thread's own.
     /// - [`Error::NotABoltFile`], [`Error::VersionMismatch`], [`Error::ChecksumMismatch`],
     ///   [`Error::InvalidPageSize`]: neither meta page can be used.
     /// - [`Error::FileTooShort`], [`Error::Corrupt`]: the file is cut or damaged. It is left as it is.
@@ -167,17 +171,12 @@ impl Db {
         Options::new().open(path)
     }
 
-    pub(crate) fn start(shared: Shared) -> Self {
+    pub(crate) fn start(shared: Shared) -> Result<Self> {
         let shared = Arc::new(shared);
-        if let Durability::Interval { every, .. } = shared.options.durability
-            && !shared.options.read_only
-        {
-            let (sender, end) = mpsc::channel();
-            let database = Arc::downgrade(&shared);
-            let _ = shared.syncer.set(sender);
-            std::thread::spawn(move || sync_at_intervals(&database, every, &end));
+        if matches!(shared.options.durability, Durability::Interval { .. }) && !shared.options.read_only {
+            shared.syncer.start(Arc::downgrade(&shared))?;
         }
-        Self(shared)
+        Ok(Self(shared))
     }
 
     /// Begins a read transaction on the newest snapshot.
@@ -188,8 +187,8 @@ impl Db {
         Ok(Tx::new(self.0.readers.enter()))
     }
 
-    /// Begins the write transaction, waiting for the one before it to end. A thread that already
-    /// has it waits for ever.
+    /// Begins the write transaction, waiting for the one before it to end: who comes first is served first. A thread
+    /// that already has it waits for ever.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
@@ -296,7 +295,7 @@ impl Db {
         if self.0.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.sync(self.0.stores_freelist())
+        self.0.sync_point()
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
@@ -338,6 +337,13 @@ impl Db {
     /// Only what keeps it from looking at all.
     pub fn check(&self) -> Result<Vec<Problem>> {
         self.begin()?.check()
+    }
+
+    /// The file's other meta page, where it was damaged when the file was opened: then a newer transaction may be lost.
+    /// The next synced commit writes over it.
+    #[must_use]
+    pub fn damaged_meta(&self) -> Option<DamagedMeta> {
+        self.0.damaged_meta
     }
 
     /// The file; `None` for a database in memory.

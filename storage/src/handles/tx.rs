@@ -333,7 +333,7 @@ impl TxMut {
         self.commit_with(durability)
     }
 
-    /// Commits with another durability than the database's.
+    /// Commits with another durability than the database's. One at intervals is synced in time whatever the database's is.
     ///
     /// # Errors
     /// As [`Self::commit`].
@@ -350,6 +350,9 @@ impl TxMut {
     }
 
     fn commit_before_callbacks(mut self, durability: Durability) -> Result<(TxId, Callbacks)> {
+        if matches!(durability, Durability::Interval { .. }) {
+            self.shared.syncer.start(Arc::downgrade(&self.shared))?;
+        }
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = if writer.must_sync(durability) {
             Sync::Point { store_freelist: self.shared.stores_freelist() }
@@ -360,6 +363,11 @@ impl TxMut {
         let committed = commit(&mut self.work, &self.shared, writer, sync);
         self.committing = false;
         let txid = committed?;
+        if let Durability::Interval { every, .. } = durability
+            && let Some(at) = writer.due_within(every)
+        {
+            self.shared.syncer.note(at, every);
+        }
         // When this returns, the transaction is over: the next writer need not wait for the callbacks.
         Ok((txid, std::mem::take(&mut self.on_commit)))
     }

@@ -2,7 +2,7 @@
 //!
 //! - `open`: from a path to a locked file and its newest meta
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
-//! - `commit`: write, make durable, publish
+//! - `commit`: write, make durable, publish; `syncer`: the thread that makes durable what was committed unsynced
 //! - `options`, `stats`: what a database is asked for, and what it says of itself
 
 mod commit;
@@ -10,6 +10,7 @@ mod open;
 mod options;
 mod readers;
 mod stats;
+mod syncer;
 mod writer;
 
 #[cfg(test)]
@@ -20,5 +21,6 @@ pub(crate) use options::MapOptions;
 pub use options::{Advice, Durability, FreelistStored, Options};
 pub(crate) use readers::{Readers, Reading, Snapshot};
 pub(crate) use stats::Figures;
-pub use stats::{CommitStats, Stats};
+pub use stats::{CommitStats, DamagedMeta, Stats};
+pub(crate) use syncer::Syncer;
 pub(crate) use writer::{Writer, WriterSlot};

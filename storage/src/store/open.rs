@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{Writer, map_size};
-use super::{Figures, Options, Snapshot};
+use super::{DamagedMeta, Figures, Options, Snapshot};
 use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
-    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, TxId, ends_in_first_meta, freelist_ids, freelist_page,
+    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
     is_page_size,
 };
 use crate::handles::{Db, Shared};
@@ -32,10 +32,16 @@ impl Db {
     pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
         let db = Self::on_disk(Arc::new(file), Some(path), options)?;
-        // Before the first commit to a file its name has to be on the disk. Who created it may have
-        // died before that, so that everybody who opens a file without commits sees to it.
-        if !options.read_only && db.0.readers.current().meta.txid <= NEWEST_OF_NEW {
-            folder.sync(path).map_err(Error::io("sync the folder of", Some(path)))?;
+        // Before anything is committed to a file its name has to be on the disk. Who created, renamed or restored it may
+        // not have seen to that, so that everybody who will write does.
+        if !options.read_only
+            && let Err(error) = folder.sync(path)
+        {
+            let is_new = db.0.readers.current().meta.txid <= NEWEST_OF_NEW;
+            // A folder that may not be read has kept the name of a file with commits so far.
+            if is_new || error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(Error::io("sync the folder of", Some(path))(error));
+            }
         }
         Ok(db)
     }
@@ -54,7 +60,7 @@ impl Db {
             disk.sync().map_err(Error::io("sync", path))?;
         }
         let len = disk.len().map_err(Error::io("look at", path))?;
-        let meta = newest_meta(&*disk, len, path)?;
+        let (meta, damaged_meta) = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
@@ -67,16 +73,16 @@ impl Db {
         let mut figures = Figures::default();
         let writer = if options.read_only {
             if options.pre_load_freelist {
-                figures.free_pages = Some(load_freelist(&snapshot)?.0.free_pages());
+                figures.free_pages = Some(load_freelist(&snapshot, options)?.0.free_pages());
             }
             None
         } else {
-            let (freelist, stored) = load_freelist(&snapshot)?;
+            let (freelist, stored) = load_freelist(&snapshot, options)?;
             figures.free_pages = Some(freelist.free_pages());
             figures.pending_pages = Some(0);
             Some(Writer::new(freelist, stored, meta, len, map_len))
         };
-        Ok(Self::start(Shared::new(disk, path, options, snapshot, writer, figures)))
+        Self::start(Shared::new(disk, path, options, snapshot, writer, figures, damaged_meta))
     }
 }
 
@@ -127,8 +133,8 @@ pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// The valid meta with the highest transaction number.
-fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
+/// The valid meta with the highest transaction number, and what is wrong with the other one.
+fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<(Meta, Option<DamagedMeta>)> {
     if len < META_BYTES as u64 {
         let mut start = [0; META_BYTES];
         let read = disk.read_at(&mut start, 0).map_err(Error::io("read", path))?;
@@ -152,7 +158,11 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
     let belongs = |meta: &Meta| meta.page_size == page_size;
     let newest = [first.ok(), second.ok()].into_iter().flatten().filter(belongs).max_by_key(|meta| meta.txid);
     match (newest, first) {
-        (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => Ok(meta),
+        (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => {
+            let is_whole = |meta: std::result::Result<Meta, MetaFault>| meta.is_ok_and(|meta| belongs(&meta));
+            let damaged = [first, second].into_iter().position(|meta| !is_whole(meta));
+            Ok((meta, damaged.map(|page| DamagedMeta { page: page as u64, newest_left: meta.txid })))
+        }
         (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
         // What is wrong with one that is a meta says more than that the other is none.
         (None, Err(MetaFault::Magic)) => Err(second.err().unwrap_or(MetaFault::Magic).into()),
@@ -163,8 +173,11 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<Meta> {
 
 /// Reads the stored freelist, and says where it is stored; or finds the free pages by walking all
 /// others.
-fn load_freelist(snapshot: &Snapshot) -> Result<(Freelist, Option<Run>)> {
+fn load_freelist(snapshot: &Snapshot, options: &Options) -> Result<(Freelist, Option<Run>)> {
     let meta = &snapshot.meta;
+    if options.ignore_freelist && meta.freelist != NO_FREELIST {
+        return find_free_pages(snapshot);
+    }
     if meta.freelist == NO_FREELIST {
         let reachable = crate::check::reachable(snapshot)?;
         let free = (2..meta.mark).filter(|&id| !reachable.contains(id));
@@ -172,4 +185,17 @@ fn load_freelist(snapshot: &Snapshot) -> Result<(Freelist, Option<Run>)> {
     }
     let (run, bytes) = snapshot.pages().bytes(meta.freelist)?;
     Ok((Freelist::load(meta.freelist, freelist_ids(meta.freelist, bytes)?, meta.mark)?, Some(run)))
+}
+
+/// Finds the free pages beside a list that is not believed. Its own pages stay as they are until the next list has taken its
+/// place: the file must open until then.
+fn find_free_pages(snapshot: &Snapshot) -> Result<(Freelist, Option<Run>)> {
+    let meta = &snapshot.meta;
+    let reachable = crate::check::reachable(snapshot)?;
+    let stored = snapshot.pages().run(meta.freelist).ok();
+    let pages_of = |run: Run| run.start..run.start + run.len;
+    // One that is damaged, too, may lie over pages that are in use.
+    let stored = stored.filter(|&run| !pages_of(run).any(|id| reachable.contains(id)));
+    let is_free = |id: &Pgid| !reachable.contains(*id) && !stored.is_some_and(|run| pages_of(run).contains(id));
+    Ok((Freelist::load(meta.freelist, (2..meta.mark).filter(is_free), meta.mark)?, stored))
 }

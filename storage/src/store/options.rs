@@ -34,7 +34,7 @@ pub enum Durability {
     /// Some time after it has returned: after so long, or with every n-th commit, whichever
     /// comes first.
     Interval {
-        /// The longest that a commit stays unsynced, but for the length of a sync.
+        /// The longest that a commit stays unsynced, but for the length of a sync. Zero is [`Self::Always`].
         every: Duration,
         /// Every so many commits one is synced, and those before it with it.
         commits: u64,
@@ -76,6 +76,7 @@ pub struct Options {
     pub(crate) max_batch: usize,
     pub(crate) initial_map_size: u64,
     pub(crate) pre_load_freelist: bool,
+    pub(crate) ignore_freelist: bool,
     pub(crate) mlock: bool,
     pub(crate) map: MapOptions,
 }
@@ -116,6 +117,7 @@ impl Default for Options {
             max_batch: 1000,
             initial_map_size: 0,
             pre_load_freelist: false,
+            ignore_freelist: false,
             mlock: false,
             map: MapOptions::default(),
         }
@@ -230,6 +232,14 @@ impl Options {
     #[must_use]
     pub fn pre_load_freelist(mut self, pre_load: bool) -> Self {
         self.pre_load_freelist = pre_load;
+        self
+    }
+
+    /// Do not believe the freelist that is stored in the file, but read every page to find those that are free, as where
+    /// none is stored: for a file whose list may name a page that is in use (see [`Db::open`]). Default: `false`.
+    #[must_use]
+    pub fn ignore_freelist(mut self, ignore: bool) -> Self {
+        self.ignore_freelist = ignore;
         self
     }
 

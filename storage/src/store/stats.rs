@@ -1,5 +1,6 @@
 //! Figures about a database: what a snapshot is, who uses it, and what commits have cost.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::format::{Pgid, TxId};
@@ -66,4 +67,25 @@ pub(crate) struct Figures {
     pub(crate) pending_pages: Option<u64>,
     pub(crate) unsynced_commits: u64,
     pub(crate) commits: CommitStats,
+}
+
+/// A file's meta page that cannot be read, beside one that can; see [`Db::damaged_meta`](crate::Db::damaged_meta).
+///
+/// The two metas are written in turn, so that a power cut in the middle of a commit can leave one like this, of a transaction
+/// that nobody was told is committed. Damage to the meta of a transaction that was acknowledged looks just the same: it is in
+/// doubt whether something is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedMeta {
+    /// Its page: 0 or 1.
+    pub page: Pgid,
+    /// The newest transaction that is left: the other meta's.
+    pub newest_left: TxId,
+}
+
+impl fmt::Display for DamagedMeta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { page, newest_left } = self;
+        write!(f, "meta {page} is damaged: transaction {newest_left} is the newest left, and a later one may be lost")
+    }
 }

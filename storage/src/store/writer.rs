@@ -1,8 +1,10 @@
 //! The write side of a database: who has it may change the file. There is one.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::mpsc::{SendError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::{CommitStats, Durability};
 use crate::disk::Map;
@@ -61,11 +63,13 @@ pub(crate) struct Writer {
 pub(crate) struct Unsynced {
     pub(crate) commits: u64,
     since: Instant,
+    /// When the first of them that may not wait for ever is to be synced.
+    due: Option<Instant>,
 }
 
 impl Default for Unsynced {
     fn default() -> Self {
-        Self { commits: 0, since: Instant::now() }
+        Self { commits: 0, since: Instant::now(), due: None }
     }
 }
 
@@ -107,11 +111,20 @@ impl Writer {
         match durability {
             Durability::Always => true,
             Durability::Never => false,
+            Durability::Interval { every, .. } if every.is_zero() => true,
             Durability::Interval { every, commits } => match &self.unsynced {
                 None => commits <= 1,
                 Some(unsynced) => unsynced.commits + 1 >= commits || unsynced.since.elapsed() >= every,
             },
         }
+    }
+
+    /// What was just committed unsynced is to be synced within `every`: when, unless something else is due before.
+    pub(crate) fn due_within(&mut self, every: Duration) -> Option<Instant> {
+        let unsynced = self.unsynced.as_mut()?;
+        let at = Instant::now().checked_add(every)?;
+        let is_first = unsynced.due.is_none_or(|due| at < due);
+        is_first.then(|| *unsynced.due.insert(at))
     }
 
     /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
@@ -169,45 +182,48 @@ impl Writer {
     }
 }
 
-/// Where the writer waits for whoever wants to write next.
+/// Where the writer waits for whoever wants to write next: first come, first served.
 #[derive(Debug)]
-pub(crate) struct WriterSlot {
-    slot: Mutex<Slot>,
-    returned: Condvar,
-}
+pub(crate) struct WriterSlot(Mutex<Slot>);
 
 #[derive(Debug)]
 struct Slot {
     writer: Option<Box<Writer>>,
-    /// How many wait. Where nobody does, nobody need be woken, which would be a call of the system.
-    waiting: usize,
+    /// Where those who wait get it from, in the order in which they came.
+    waiting: VecDeque<SyncSender<Box<Writer>>>,
 }
 
 impl WriterSlot {
     pub(crate) fn new(writer: Option<Writer>) -> Self {
-        let slot = Slot { writer: writer.map(Box::new), waiting: 0 };
-        Self { slot: Mutex::new(slot), returned: Condvar::new() }
+        Self(Mutex::new(Slot { writer: writer.map(Box::new), waiting: VecDeque::new() }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the writer.
     pub(crate) fn take(&self) -> Box<Writer> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(writer) = slot.writer.take() {
-                return writer;
-            }
-            slot.waiting += 1;
-            slot = self.returned.wait(slot).unwrap_or_else(PoisonError::into_inner);
-            slot.waiting -= 1;
+        let mut slot = self.lock();
+        if let Some(writer) = slot.writer.take() {
+            return writer;
         }
+        let (turn, given) = sync_channel(1);
+        slot.waiting.push_back(turn);
+        drop(slot);
+        given.recv().expect("the slot keeps the other end until it has sent the writer")
     }
 
-    pub(crate) fn put_back(&self, writer: Box<Writer>) {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.writer = Some(writer);
-        if slot.waiting > 0 {
-            self.returned.notify_one();
+    /// Hands it to the first who waits, so that nobody who comes later is before him.
+    pub(crate) fn put_back(&self, mut writer: Box<Writer>) {
+        let mut slot = self.lock();
+        while let Some(next) = slot.waiting.pop_front() {
+            match next.send(writer) {
+                Ok(()) => return,
+                Err(SendError(back)) => writer = back,
+            }
         }
+        slot.writer = Some(writer);
     }
 
     /// Waits for the writer and lets `work` have it.
@@ -227,8 +243,37 @@ impl WriterSlot {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 mod tests {
     use super::map_size;
+    use crate::Options;
+    use std::sync::Mutex;
+
+    #[test]
+    fn writers_are_served_in_the_order_in_which_they_came() {
+        const WRITERS: usize = 6;
+        let db = Options::new().open_in_memory().unwrap();
+        let order = Mutex::new(Vec::new());
+        let first = db.begin_mut().unwrap();
+        std::thread::scope(|scope| {
+            for number in 0..WRITERS {
+                let (db, order) = (&db, &order);
+                scope.spawn(move || {
+                    let tx = db.begin_mut().unwrap();
+                    order.lock().unwrap().push(number);
+                    drop(tx);
+                });
+                while db.0.writer.lock().waiting.len() <= number {
+                    std::thread::yield_now();
+                }
+            }
+            drop(first);
+            // Whoever comes when the writer is about to go from hand to hand is the last.
+            let last = db.begin_mut().unwrap();
+            assert_eq!(*order.lock().unwrap(), (0..WRITERS).collect::<Vec<_>>());
+            drop(last);
+        });
+    }
 
     #[test]
     fn maps_double_to_1_gib_and_then_grow_by_1_gib() {

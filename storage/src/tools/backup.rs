@@ -62,12 +62,18 @@ impl Tx {
     /// name leads to the old file or to the whole backup.
     ///
     /// # Errors
-    /// As [`Self::write_to`].
+    /// As [`Self::write_to`]; [`Error::Io`] of the kind `AlreadyExists` where the path leads to the database's own file,
+    /// through links too: those who have it open would go on writing to a file without a name.
     pub fn copy_file_replacing(&self, path: impl AsRef<Path>, mode: u32) -> Result<u64> {
         self.copy(path.as_ref(), mode, Existing::Replace)
     }
 
     fn copy(&self, path: &Path, mode: u32, existing: Existing) -> Result<u64> {
+        if self.disk().is_at(path).map_err(Error::io("look at", Some(path)))? {
+            return Err(Error::io("write a backup over the database itself,", Some(path))(
+                rustix::io::Errno::EXIST.into(),
+            ));
+        }
         let folder = OsFolder { map: MapOptions::default() };
         write_file(&folder, path, mode, existing, |file| self.write_to(file))
     }

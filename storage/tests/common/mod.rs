@@ -19,7 +19,7 @@ pub mod setup;
 pub mod small_file;
 pub mod trace;
 
-use boltkv_storage::{Db, Tx, TxMut};
+use boltkv_storage::{Db, Error, Tx, TxMut};
 use model::{Model, hash};
 use std::path::Path;
 
@@ -44,6 +44,17 @@ pub fn nest_a_thousand_deep(db: &Db) -> Vec<&'static str> {
     tx.bucket_mut_path(&path).unwrap().put("k", "v").unwrap();
     tx.commit().unwrap();
     path
+}
+
+/// Opens a file that other threads open and close.
+pub fn open_when_closed(file: &Path) -> Db {
+    for _ in 0..60_000 {
+        match Db::open(file) {
+            Err(Error::AlreadyOpen { .. }) => std::thread::sleep(std::time::Duration::from_millis(1)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("nobody closes it");
 }
 
 /// All that a read transaction sees.

@@ -25,6 +25,7 @@ use crate::base::Excerpt;
 use crate::disk::refuse_existing;
 use crate::format::{Pgid, TxId};
 use crate::handles::Db;
+use crate::store::DamagedMeta;
 use crate::tools::rewrite::{Rewrite, TxSize, in_new_file};
 use crate::{Error, Result};
 use image::Image;
@@ -269,6 +270,7 @@ impl RepairOptions {
         let mut writer =
             Writer { rewrite: Rewrite::new(target, TX_SIZE), pages: image.pages, page_size: image.page_size, on_event };
         let mut lost = self.lost_before(image, &start, &mut writer);
+        let before = self.doubtful_before(image, &start, &mut writer);
         if let Some(root) = start.root {
             walk.bucket(root, true, &mut writer)?;
         }
@@ -288,7 +290,7 @@ impl RepairOptions {
             buckets: found.buckets,
             values: found.values,
             lost,
-            doubtful: found.doubtful,
+            doubtful: before + found.doubtful,
             orphans,
             alternative,
         })
@@ -314,6 +316,21 @@ impl RepairOptions {
             _ => return 0,
         };
         writer.lost(&RepairPlace { page, path: &[], from: None, up_to: None, what: &what });
+        1
+    }
+
+    /// Whether the other meta, which cannot be read, may have been the newer one: how many places.
+    fn doubtful_before(&self, image: &Image, start: &Start, writer: &mut Writer<'_>) -> u64 {
+        let (How::Meta(taken), None) = (&start.how, self.meta) else { return 0 };
+        let Some(page) = image.metas.iter().position(Option::is_none) else { return 0 };
+        let damaged = DamagedMeta { page: page as u64, newest_left: taken.txid };
+        writer.doubtful(&RepairPlace {
+            page: damaged.page,
+            path: &[],
+            from: None,
+            up_to: None,
+            what: &damaged.to_string(),
+        });
         1
     }
 

@@ -1,0 +1,80 @@
+//! Syncs what was committed unsynced when its time has come: one thread a database, which sleeps while nothing is due.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use crate::handles::Shared;
+use crate::{Error, Result};
+
+/// How long it waits at least before it tries again after a full disk.
+const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+
+/// When something is due, and how long it could wait.
+struct Due {
+    at: Instant,
+    every: Duration,
+}
+
+/// The thread, once there is one. It ends when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Syncer {
+    thread: OnceLock<Sender<Due>>,
+    starting: Mutex<()>,
+}
+
+impl Syncer {
+    /// Starts the thread unless it runs.
+    pub(crate) fn start(&self, database: Weak<Shared>) -> Result<()> {
+        if self.thread.get().is_some() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.starting.lock();
+        if self.thread.get().is_some() {
+            return Ok(());
+        }
+        let (sender, due) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("boltkv-sync".into());
+        thread.spawn(move || run(&database, &due)).map_err(Error::io("start the thread that syncs", None))?;
+        let _ = self.thread.set(sender);
+        Ok(())
+    }
+
+    /// A commit is to be synced at that moment, after it could wait for `every`.
+    pub(crate) fn note(&self, at: Instant, every: Duration) {
+        if let Some(thread) = self.thread.get() {
+            // The thread is gone where no more writes are taken.
+            let _ = thread.send(Due { at, every });
+        }
+    }
+}
+
+fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
+    while let Ok(first) = due.recv() {
+        let Some(mut next) = wait(first, due) else { return };
+        while let Some(shared) = database.upgrade() {
+            match shared.sync_point() {
+                Ok(_) => break,
+                Err(Error::Poisoned { .. }) => return,
+                // A full disk may have room next time; any other failure stops all writes.
+                Err(_) => {}
+            }
+            drop(shared);
+            next.at = Instant::now() + next.every.max(SHORTEST_RETRY);
+            let Some(again) = wait(next, due) else { return };
+            next = again;
+        }
+    }
+}
+
+/// Sleeps until the first of what is due; `None` where the database is closed.
+fn wait(mut next: Due, due: &Receiver<Due>) -> Option<Due> {
+    loop {
+        match due.recv_timeout(next.at.saturating_duration_since(Instant::now())) {
+            Ok(other) if other.at < next.at => next = other,
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => return Some(next),
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
