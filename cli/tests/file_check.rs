@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use boltkv_storage::{Db, Error};
+use boltkv_storage::{Db, Error, RawFile};
 use common::{Ran, run};
 
 const PAGE: u64 = 4096;
@@ -148,4 +148,48 @@ fn a_check_can_begin_at_a_page() {
     assert!(from("1").text().contains("page 1: a reference leads outside of the pages 2.."), "{}", from("1").text());
     // As in bbolt, 0 is the whole file.
     assert_eq!(from("0"), check(&file));
+}
+
+/// Two acknowledged writes, and then one byte of the newest meta changed.
+fn with_a_damaged_meta(folder: &Path) -> std::path::PathBuf {
+    let file = folder.join("doubtful.db");
+    make(&file, 10);
+    let newest = RawFile::open(&file, None).unwrap().newest_meta().unwrap();
+    let at = newest.txid % 2 * PAGE + 40;
+    fs::File::options().write(true).open(&file).unwrap().write_all_at(&[0xA5], at).unwrap();
+    file
+}
+
+#[test]
+fn a_damaged_meta_is_told_by_every_command_that_looks_at_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = with_a_damaged_meta(folder.path());
+    let what = "meta 0 is damaged: transaction 1 is the newest left, and a later one may be lost";
+
+    let checked = check(&file);
+    assert!(checked.text().contains(&format!("page 0: {what}")), "{}", checked.text());
+    assert!(checked.failed(1).contains("1 problem"));
+
+    let repaired = run(args!["file", "repair", &file, "--output", folder.path().join("new.db")]);
+    assert!(
+        repaired.text().contains(&format!("in doubt: page 0: at the top, all keys: {what}")),
+        "{}",
+        repaired.text()
+    );
+    assert!(repaired.failed(1).contains("in doubt: 1 place"));
+
+    let info = run(args!["file", "info", &file]).done_text();
+    assert!(info.contains(&format!("In Doubt: {what}")), "{info}");
+}
+
+#[test]
+fn a_server_warns_of_a_damaged_meta_and_its_first_write_clears_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = with_a_damaged_meta(folder.path());
+    let server = common::server::Server::start(&file);
+    server.run(["bucket", "create", "b"]).done();
+    let said = server.stop();
+    assert_eq!(said.code, Some(0));
+    assert!(said.stderr.contains("meta 0 is damaged: transaction 1 is the newest left"), "{}", said.stderr);
+    check(&file).done();
 }

@@ -47,7 +47,7 @@ Buckets at the Top: 1
     assert_eq!(
         json,
         serde_json::json!({
-            "page_size": 1024, "file_size": len, "txid": 2, "pages": 6, "free_pages": 2, "buckets": 1,
+            "page_size": 1024, "file_size": len, "txid": 2, "pages": 6, "free_pages": 2, "in_doubt": null, "buckets": 1,
             "metas": [
                 {"txid": 2, "root": 4, "freelist": 5, "high_water_mark": 6, "in_use": true, "fault": null},
                 {"txid": 1, "root": 3, "freelist": 2, "high_water_mark": 4, "in_use": false, "fault": null},

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::Error;
 use crate::config::{Config, Database, Timeouts};
@@ -130,5 +130,11 @@ async fn open(database: Database, read_only: bool, timeouts: &Timeouts) -> Resul
     let freelist = FreelistStored::OnCleanClose;
     let options = Options::new().read_only(read_only).timeout(timeouts.lock).freelist(freelist);
     let opened = spawn_blocking(move || options.open(path)).await;
-    opened.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)
+    let db = opened.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)?;
+    if let Some(damaged) = db.damaged_meta() {
+        // It may be what a power cut in a commit leaves: no reason not to serve what is there.
+        let file = db.path().unwrap_or(std::path::Path::new("")).display();
+        warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
+    }
+    Ok(db)
 }

@@ -13,7 +13,8 @@ use crate::failure::{Failure, Outcome};
 
 /// Look for damage: every page must be used once, or free once
 ///
-/// Prints `FILE: ok` and a few figures, or one line for each problem. A file that is cut, or whose meta pages are damaged,
+/// Prints `FILE: ok` and a few figures, or one line for each problem. One of two metas that is damaged is a problem, too: a
+/// later transaction than the newest that is left may be lost. A file that is cut, or whose meta pages are damaged,
 /// is a problem found (exit code 1); one that is no bolt file, or that cannot be opened, is none (exit code 3).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -77,8 +78,9 @@ impl Check {
         };
         let (stats, problems) = (db.stats(), self.problems(&db)?);
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
+        let damaged = db.damaged_meta().map(|meta| Found { page: Some(meta.page), what: meta.to_string() });
         let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });
-        Ok(self.report(Some(snapshot), found.collect()))
+        Ok(self.report(Some(snapshot), damaged.into_iter().chain(found).collect()))
     }
 
     /// What is wrong with a file that opens.

@@ -66,6 +66,8 @@ struct Opened {
     free_pages: u64,
     /// At the top.
     buckets: u64,
+    /// Why a later transaction may be lost; nothing where both metas are whole.
+    in_doubt: Option<String>,
 }
 
 impl Info {
@@ -91,7 +93,8 @@ impl Info {
         let db = self.target.open_with_freelist()?;
         let Stats { txid, pages, free_pages, .. } = db.stats();
         let buckets = db.begin()?.buckets().try_fold(0, |count, found| found.map(|_| count + 1))?;
-        Ok(Opened { txid, pages, free_pages: free_pages.unwrap_or(0), buckets })
+        let in_doubt = db.damaged_meta().map(|meta| meta.to_string());
+        Ok(Opened { txid, pages, free_pages: free_pages.unwrap_or(0), buckets, in_doubt })
     }
 }
 
@@ -121,11 +124,14 @@ impl Report {
             write!(out, "Meta {page}: ")?;
             meta.print(out)?;
         }
-        if let Some(Opened { txid, pages, free_pages, buckets }) = &self.opened {
+        if let Some(Opened { txid, pages, free_pages, buckets, in_doubt }) = &self.opened {
             writeln!(out, "Transaction: {txid}")?;
             writeln!(out, "Pages: {pages}")?;
             writeln!(out, "Free Pages: {free_pages}")?;
             writeln!(out, "Buckets at the Top: {buckets}")?;
+            if let Some(why) = in_doubt {
+                writeln!(out, "In Doubt: {why}")?;
+            }
         }
         Ok(())
     }
