@@ -8,9 +8,10 @@ use clap::Args;
 use crate::failure::{Failure, Outcome, one_line};
 use crate::remote::Remote;
 
-/// Exit with 0 if the server answers, with 1 if not
+/// Exit with 0 if the server does its work, with 1 if not
 ///
-/// Prints nothing where all is well. A server that says it has too many connections is alive: exit code 0, and a word on
+/// Prints nothing where all is well. One that answers, but whose disk has failed, so that it can write no more until it is
+/// started again, is not well. A server that says it has too many connections is alive: exit code 0, and a word on
 /// standard error.
 #[derive(Debug, Args)]
 #[command(mut_arg("timeout", |timeout| timeout.default_value("3s")))]
@@ -26,7 +27,10 @@ impl Health {
     pub(crate) fn run(&self) -> Outcome {
         // A health check knows two exit codes only: whatever is wrong is 1.
         let answer = self.remote.try_run(async |client| match client {
-            Ok(client) => Ok(client.ping().await?),
+            Ok(client) => {
+                client.ping().await?;
+                self.check_writable()
+            }
             Err(error) if error.code() == Some(ErrorCode::Overloaded) => {
                 // To restart it would end what keeps it busy. If standard error is closed, the exit code has to do.
                 let _ = writeln!(io::stderr(), "boltkv: it answers: {}", one_line(&error.to_string()));
@@ -35,5 +39,17 @@ impl Health {
             Err(error) => Err(error.into()),
         });
         answer.map_err(Failure::into_not_done)
+    }
+
+    /// Fails where the server was not told to refuse writes, and cannot do any. One that does not say is healthy: it has
+    /// answered before.
+    fn check_writable(&self) -> Outcome {
+        let figures = self.remote.stats().unwrap_or_default();
+        let is_zero = |name: &str| figures.lines().any(|line| line.split_once(' ') == Some((name, "0")));
+        if is_zero("writable") && is_zero("read_only") {
+            let what = "the server answers, but its disk has failed: it can write no more until it is started again";
+            return Err(Failure::not_done(what));
+        }
+        Ok(())
     }
 }

@@ -45,6 +45,45 @@ fn a_ready_line_that_is_lost_is_logged() {
 }
 
 #[test]
+fn a_hangup_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("a.db"));
+    server.signal("HUP");
+    assert_eq!(server.text("PING\n"), "PONG\n");
+    let ended = server.stop();
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.stderr.contains("SIGHUP"), "{}", ended.stderr);
+}
+
+/// A server in a shell whose limits of open files these are, the one that counts and the highest there may be.
+fn start_within(db: &Path, soft: u32, hard: u32, connections: u32) -> Server {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+    command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_boltkv"));
+    command.args(args!["serve", "--listen", "127.0.0.1:0", "--max-connections", connections.to_string(), "--db", db]);
+    Server::spawn(&mut command)
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_as_far_as_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start_within(&folder.path().join("a.db"), 64, 512, 200);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let files: Vec<_> = limits.lines().find(|line| line.starts_with("Max open files")).unwrap().split(' ').collect();
+    assert_eq!(files.iter().filter(|word| **word == "512").count(), 2, "{files:?}");
+    assert_eq!(server.stop().done_text(), "", "200 connections fit: nothing is said");
+}
+
+#[test]
+fn connections_for_which_there_are_no_descriptors_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let ended = start_within(&folder.path().join("a.db"), 64, 128, 200).stop();
+    assert_eq!(ended.code, Some(0));
+    let said = ["--max-connections is 200", "128 files"];
+    assert!(said.iter().all(|words| ended.stderr.contains(words)), "{}", ended.stderr);
+}
+
+#[test]
 fn without_arguments_it_serves_boltkv_db_here() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = boltkv(["serve", "--listen", "localhost:0"]);

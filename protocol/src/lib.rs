@@ -18,6 +18,7 @@
 //! The wire itself is described in `docs/protocol.md`.
 
 pub mod command;
+mod detach;
 mod dialect;
 mod entries;
 mod error;

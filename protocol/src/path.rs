@@ -136,6 +136,11 @@ impl Path {
         self.wire.first().copied().unwrap_or(0).into()
     }
 
+    /// The path's bytes, to be moved elsewhere as they are.
+    pub(crate) const fn wire_mut(&mut self) -> &mut Bytes {
+        &mut self.wire
+    }
+
     /// Whether this is the root.
     #[must_use]
     pub fn is_root(&self) -> bool {

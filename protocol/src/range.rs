@@ -59,6 +59,19 @@ impl KeyRange {
         }
     }
 
+    /// The keys that it is bounded by.
+    pub(crate) const fn keys_mut(&mut self) -> (Option<&mut Bytes>, Option<&mut Bytes>) {
+        let low = match &mut self.low {
+            LowBound::Unbounded => None,
+            LowBound::Included(key) | LowBound::Excluded(key) | LowBound::Prefix(key) => Some(key),
+        };
+        let high = match &mut self.high {
+            Bound::Unbounded => None,
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+        };
+        (low, high)
+    }
+
     pub(crate) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         let low = match fields.u8("low bound")? {
             0 => LowBound::Unbounded,

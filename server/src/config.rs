@@ -31,6 +31,8 @@ pub struct Config {
     pub database: Database,
     /// Refuse all writes, also where the database would take them. Default: `false`.
     pub read_only: bool,
+    /// What to do when no more writes can be done. Default: stop.
+    pub on_write_failure: OnWriteFailure,
     /// How much of anything there may be.
     pub limits: Limits,
     /// How long anything may take.
@@ -45,6 +47,19 @@ pub enum Database {
     File(PathBuf),
     /// One that is open already.
     Open(Db),
+}
+
+/// What a server does when no more writes can be done until the file is opened again: a write or a sync failed (a full disk
+/// is not meant), or the writer panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnWriteFailure {
+    /// It stops as when it is told to, and [`run`](crate::Server::run) answers the error: whoever supervises it starts it
+    /// again, which opens the file anew.
+    #[default]
+    Stop,
+    /// It goes on serving reads, answers every write with `STORAGE_FAILED`, and says that it is read-only. When it is
+    /// stopped, [`run`](crate::Server::run) answers the error.
+    ServeReads,
 }
 
 /// How much of anything there may be.
@@ -62,7 +77,8 @@ pub struct Limits {
     pub max_streams: u32,
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
-    /// Bytes of keys and values that wait for the writer. One write that is larger alone waits until the queue is empty.
+    /// Bytes of the writes that wait for the writer: paths, keys, values and what it takes to keep them. Those that are being
+    /// written may be as many again. One write that is larger alone waits until the queue is empty.
     /// Default: 64 MiB, and no more than a quarter of `memory`.
     pub queue_bytes: u32,
     /// Bytes that requests and replies may take, of all connections together, beyond the 16 KiB each way that every
@@ -115,6 +131,7 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             database,
             read_only: false,
+            on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
         }

@@ -33,6 +33,13 @@ pub enum Error {
     /// A thread could not be started.
     #[error("could not start a thread: {0}")]
     Thread(#[source] io::Error),
+    /// A write or a sync failed: the outcome of its transaction is unknown, and no more writes can be done until the file is
+    /// opened again. They were answered with `STORAGE_FAILED`.
+    #[error("writes failed, and none can be done until the file is opened again: {reason}")]
+    WritesFailed {
+        /// What failed first.
+        reason: String,
+    },
     /// The writer panicked: a defect. Writes that it had taken were answered with `STORAGE_FAILED`.
     #[error("the writer stopped unexpectedly; writes were refused from then on")]
     WriterStopped,

@@ -3,10 +3,13 @@
 //! Whoever comes through it says on whose behalf: what a caller may do is looked at here, and nowhere else. Nothing here knows
 //! how a request looked on the wire or how its reply will, and nothing here waits.
 
+use std::sync::Arc;
+
 use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::Db;
 
 use crate::commands::{Reader, ScanRun, Snapshot, Write};
+use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
 /// On whose behalf requests are done. Who it is and what it may do will stand here, once callers have to say.
@@ -22,6 +25,7 @@ pub(crate) struct Executor {
     db: Db,
     /// The way to the writer; `None` where all writes are refused.
     writer: Option<Queue>,
+    health: Arc<Health>,
     max_frame: usize,
 }
 
@@ -34,16 +38,26 @@ pub(crate) struct Access<'a> {
 
 impl Executor {
     /// An executor that gives no value and no entry longer than fits a frame of `max_frame` bytes.
-    pub(crate) const fn new(db: Db, writer: Option<Queue>, max_frame: usize) -> Self {
-        Self { db, writer, max_frame }
+    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, max_frame: usize) -> Self {
+        Self { db, writer, health, max_frame }
     }
 
     pub(crate) const fn db(&self) -> &Db {
         &self.db
     }
 
+    /// Whether it was told to refuse all writes.
     pub(crate) const fn is_read_only(&self) -> bool {
         self.writer.is_none()
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Whether writes can be done.
+    pub(crate) fn is_writable(&self) -> bool {
+        !self.is_read_only() && self.health.failure().is_none()
     }
 
     /// Lets a caller in.

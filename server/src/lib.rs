@@ -25,6 +25,7 @@
 //! | `writer` | the one thread that changes the database, in groups |
 //! | `memory` | the budget of all connections for what is large |
 //! | `silent` | the connections that have said nothing yet |
+//! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
 //! | `stats` | what is counted |
 //!
@@ -37,6 +38,7 @@ mod config;
 mod dialect;
 mod error;
 mod executor;
+mod health;
 mod listener;
 mod memory;
 mod server;
@@ -46,6 +48,6 @@ mod silent;
 mod stats;
 mod writer;
 
-pub use config::{Config, DEFAULT_PORT, Database, Limits, Timeouts};
+pub use config::{Config, DEFAULT_PORT, Database, Limits, OnWriteFailure, Timeouts};
 pub use error::Error;
 pub use server::Server;

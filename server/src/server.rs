@@ -1,24 +1,29 @@
 //! The server as a whole: what is opened before it runs, what runs, and in which order it stops.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use boltkv_storage::{Db, FreelistStored, Options};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::Error;
-use crate::config::{Config, Database, Timeouts};
+use crate::config::{Config, Database, OnWriteFailure, Timeouts};
 use crate::executor::Executor;
+use crate::health::Health;
 use crate::listener::Listener;
 use crate::memory::Memory;
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::writer::Writer;
+
+/// Connections that wait to be accepted, as a burst of them does; the system may allow fewer (`net.core.somaxconn`).
+const BACKLOG: u32 = 4_096;
 
 /// A server that has its database open and its port taken, and is ready to run.
 ///
@@ -37,6 +42,7 @@ pub struct Server {
     shared: Arc<Shared>,
     /// None where all writes are refused.
     writer: Option<Writer>,
+    on_write_failure: OnWriteFailure,
 }
 
 impl Server {
@@ -46,25 +52,26 @@ impl Server {
     /// # Errors
     /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let Config { listen: address, database, read_only, limits, timeouts } = config;
+        let Config { listen: address, database, read_only, on_write_failure, limits, timeouts } = config;
         limits.check()?;
-        let socket = TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+        let socket = listen(address).map_err(|source| Error::Listen { address, source })?;
         let address = socket.local_addr().map_err(|source| Error::Listen { address, source })?;
         let db = open(database, read_only, &timeouts).await?;
         let read_only = read_only || db.is_read_only();
         let (memory, queue_bytes) = limits.shares();
         let stats = Arc::new(Stats::new());
+        let health = Arc::new(Health::default());
         let (writer, queue) = if read_only {
             (None, None)
         } else {
-            let writer = Writer::start(db.clone(), limits.queue_requests, queue_bytes, Arc::clone(&stats));
+            let writer = Writer::start(&db, limits.queue_requests, queue_bytes, &stats, &health);
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
-        let executor = Executor::new(db, queue, limits.max_frame);
+        let executor = Executor::new(db, queue, health, limits.max_frame);
         let memory = Arc::new(Memory::new(memory));
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory });
-        Ok(Self { socket, address, shared, writer })
+        Ok(Self { socket, address, shared, writer, on_write_failure })
     }
 
     /// The address that it listens on, with the port that it was given.
@@ -85,7 +92,7 @@ impl Server {
         self.shared.executor.is_read_only()
     }
 
-    /// Serves until `shutdown` is ready. Then it stops accepting and reading, finishes what it has taken, commits, answers,
+    /// Serves until `shutdown` is ready, or until no more writes can be done, where [`Config::on_write_failure`] says so. Then it stops accepting and reading, finishes what it has taken, commits, answers,
     /// closes the connections, and returns. What had arrived and was not yet taken, and scans under way, are answered with
     /// `SHUTTING_DOWN`. A client that does not take its answers delays this by a few seconds at most.
     ///
@@ -93,31 +100,46 @@ impl Server {
     /// nobody waits for it.
     ///
     /// # Errors
-    /// [`Error::WriterStopped`], once it was shut down.
+    /// [`Error::WritesFailed`] and [`Error::WriterStopped`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { socket, address, shared, writer } = self;
+        let Self { socket, address, shared, writer, on_write_failure } = self;
         let stop = CancellationToken::new();
         let _stop_if_dropped = stop.clone().drop_guard();
         let connections = TaskTracker::new();
-        let listener = Listener::new(socket, shared, connections.clone(), stop.clone());
+        let listener = Listener::new(socket, Arc::clone(&shared), connections.clone(), stop.clone());
         info!(%address, "serving");
         tokio::select! {
             () = listener.run() => {}
             () = shutdown => {}
+            () = shared.executor.health().failed(), if on_write_failure == OnWriteFailure::Stop => {}
         }
         info!("stopping");
         drop(listener);
         stop.cancel();
         connections.close();
         connections.wait().await;
-        // With the last connection the last way to the writer is gone, so it ends.
+        let failure = shared.executor.health().failure().map(str::to_owned);
+        // With the last of those who share it the last way to the writer is gone, so it ends.
+        drop(shared);
         let sound = match writer {
             Some(writer) => spawn_blocking(|| writer.join()).await.unwrap_or(false),
             None => true,
         };
         info!("stopped");
-        if sound { Ok(()) } else { Err(Error::WriterStopped) }
+        match failure {
+            _ if !sound => Err(Error::WriterStopped),
+            Some(reason) => Err(Error::WritesFailed { reason }),
+            None => Ok(()),
+        }
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that is started again takes its port while connections of the one before it are still being forgotten.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 async fn open(database: Database, read_only: bool, timeouts: &Timeouts) -> Result<Db, Error> {

@@ -1,17 +1,19 @@
 //! `boltkv serve`: serves a file until it is told to stop.
 
+mod descriptors;
 mod limits;
 mod listen;
 mod signals;
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_server::{Config, Error, Server};
+use boltkv_server::{Config, Error, OnWriteFailure, Server};
 use boltkv_storage::Error as StorageError;
-use clap::Args;
 use clap::builder::BoolishValueParser;
+use clap::{Args, ValueEnum};
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
@@ -35,7 +37,7 @@ use signals::Signals;
 
 Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
 
-Exit codes: 0 stopped as told, 2 an address or limit that cannot be used, 3 the file could not be
+Exit codes: 0 stopped as told, 1 the disk failed, 2 an address or limit that cannot be used, 3 the file could not be
 opened or the address not be listened on.")]
 pub(crate) struct Serve {
     /// The bolt file to serve
@@ -53,6 +55,10 @@ pub(crate) struct Serve {
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
+    /// What to do when the disk fails, so that no more writes can be done until the file is opened again: `stop` with exit
+    /// code 1, so that whoever supervises the server starts it again, or go on to `serve-reads`
+    #[arg(long, value_name = "WHAT", default_value = "stop")]
+    on_write_failure: WriteFailure,
     /// How long to wait for a file that another process has open, such as 5s or 200ms; a number alone is
     /// seconds
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = seconds)]
@@ -68,11 +74,28 @@ pub(crate) struct Serve {
     log: String,
 }
 
+/// What to do when no more writes can be done.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum WriteFailure {
+    Stop,
+    ServeReads,
+}
+
+impl From<WriteFailure> for OnWriteFailure {
+    fn from(what: WriteFailure) -> Self {
+        match what {
+            WriteFailure::Stop => Self::Stop,
+            WriteFailure::ServeReads => Self::ServeReads,
+        }
+    }
+}
+
 impl Serve {
     pub(crate) fn run(&self) -> Outcome {
         let config = self.config()?;
         log_to_stderr(&self.log);
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        descriptors::raise(config.limits.max_connections);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         runtime.block_on(self.serve(config))
     }
@@ -81,6 +104,7 @@ impl Serve {
         let mut config = Config::for_file(&self.db);
         config.listen = listen::address(&self.listen, self.insecure)?;
         config.read_only = self.read_only;
+        config.on_write_failure = self.on_write_failure.into();
         config.timeouts.lock = self.timeout;
         config.timeouts.text_linger = self.text_linger;
         self.limits.apply(&mut config)?;
@@ -106,6 +130,13 @@ impl Serve {
             warn!(%error, "could not write to standard output: {line}");
         }
     }
+}
+
+/// How many threads serve connections: more than can run at once, because one that reads a page which is not in memory
+/// waits for the disk, and everybody whose turn it would be waits with it.
+fn workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    (2 * cores).max(4)
 }
 
 /// Why there is no server.

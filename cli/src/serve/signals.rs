@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT: the first one asks, the second one insists.
+//! SIGTERM and SIGINT: the first one asks, the second one ends the process. SIGHUP does not end it: a terminal that is closed
+//! is no reason to, and supervisors send it to have a configuration read again.
 
 use std::io;
 use std::process;
@@ -9,10 +10,11 @@ use tracing::warn;
 /// `SIGXFSZ`, on every platform that this is built for.
 const FILE_SIZE_EXCEEDED: i32 = 25;
 
-/// The two signals that end a server.
+/// The signals that a server minds.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
     /// A write past the file-size limit (`ulimit -f`) is to fail, as one to a full disk does, and not to end the process.
     _file_size_exceeded: Signal,
 }
@@ -23,6 +25,7 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
             _file_size_exceeded: signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED))?,
         })
     }
@@ -40,9 +43,12 @@ impl Signals {
     }
 
     async fn next(&mut self) -> SignalKind {
-        tokio::select! {
-            _ = self.terminate.recv() => SignalKind::terminate(),
-            _ = self.interrupt.recv() => SignalKind::interrupt(),
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return SignalKind::terminate(),
+                _ = self.interrupt.recv() => return SignalKind::interrupt(),
+                _ = self.hangup.recv() => warn!("SIGHUP: there is nothing to read again; the server goes on"),
+            }
         }
     }
 }

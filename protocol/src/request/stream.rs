@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
+use crate::detach::detach;
 use crate::field::EncodeError;
 use crate::{BucketOp, Expect, Op, Scan, ScanMode};
 
@@ -24,6 +25,15 @@ impl StreamRequest {
                 ScanMode::Entries | ScanMode::Keys => Expect::Entries,
             },
         }
+    }
+
+    /// The same request, which keeps nothing of the buffer that it was read into. For whoever keeps requests.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        let (Self::Scan(scan) | Self::ListBuckets(scan)) = &mut self;
+        let (low, high) = scan.range.keys_mut();
+        detach([Some(scan.path.wire_mut()), low, high]);
+        self
     }
 
     pub(super) const fn op(&self) -> Op {

@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::detach::detach;
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::{BucketOp, Expect, Op, Path};
 
@@ -34,6 +35,38 @@ pub enum WriteRequest<B = Bytes> {
     CreateBucketIfMissing(Path),
     /// Deletes a bucket with all within.
     DeleteBucket(Path),
+}
+
+impl WriteRequest {
+    /// The same request, which keeps nothing of the buffer that it was read into but what is large in it, as a value of
+    /// 16 KiB or more is. For whoever keeps requests.
+    #[must_use]
+    pub fn detached(mut self) -> Self {
+        match &mut self {
+            Self::Set { path, key, value, cond } => {
+                detach([Some(path.wire_mut()), Some(key), Some(value), cond.value_mut()]);
+            }
+            Self::Delete { path, key, cond } => detach([Some(path.wire_mut()), Some(key), cond.value_mut()]),
+            Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
+                detach([Some(path.wire_mut())]);
+            }
+        }
+        self
+    }
+
+    /// How many bytes its path, key, value and condition have together.
+    #[must_use]
+    pub fn variable_len(&self) -> usize {
+        match self {
+            Self::Set { path, key, value, cond } => {
+                path.as_wire().len() + key.len() + value.len() + cond.variable_len()
+            }
+            Self::Delete { path, key, cond } => path.as_wire().len() + key.len() + cond.variable_len(),
+            Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
+                path.as_wire().len()
+            }
+        }
+    }
 }
 
 /// When a write is to be done. One that fails: `CONDITION_FAILED`, and nothing is written.
@@ -135,6 +168,14 @@ impl<B: AsRef<[u8]>> Cond<B> {
 }
 
 impl Cond {
+    const fn value_mut(&mut self) -> Option<&mut Bytes> {
+        if let Self::IfEquals(value) = self { Some(value) } else { None }
+    }
+
+    const fn variable_len(&self) -> usize {
+        if let Self::IfEquals(value) = self { value.len() } else { 0 }
+    }
+
     pub(super) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         Ok(match fields.u8("cond")? {
             0 => Self::Always,

@@ -46,7 +46,7 @@ impl ScanRun {
     /// A scan of a bucket's entries or of the buckets within it; of an entry that does not fit a frame of `max_frame` bytes,
     /// it gives the size.
     pub(crate) fn start(db: &Db, request: StreamRequest, max_frame: usize) -> Result<Self, ErrorReply> {
-        let (scan, buckets_only) = match request {
+        let (scan, buckets_only) = match request.detached() {
             StreamRequest::Scan(scan) => (scan, false),
             StreamRequest::ListBuckets(scan) => (scan, true),
         };

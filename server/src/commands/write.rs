@@ -7,7 +7,7 @@ use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
 use super::refusal::refusal;
 
-/// A request that the writer is to apply.
+/// A request that the writer is to apply. It keeps no buffer that it was read into.
 #[derive(Debug)]
 pub(crate) struct Write {
     request: WriteRequest,
@@ -19,18 +19,12 @@ impl Write {
     /// Makes a SET's bucket where it is missing and is `auto_bucket`.
     pub(crate) fn new(request: WriteRequest, auto_bucket: Option<&Path>) -> Self {
         let make_bucket = matches!(&request, WriteRequest::Set { path, .. } if Some(path) == auto_bucket);
-        Self { request, make_bucket }
+        Self { request: request.detached(), make_bucket }
     }
 
-    /// About how many bytes it keeps in memory.
+    /// How many bytes it keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
-        let cond_bytes = |cond: &Cond| if let Cond::IfEquals(value) = cond { value.len() } else { 0 };
-        let variable = match &self.request {
-            WriteRequest::Set { key, value, cond, .. } => key.len() + value.len() + cond_bytes(cond),
-            WriteRequest::Delete { key, cond, .. } => key.len() + cond_bytes(cond),
-            WriteRequest::CreateBucket(_) | WriteRequest::CreateBucketIfMissing(_) | WriteRequest::DeleteBucket(_) => 0,
-        };
-        size_of::<Self>() + variable
+        size_of::<Self>() + self.request.variable_len()
     }
 }
 

@@ -195,7 +195,7 @@ fn agreement(server: &Shared, hello: &Hello, version: u8) -> Reply {
         max_frame: u32::try_from(server.limits.max_frame).unwrap_or(u32::MAX),
         max_in_flight: server.limits.max_in_flight,
         max_streams: server.limits.max_streams,
-        read_only: server.executor.is_read_only(),
+        read_only: !server.executor.is_writable(),
         server: Bytes::from_static(concat!("boltkv/", env!("CARGO_PKG_VERSION")).as_bytes()),
     })
 }

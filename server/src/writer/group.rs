@@ -1,6 +1,7 @@
 //! A group of requests: one transaction, one commit, an answer for each.
 
 use std::sync::Arc;
+use std::thread;
 
 use boltkv_protocol::{ErrorReply, Reply};
 use boltkv_storage::{Db, Error, TxMut};
@@ -8,19 +9,21 @@ use tracing::{error, info};
 
 use super::queue::Job;
 use crate::commands::{Effect, apply, refusal};
+use crate::health::Health;
 use crate::stats::Stats;
 
 /// Does group after group.
 pub(super) struct Groups {
     db: Db,
     stats: Arc<Stats>,
+    health: Arc<Health>,
     /// The last group was not committed.
     failing: bool,
 }
 
 impl Groups {
-    pub(super) const fn new(db: Db, stats: Arc<Stats>) -> Self {
-        Self { db, stats, failing: false }
+    pub(super) const fn new(db: Db, stats: Arc<Stats>, health: Arc<Health>) -> Self {
+        Self { db, stats, health, failing: false }
     }
 
     /// Does what the jobs ask for, in their order, and answers each.
@@ -29,15 +32,12 @@ impl Groups {
         self.run_or_halve(jobs);
     }
 
+    /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
-        let committed = commit(&self.db, &jobs);
-        self.log(committed.as_ref().err());
-        match committed {
-            Ok(replies) => {
-                for (job, reply) in jobs.into_iter().zip(replies) {
-                    job.answer(reply);
-                }
-            }
+        let done = Applied::of(&self.db, &jobs).and_then(Applied::make_durable);
+        self.log(done.as_ref().err());
+        match done {
+            Ok(durable) => answer(jobs, durable.publish()),
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
@@ -46,11 +46,18 @@ impl Groups {
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
+                self.notice_end_of_writes();
                 let reply = Reply::Error(refusal(error));
-                for job in jobs {
-                    job.answer(reply.clone());
-                }
+                let replies = std::iter::repeat_n(reply, jobs.len()).collect();
+                answer(jobs, replies);
             }
+        }
+    }
+
+    /// The engine takes no more writes after one whose outcome is unknown.
+    fn notice_end_of_writes(&self) {
+        if let Err(Error::Poisoned { reason }) = self.db.begin_mut() {
+            self.health.fail(reason);
         }
     }
 
@@ -65,12 +72,56 @@ impl Groups {
     }
 }
 
-fn commit(db: &Db, jobs: &[Job]) -> Result<Vec<Reply>, Error> {
-    let mut tx = db.begin_mut()?;
-    let done: Vec<Result<Effect, ErrorReply>> = jobs.iter().map(|job| apply(&mut tx, &job.write)).collect();
-    let changed = done.iter().flatten().any(Effect::is_change);
-    let txid = if changed { tx.commit()? } else { newest(tx) };
-    Ok(done.into_iter().map(|done| done.map_or_else(Reply::Error, |effect| effect.reply(txid))).collect())
+impl Drop for Groups {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.health.fail("the writer stopped unexpectedly".into());
+        }
+    }
+}
+
+/// What a group has changed, in a transaction that nobody else sees yet.
+struct Applied {
+    tx: TxMut,
+    results: Vec<Result<Effect, ErrorReply>>,
+}
+
+impl Applied {
+    fn of(db: &Db, jobs: &[Job]) -> Result<Self, Error> {
+        let mut tx = db.begin_mut()?;
+        let results = jobs.iter().map(|job| apply(&mut tx, &job.write)).collect();
+        Ok(Self { tx, results })
+    }
+
+    /// From here on it survives whatever happens. The engine's commit makes it visible in the same step. A journal would be
+    /// written and synced here instead, and the transaction handed on, to be committed without a sync when it is published.
+    fn make_durable(self) -> Result<Durable, Error> {
+        let Self { tx, results } = self;
+        let changed = results.iter().flatten().any(Effect::is_change);
+        let txid = if changed { tx.commit()? } else { newest(tx) };
+        Ok(Durable { txid, results })
+    }
+}
+
+/// What a group has changed, on disk.
+struct Durable {
+    txid: u64,
+    results: Vec<Result<Effect, ErrorReply>>,
+}
+
+impl Durable {
+    /// From here on every read sees it, which the engine's commit has seen to already. So it can be answered: whoever has an
+    /// answer finds what was written.
+    fn publish(self) -> Vec<Reply> {
+        let reply = |result: Result<Effect, _>| result.map_or_else(Reply::Error, |effect| effect.reply(self.txid));
+        self.results.into_iter().map(reply).collect()
+    }
+}
+
+fn answer(jobs: Vec<Job>, replies: Vec<Reply>) {
+    for (job, reply) in jobs.into_iter().zip(replies) {
+        job.answer(reply);
+    }
 }
 
 /// Ends a transaction that has nothing to commit; answers the number of the one before it.
@@ -119,7 +170,7 @@ mod tests {
     #[test]
     fn a_group_is_one_transaction_and_one_without_a_change_is_none() {
         let db = Options::new().open_in_memory().unwrap();
-        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()));
+        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()), Arc::default());
         let before = db.stats().txid;
         let failed = Some(ErrorCode::ConditionFailed);
         let requests = vec![create(), set("k", 1, Cond::IfAbsent), set("k", 2, Cond::IfAbsent)];
@@ -133,7 +184,7 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_refused_and_the_others_of_its_group_are_not() {
         let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
-        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()));
+        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()), Arc::default());
         assert_eq!(run(&mut groups, vec![create()]), [None]);
         let (no_space, failed) = (Some(ErrorCode::NoSpace), Some(ErrorCode::ConditionFailed));
         let large = || set("large", 2 << 20, Cond::Always);
@@ -145,9 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_panics_says_that_there_will_be_no_more_writes() {
+        let health = Arc::new(Health::default());
+        let db = Options::new().open_in_memory().unwrap();
+        let groups = Groups::new(db, Arc::new(Stats::new()), Arc::clone(&health));
+        let ended = thread::spawn(move || {
+            let _groups = groups;
+            panic!("a defect");
+        });
+        assert!(ended.join().is_err());
+        assert!(health.failure().is_some());
+    }
+
+    #[test]
     fn what_a_group_frees_has_room_for_what_comes_after_it() {
         let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
-        let mut groups = Groups::new(db, Arc::new(Stats::new()));
+        let mut groups = Groups::new(db, Arc::new(Stats::new()), Arc::default());
         let full = |key| set(key, 600_000, Cond::Always);
         assert_eq!(run(&mut groups, vec![create(), full("a")]), [None, None]);
         assert_eq!(run(&mut groups, vec![full("b")]), [Some(ErrorCode::NoSpace)]);

@@ -18,6 +18,7 @@ use group::Groups;
 pub(crate) use queue::{Answered, Push, Queue, Ticket};
 use queue::{Job, Room};
 
+use crate::health::Health;
 use crate::stats::Stats;
 
 /// The writer's thread. It ends when the last [`Queue`] is gone and all that was queued is answered.
@@ -28,8 +29,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Starts the writer of a database. At most `requests` requests of `bytes` bytes together wait for it.
-    pub(crate) fn start(db: Db, requests: usize, bytes: u32, stats: Arc<Stats>) -> io::Result<(Self, Queue)> {
-        let mut groups = Groups::new(db, stats);
+    pub(crate) fn start(
+        db: &Db,
+        requests: usize,
+        bytes: u32,
+        stats: &Arc<Stats>,
+        health: &Arc<Health>,
+    ) -> io::Result<(Self, Queue)> {
+        let mut groups = Groups::new(db.clone(), Arc::clone(stats), Arc::clone(health));
         Self::start_with(requests, bytes, move |jobs| groups.run(jobs))
     }
 
@@ -161,6 +168,28 @@ mod tests {
             order.push(timeout(PATIENCE, answers.recv()).await.unwrap().unwrap().0);
         }
         assert_eq!(order, [0, 1, 2, 3, 4]);
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn paths_take_room_in_the_queue_like_everything_else() {
+        let (writer, queue, open, groups) = gated(100, 100_000);
+        let (to, mut answers) = unbounded_channel();
+        let long = Path::from_names(vec![vec![b'n'; 60_000]]).unwrap();
+        let push =
+            |id| queue.push(Write::new(WriteRequest::DeleteBucket(long.clone()), None), Ticket::new(id, to.clone()));
+        assert!(push(0).is_none());
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
+        assert!(push(1).is_none());
+        let second = tokio::spawn(push(2).expect("two paths of 60,000 bytes do not fit"));
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        second.await.unwrap();
+        open.send(()).unwrap();
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        open.send(()).unwrap();
+        assert_eq!(codes(&mut answers, 3).await.len(), 3);
         drop(queue);
         assert!(writer.join());
     }
