@@ -141,12 +141,12 @@ mod store;
 mod tools;
 mod tree;
 
-pub use base::{BucketPath, Error, Result};
+pub use base::{BucketPath, Error, Pgid, Result, TxId};
 pub use check::{CheckOptions, Problem};
-pub use disk::remove_unfinished_files;
-pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields, Pgid, TxId};
+pub use disk::{Advice, remove_unfinished_files};
+pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
 pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
-pub use store::{Advice, CommitStats, DamagedMeta, Durability, FreelistStored, Options, Stats};
+pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, Options, Stats};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,
     PageType, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
-use crate::format::Pgid;
+use super::Pgid;
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

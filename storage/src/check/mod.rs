@@ -12,7 +12,7 @@ use std::fmt;
 
 use crate::base::Excerpt;
 use crate::format::{NO_FREELIST, Pgid};
-use crate::store::Snapshot;
+use crate::pages::Snapshot;
 use crate::{Error, Result};
 
 use crate::pages::PageSet;

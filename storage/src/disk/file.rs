@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use super::MapOptions;
 use super::folder::is_same_file;
 use super::here::OpenHere;
 use super::{Disk, Map};
-use crate::store::MapOptions;
 
 /// A bolt file, locked by this process.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::MapOptions;
 use super::here::OpenHere;
 use super::{Disk, FileDisk};
-use crate::store::MapOptions;
 use crate::{Error, Result};
 
 /// How often a held lock is tried again: bbolt's interval.

@@ -28,7 +28,7 @@ use std::{fmt, fs, io};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use crate::store::{Advice, MapOptions};
+use super::{Advice, MapOptions};
 
 /// A run of memory that mirrors the disk's first bytes.
 pub(crate) struct Map {

@@ -10,6 +10,7 @@ mod folder;
 mod heap;
 mod here;
 mod map;
+mod map_options;
 #[cfg(test)]
 pub(crate) mod sim;
 mod whole;
@@ -24,6 +25,8 @@ pub(crate) use heap::HeapDisk;
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};
+pub use map_options::Advice;
+pub(crate) use map_options::MapOptions;
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Existing, new_file, refuse_existing, write_file};
 

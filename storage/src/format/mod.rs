@@ -15,6 +15,7 @@ mod packed;
 mod page;
 mod search;
 
+pub(crate) use crate::base::{Pgid, TxId};
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
 pub use meta::MetaFields;
@@ -22,12 +23,6 @@ pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_me
 pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
 pub(crate) use search::{Between, prefix, search};
-
-/// A page's number: it starts at byte `id * page_size` of the file.
-pub type Pgid = u64;
-
-/// A transaction's number. The first write transaction on a new file is number 2.
-pub type TxId = u64;
 
 /// Bytes of a page's header.
 pub(crate) const PAGE_HEADER: usize = 16;

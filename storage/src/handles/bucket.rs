@@ -38,15 +38,8 @@ impl<'tx> Bucket<'tx> {
 
     /// An error of this bucket says that it is one, and on which page an inline one lies, unless it knows better.
     #[cold]
-    pub(crate) fn located(&self, mut error: Error) -> Error {
-        let Some(place) = error.place_mut() else { return error };
-        if place.is_empty() {
-            self.wrap(place);
-        }
-        if let (Error::Corrupt { page: page @ 0, .. }, Root::Inline(leaf)) = (&mut error, self.root) {
-            *page = self.source.pages.page_of(leaf.bytes());
-        }
-        error
+    pub(crate) fn located(&self, error: Error) -> Error {
+        self.source.located(self.root, error, |place| self.wrap(place))
     }
 
     /// Puts the names that lead to this bucket, as far as it knows them, around those of `place`.

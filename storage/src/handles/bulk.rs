@@ -3,7 +3,7 @@
 use super::key_range::KeyRange;
 use super::{Bucket, BucketMut, Deleted, Entry, Tx, TxMut};
 use crate::Result;
-use crate::tree::{Allowance, Work, pages};
+use crate::tree::{Allowance, pages};
 
 impl<'tx> Bucket<'tx> {
     /// The first entry.
@@ -106,7 +106,7 @@ impl BucketMut<'_> {
     /// [`Error::IncompatibleValue`] where the first entry is a bucket; [`Error::Corrupt`] where the
     /// file is damaged.
     pub fn pop_first(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.change(Work::pop_first)
+        self.take_first().map_err(|error| self.as_bucket().located(error))
     }
 
     /// Deletes the values between two bounds, from the lowest key on, and at most `limit` of them.
@@ -133,7 +133,8 @@ impl BucketMut<'_> {
     /// [`Error::Corrupt`] where the file is damaged. Nothing is deleted then.
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used, as for the standard maps")]
     pub fn delete_range(&mut self, keys: impl KeyRange, limit: usize) -> Result<Deleted> {
-        self.change(|work, id| work.delete_range(id, keys.low(), keys.high(), limit))
+        let deleted = self.delete_between(keys.low(), keys.high(), limit);
+        deleted.map_err(|error| self.as_bucket().located(error))
     }
 }
 

@@ -9,9 +9,10 @@ use super::{Tx, TxMut};
 use crate::check::Problem;
 use crate::disk::Disk;
 use crate::format::TxId;
+use crate::pages::Snapshot;
 use crate::store::{
-    CommitStats, DamagedMeta, Durability, Figures, FreelistStored, Options, Readers, Snapshot, Stats, Syncer, Writer,
-    WriterSlot, sync_point,
+    CommitStats, DamagedMeta, Durability, Figures, FreelistStored, Options, Readers, Stats, Syncer, Writer, WriterSlot,
+    sync_point,
 };
 use crate::{Error, Result};
 

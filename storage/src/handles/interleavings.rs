@@ -15,8 +15,9 @@ use loom::thread;
 
 use crate::disk::{HeapDisk, Map, Region};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
+use crate::pages::Snapshot;
 use crate::pages::{Freelist, Run};
-use crate::store::{Readers, Snapshot};
+use crate::store::Readers;
 use crate::{Db, Durability, Options};
 
 /// Pages that the model has room for.

@@ -8,6 +8,7 @@ mod bytes;
 mod callbacks;
 mod cursor;
 mod db;
+mod delete_many;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod key_range;

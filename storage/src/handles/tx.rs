@@ -19,8 +19,8 @@ use super::{Bucket, BucketMut, Buckets, Cursor, Shared};
 use crate::check::{CheckOptions, Problem};
 use crate::disk::Disk;
 use crate::format::TxId;
-use crate::pages::Spans;
-use crate::store::{Durability, Reading, Snapshot, Sync, Writer, commit};
+use crate::pages::{Snapshot, Spans};
+use crate::store::{Durability, Reading, Sync, Writer, commit};
 use crate::tree::{ROOT_BUCKET, Savepoint, Source, Work};
 use crate::{Error, Result};
 

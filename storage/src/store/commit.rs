@@ -11,12 +11,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{CommitStats, Snapshot, Writer};
+use super::{CommitStats, Writer};
 use crate::check::CheckOptions;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
-use crate::handles::Bucket;
 use crate::handles::Shared;
-use crate::pages::{Allocator, Lasts, Run};
+use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Spare, Work};
 use crate::{Error, Result};
 
@@ -146,7 +145,7 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
 fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Result<Prepared> {
     for number in 0..work.buckets.len() {
         let id = BucketId(u32::try_from(number).expect("buckets are numbered with a u32"));
-        work.rebalance_bucket(id).map_err(|error| Bucket::of_work(work, id).located(error))?;
+        work.rebalance_bucket(id).map_err(|error| work.located(id, error))?;
     }
     if sync != Sync::Later {
         work.freed.extend(writer.stored_freelist);

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{Writer, map_size};
-use super::{DamagedMeta, Figures, Options, Snapshot};
+use super::{DamagedMeta, Figures, Options};
 use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
     is_page_size,
 };
 use crate::handles::{Db, Shared};
-use crate::pages::{Freelist, Run};
+use crate::pages::{Freelist, Run, Snapshot};
 use crate::{Error, Result};
 
 /// Page size of a new file where the options name none.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::disk::{Advice, MapOptions};
 use crate::tree::Fill;
 use crate::{Db, Result};
 
@@ -79,25 +80,6 @@ pub struct Options {
     pub(crate) ignore_freelist: bool,
     pub(crate) mlock: bool,
     pub(crate) map: MapOptions,
-}
-
-/// How a file is mapped.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MapOptions {
-    pub(crate) populate: bool,
-    pub(crate) advice: Advice,
-}
-
-/// What the kernel is told about how the map will be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Advice {
-    /// Nothing: the kernel reads ahead, and around what is read, as it does for any file.
-    Normal,
-    /// Pages will be read at random: the kernel does not read ahead, so that what memory there is holds pages that were
-    /// asked for. bbolt's choice, and the default. What a scan or a check will come to is asked for ahead by the engine.
-    #[default]
-    Random,
 }
 
 impl Default for Options {

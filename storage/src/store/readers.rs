@@ -20,22 +20,9 @@ use std::sync::{Arc as Token, Mutex, MutexGuard};
 #[cfg(all(test, loom))]
 use loom::sync::{Arc as Token, Mutex, MutexGuard};
 
-use crate::disk::{Disk, Map};
-use crate::format::{Meta, Pgid, TxId};
-use crate::pages::Pages;
-
-/// One state of the database: its meta, and a map that covers all its pages.
-#[derive(Debug)]
-pub(crate) struct Snapshot {
-    pub(crate) meta: Meta,
-    pub(crate) map: Arc<Map>,
-}
-
-impl Snapshot {
-    pub(crate) fn pages(&self) -> Pages<'_> {
-        Pages::new(&self.map, &self.meta)
-    }
-}
+use crate::disk::Disk;
+use crate::format::{Pgid, TxId};
+use crate::pages::Snapshot;
 
 /// What the tokens of a snapshot have in common.
 #[derive(Debug)]

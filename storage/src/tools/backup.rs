@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::disk::MapOptions;
 use crate::disk::{Existing, OsFolder, write_file};
 use crate::format::Meta;
 use crate::handles::Tx;
-use crate::store::MapOptions;
 use crate::{Error, Result};
 
 /// Bytes that are read and written at a time.

@@ -14,12 +14,12 @@ use zerocopy::FromBytes as _;
 use zerocopy::little_endian::U64;
 
 use super::inspect::PageType;
+use crate::disk::MapOptions;
 use crate::disk::{Disk as _, FileDisk, Folder as _, OsFolder};
 use crate::format::{
     BUCKET_FLAG, BranchElement, BucketHeader, ELEMENT, LeafElement, MAX_ELEMENTS, META_BYTES, MetaFields, PAGE_HEADER,
     PageHeader, PageKind, Pgid, is_page_size,
 };
-use crate::store::MapOptions;
 use crate::{Error, MAX_VALUE_SIZE, Result};
 
 /// A file that is read page by page. It is not locked, unless [`lock`](Self::lock) is called: one

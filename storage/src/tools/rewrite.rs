@@ -5,9 +5,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::disk::MapOptions;
 use crate::disk::{Disk as _, Existing, OsFolder, new_file, refuse_existing};
 use crate::handles::{Db, TxMut};
-use crate::store::{Durability, MapOptions, Options, new_database};
+use crate::store::{Durability, Options, new_database};
 use crate::tree::{BucketId, Fill, ROOT_BUCKET, Work};
 use crate::{Error, Result};
 

@@ -4,17 +4,17 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `walk`: visiting all of a bucket; `work`: all that a write transaction has
 //!   changed
-//! - `edit`, `bulk` and `move_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of
+//! - `edit`, `prune` and `move_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of
 //!   `cut`) make pages of it
 
 mod arena;
 mod buckets;
-mod bulk;
 mod cut;
 mod edit;
 mod fill;
 mod move_bucket;
 mod node;
+mod prune;
 mod rebalance;
 mod slots;
 mod spare;

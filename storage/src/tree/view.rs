@@ -6,6 +6,7 @@ use super::arena::Bytes;
 use super::node::Node;
 use super::slots::{At, Content};
 use super::work::Work;
+use crate::base::BucketPath;
 use crate::format::{Between, BranchPage, LeafEntry, LeafPage, Page, Pgid};
 use crate::pages::{MAX_DEPTH, Pages};
 use crate::{Error, Result};
@@ -61,6 +62,20 @@ impl<'tx> Source<'tx> {
             Root::Read(page) => Ok(page.into()),
             Root::Inline(leaf) => Ok(View::Leaf(leaf)),
         }
+    }
+
+    /// An error of the bucket at `root` names it, with what `wrap` puts around it, and says on which page an inline
+    /// bucket lies, unless it does so already.
+    #[cold]
+    pub(crate) fn located(&self, root: Root<'tx>, mut error: Error, wrap: impl FnOnce(&mut BucketPath)) -> Error {
+        let Some(place) = error.place_mut() else { return error };
+        if place.is_empty() {
+            wrap(place);
+        }
+        if let (Error::Corrupt { page: page @ 0, .. }, Root::Inline(leaf)) = (&mut error, root) {
+            *page = self.pages.page_of(leaf.bytes());
+        }
+        error
     }
 
     /// The entry of exactly this key.

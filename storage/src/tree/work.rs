@@ -13,8 +13,8 @@ use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::base::BucketPath;
 use crate::format::{Between, LeafPage, Page, bucket_value};
 use crate::pages::Run;
+use crate::pages::Snapshot;
 use crate::pages::{MAX_DEPTH, Pages};
-use crate::store::Snapshot;
 use crate::{Error, Result};
 
 /// The nodes, bytes and buckets of one write transaction, over the snapshot it began with.
@@ -208,6 +208,12 @@ impl Work {
             place.wrap(name.get(self.bytes()));
             next = self.state(parent).parent;
         }
+    }
+
+    /// An error of a bucket that was opened names it; see [`Source::located`].
+    #[cold]
+    pub(crate) fn located(&self, bucket: BucketId, error: Error) -> Error {
+        self.source().located(self.root(bucket), error, |place| self.wrap_in_names(bucket, place))
     }
 
     /// Has the leaf of `key`, and all that leads to it, written to other pages by the commit.

@@ -5,13 +5,13 @@ use std::cell::Cell;
 use std::path::Path;
 
 use super::RepairOptions;
+use crate::disk::{Advice, MapOptions};
 use crate::disk::{Disk as _, FileDisk, Map, OsFolder};
 use crate::format::{
     META_BYTES, MIN_PAGE_SIZE, Meta, MetaFields, NO_FREELIST, PAGE_HEADER, Page, PageHeader, PageKind, Pgid,
     ends_in_first_meta, freelist_ids, is_page_size,
 };
 use crate::store::open_locked;
-use crate::store::{Advice, MapOptions};
 use crate::{Error, Options, Result};
 
 /// How many pages are looked at to find out whether a page size is the file's.

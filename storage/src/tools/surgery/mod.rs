@@ -17,8 +17,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::disk::MapOptions;
 use crate::disk::{Disk as _, Existing, FileDisk, Folder as _, OsFolder, new_file, refuse_existing};
-use crate::store::MapOptions;
 use crate::tools::raw::RawFile;
 use crate::{Error, Result};
 
