@@ -18,7 +18,7 @@ const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
 ///
 /// # Errors
 /// The socket's.
-pub(crate) async fn serve<S: Socket>(mut conn: Connection<S>, silent: Silent) -> io::Result<()> {
+pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silent) -> io::Result<()> {
     let timeouts = &conn.shared.timeouts;
     let deadline = conn.opened + timeouts.first_byte.min(timeouts.idle);
     let dialect = first_byte(&mut conn, deadline).await?;
@@ -26,11 +26,15 @@ pub(crate) async fn serve<S: Socket>(mut conn: Connection<S>, silent: Silent) ->
     debug!(?dialect, "dialect");
     let (max_frame, linger) = (conn.shared.limits.max_frame, conn.shared.timeouts.text_linger);
     match dialect {
-        // On the heap: most of what a session needs, a silent connection does not.
-        Some(Dialect::Binary) => return Box::pin(Session::new(conn, BinaryCodec::new(max_frame)).run()).await,
+        // On the heap: a connection that has not spoken does not need a session.
+        Some(Dialect::Binary) => {
+            let mut session = Box::new(Session::new(conn, BinaryCodec::new(max_frame)));
+            return session.run().await;
+        }
         Some(Dialect::Text) => {
             let codec = TextCodec::new(conn.opened, linger);
-            return Box::pin(Session::new(conn, codec).run()).await;
+            let mut session = Box::new(Session::new(conn, codec));
+            return session.run().await;
         }
         Some(Dialect::Resp) => conn.wire.output.put_slice(RESP_REFUSAL),
         Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),
@@ -44,7 +48,11 @@ pub(crate) async fn serve<S: Socket>(mut conn: Connection<S>, silent: Silent) ->
 ///
 /// # Errors
 /// The socket's.
-pub(crate) async fn refuse<S: Socket>(mut conn: Connection<S>, error: ErrorReply, deadline: Instant) -> io::Result<()> {
+pub(crate) async fn refuse<S: Socket>(
+    mut conn: Box<Connection<S>>,
+    error: ErrorReply,
+    deadline: Instant,
+) -> io::Result<()> {
     let dialect = first_byte(&mut conn, deadline).await?;
     let out = &mut conn.wire.output;
     match dialect {

@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use bytes::Bytes;
 
 use super::answer::Answer;
+use super::reads::Reads;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
@@ -26,7 +27,7 @@ pub enum TextCommand {
     /// Several reads, whose replies are printed one after the other.
     ReadEach {
         /// What to execute, in this order.
-        requests: Vec<ReadRequest>,
+        reads: Reads,
         /// How to print each reply.
         answer: Answer,
     },
@@ -71,6 +72,10 @@ pub fn parse(line: &Bytes, current: &Path) -> Result<Option<TextCommand>, ErrorR
     }
     if form.verb.ends_in_value() {
         return ending_in_value(form.verb, words, current, command).map(Some);
+    }
+    if form.verb == Verb::MultiGet {
+        let reads = Reads::new(words, current.clone())?.ok_or_else(|| usage(command))?;
+        return Ok(Some(TextCommand::ReadEach { reads, answer: Answer::Value }));
     }
     // One more than there may be tells that there are too many.
     let arguments = words.take(form.max.saturating_add(1))?;
@@ -130,11 +135,6 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
         (Verb::Get, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Value),
         (Verb::Exists, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Exists),
         (Verb::Delete, Some(key)) => write(WriteRequest::Delete { path, key, cond: Cond::Always }, Answer::Deleted),
-        (Verb::MultiGet, Some(first)) => {
-            let keys = std::iter::once(first).chain(arguments);
-            let requests = keys.map(|key| ReadRequest::Get { path: path.clone(), key }).collect();
-            TextCommand::ReadEach { requests, answer: Answer::Value }
-        }
         (Verb::BucketCreate, Some(path)) => {
             let path = Path::parse(&path)?;
             write(WriteRequest::CreateBucketIfMissing(path), Answer::Done)

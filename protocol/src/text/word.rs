@@ -28,7 +28,7 @@ pub(super) const fn is_blank(byte: u8) -> bool {
 }
 
 /// A line's words, taken from the left.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Words {
     rest: Bytes,
 }

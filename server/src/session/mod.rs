@@ -86,8 +86,9 @@ pub(crate) enum Event {
 }
 
 impl<S: Socket> Connection<S> {
-    pub(crate) fn new(socket: S, shared: Arc<Shared>, stop: CancellationToken) -> Self {
-        Self {
+    /// On the heap, so that the futures through which it goes stay small.
+    pub(crate) fn new(socket: S, shared: Arc<Shared>, stop: CancellationToken) -> Box<Self> {
+        Box::new(Self {
             wire: Wire::new(socket, Arc::clone(&shared.memory)),
             shared,
             opened: Instant::now(),
@@ -97,7 +98,7 @@ impl<S: Socket> Connection<S> {
             answers: None,
             queueing: None,
             starving: None,
-        }
+        })
     }
 
     /// Waits for whatever comes first. Bytes are read only if `read`.

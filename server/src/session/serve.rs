@@ -25,7 +25,7 @@ use crate::writer::Answered;
 
 /// A connection in a dialect.
 pub(crate) struct Session<C: Codec, S> {
-    pub(super) conn: Connection<S>,
+    pub(super) conn: Box<Connection<S>>,
     pub(super) codec: C,
     caller: Arc<Caller>,
     /// The writes that are not answered yet.
@@ -53,7 +53,7 @@ pub(super) struct Taken<C: Codec> {
 }
 
 impl<C: Codec, S: Socket> Session<C, S> {
-    pub(crate) fn new(conn: Connection<S>, codec: C) -> Self {
+    pub(crate) fn new(conn: Box<Connection<S>>, codec: C) -> Self {
         Self {
             conn,
             caller: Arc::new(codec.caller()),
@@ -74,7 +74,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     ///
     /// # Errors
     /// The socket's.
-    pub(crate) async fn run(mut self) -> io::Result<()> {
+    pub(crate) async fn run(&mut self) -> io::Result<()> {
         loop {
             let again = self.work();
             if self.resetting || self.is_finished() {

@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use boltkv_protocol::text::{
-    self, Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, TextCommand, write_end, write_error, write_help,
-    write_ok,
+    self, Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, Reads, TextCommand, write_end, write_error,
+    write_help, write_ok,
 };
-use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, ReadRequest, Reply};
+use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply};
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
@@ -31,8 +31,7 @@ pub(crate) struct TextCodec {
     /// The bucket in which keys are looked up.
     bucket: Path,
     /// The rest of several reads that one line asked for.
-    reads: std::vec::IntoIter<ReadRequest>,
-    reads_answer: Answer,
+    reads: Option<(Reads, Answer)>,
     last_id: u32,
 }
 
@@ -60,8 +59,7 @@ impl TextCodec {
             lines: LineCodec::default(),
             linger: Linger::new(opened, linger),
             bucket: text::default_bucket(),
-            reads: Vec::new().into_iter(),
-            reads_answer: Answer::Value,
+            reads: None,
             last_id: 0,
         }
     }
@@ -82,8 +80,8 @@ impl TextCodec {
     fn command(&mut self, command: TextCommand) -> TextAsked {
         match command {
             TextCommand::Read { request, answer } => Asked::Read(self.due(answer), request),
-            TextCommand::ReadEach { requests, answer } => {
-                (self.reads, self.reads_answer) = (requests.into_iter(), answer);
+            TextCommand::ReadEach { reads, answer } => {
+                self.reads = Some((reads, answer));
                 self.next_read().unwrap_or(Asked::Nothing)
             }
             TextCommand::Write { request, answer } => Asked::Write(self.due(answer), request),
@@ -96,8 +94,12 @@ impl TextCodec {
     }
 
     fn next_read(&mut self) -> Option<TextAsked> {
-        let request = self.reads.next()?;
-        Some(Asked::Read(self.due(self.reads_answer), request))
+        let (reads, answer) = self.reads.as_mut()?;
+        let (request, answer) = (reads.next(), *answer);
+        if request.is_none() {
+            self.reads = None;
+        }
+        Some(Asked::Read(self.due(answer), request?))
     }
 
     fn due(&mut self, answer: Answer) -> Due<Tag> {

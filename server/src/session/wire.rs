@@ -250,7 +250,7 @@ impl<S: Socket> Wire<S> {
 
     /// Closes the connection: sends what is left, ends the sending side, and reads on for a moment, because a socket that is
     /// closed with unread bytes resets the connection, and the reset can overtake the last reply.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(&mut self) {
         let ended = timeout(CLOSE_FLUSH, self.end_sending()).await;
         if matches!(ended, Ok(Ok(()))) && !self.ended {
             // Whether the peer ends in time or not, the connection is closed.
@@ -267,8 +267,8 @@ impl<S: Socket> Wire<S> {
         Ok(())
     }
 
-    /// Ends the connection at once, so that the peer notices.
-    pub(crate) fn reset(self) {
+    /// Makes that the peer notices when the connection is dropped.
+    pub(crate) fn reset(&self) {
         self.socket.reset_when_closed();
     }
 }
