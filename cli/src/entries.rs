@@ -26,19 +26,18 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Prints one entry, on one line.
-    pub(crate) fn print(self, entry: &Entry, out: &mut impl Write) -> io::Result<()> {
-        let mut line = BytesMut::new();
+    /// Appends one entry, on one line.
+    pub(crate) fn print(self, entry: &Entry, out: &mut BytesMut) -> io::Result<()> {
         match self {
-            Self::Json { keys_only } => return print_json(entry, keys_only, out),
-            Self::Names => Answer::Names.write_entry(entry, &mut line),
+            Self::Json { keys_only } => print_json(entry, keys_only, &mut out.writer())?,
+            Self::Names => Answer::Names.write_entry(entry, out),
             Self::Keys if entry.kind != EntryKind::Bucket => {
-                text::write_key(&entry.key, &mut line);
-                line.put_u8(b'\n');
+                text::write_key(&entry.key, out);
+                out.put_u8(b'\n');
             }
-            Self::Keys | Self::Entries => Answer::Entries.write_entry(entry, &mut line),
+            Self::Keys | Self::Entries => Answer::Entries.write_entry(entry, out),
         }
-        out.write_all(&line)
+        Ok(())
     }
 }
 
@@ -72,9 +71,9 @@ mod tests {
     use super::*;
 
     fn printed(style: Style, kind: EntryKind, key: &'static [u8], value: &'static [u8]) -> String {
-        let mut out = Vec::new();
+        let mut out = BytesMut::new();
         style.print(&Entry { kind, key: key.into(), value: value.into() }, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        String::from_utf8(out.to_vec()).unwrap()
     }
 
     #[test]

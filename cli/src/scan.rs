@@ -1,10 +1,10 @@
 //! `boltkv scan`: the entries of a bucket.
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::ops::Bound;
 
 use boltkv_client as client;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use clap::Args;
 
 use crate::entries::Style;
@@ -109,11 +109,28 @@ impl Scan {
     }
 }
 
-/// Prints entries as they come.
+/// Lines are gathered up to about so many bytes before they are written: as much as a pipe holds.
+const GATHERED: usize = 64 * 1024;
+
+/// Prints entries as they come. What came before an error is printed too.
 pub(crate) async fn print(mut entries: client::Entries, style: Style) -> Outcome {
-    let mut out = BufWriter::new(io::stdout().lock());
-    while let Some(entry) = entries.next().await {
-        style.print(&entry?, &mut out).map_err(|error| Failure::stdout(&error))?;
-    }
-    out.flush().map_err(|error| Failure::stdout(&error))
+    let mut lines = BytesMut::with_capacity(2 * GATHERED);
+    let mut out = io::stdout().lock();
+    let mut write = |lines: &mut BytesMut| {
+        let written = out.write_all(lines).and_then(|()| out.flush());
+        lines.clear();
+        written.map_err(|error| Failure::stdout(&error))
+    };
+    let ended = loop {
+        match entries.next().await {
+            Some(Ok(entry)) => style.print(&entry, &mut lines).map_err(|error| Failure::stdout(&error))?,
+            Some(Err(error)) => break Err(error.into()),
+            None => break Ok(()),
+        }
+        if lines.len() >= GATHERED {
+            write(&mut lines)?;
+        }
+    };
+    write(&mut lines)?;
+    ended
 }

@@ -48,6 +48,33 @@ async fn what_one_face_writes_the_others_read() {
     assert!(!dump.contains(&hex("by client")), "{dump}");
 }
 
+#[tokio::test]
+async fn more_counts_at_once_than_the_server_has_streams_are_all_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("counts.db"), ["--max-streams", "2"]);
+    let client = Client::connect(server.addr()).await.unwrap();
+    let bucket = client.bucket("b").unwrap();
+    bucket.create_if_missing().await.unwrap();
+    let writes: Vec<_> = (0..500_u32)
+        .map(|number| {
+            let bucket = bucket.clone();
+            tokio::spawn(async move { bucket.set(number.to_be_bytes(), b"value").await })
+        })
+        .collect();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    let counts: Vec<_> = (0..40)
+        .map(|_| {
+            let bucket = bucket.clone();
+            tokio::spawn(async move { bucket.scan().count().await })
+        })
+        .collect();
+    for count in counts {
+        assert_eq!(count.await.unwrap().unwrap(), 500);
+    }
+}
+
 #[test]
 fn a_file_that_go_made_is_served_as_it_is() {
     let Some(peer) = peer() else { return };

@@ -57,6 +57,21 @@ fn a_write_that_was_sent_and_not_answered_exits_with_4_and_a_read_with_3() {
 }
 
 #[test]
+fn a_scan_that_breaks_off_prints_what_came_and_exits_with_3() {
+    let addr = somebody(|mut stream| {
+        frame(&mut stream);
+        stream.write_all(&HELLO).unwrap();
+        frame(&mut stream);
+        // One entry, and word of more; then the end. The connection that asks for no scan is closed by the client first.
+        let _ = stream.write_all(b"\0\0\0\x13\0\0\0\x02\0\x81\0\0\0\x01\0\0\x01k\0\0\0\x01v");
+    });
+    let ran = run(["scan", "--addr", &addr]);
+    assert_eq!(ran.text(), "k v\n");
+    let said = ran.failed(3);
+    assert!(said.contains("the connection was lost"), "{said}");
+}
+
+#[test]
 fn what_was_never_reached_exits_with_3_also_for_a_write() {
     let addr = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let said = run(["set", "k", "v", "--addr", &addr]).failed(3);
