@@ -20,7 +20,8 @@ pub(crate) struct Shared {
 impl Shared {
     /// All figures, as names and values.
     pub(crate) fn figures(&self) -> Vec<(&'static str, Figure)> {
-        let mut figures = self.stats.figures(&self.executor);
+        let executor = &self.executor;
+        let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
         figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
         figures

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use crate::executor::Executor;
+use boltkv_storage::Db;
 
 /// What is counted. Each figure is exact; taken together they are of about the same moment.
 #[derive(Debug)]
@@ -50,15 +50,15 @@ impl Stats {
     }
 
     /// All figures, those of the database too, as names and values.
-    pub(crate) fn figures(&self, executor: &Executor) -> Vec<(&'static str, Figure)> {
-        let database = executor.db().stats();
+    pub(crate) fn figures(&self, db: &Db, read_only: bool, writable: bool) -> Vec<(&'static str, Figure)> {
+        let database = db.stats();
         let closed = self.closed.load(Relaxed);
         let accepted = self.accepted.load(Relaxed);
         let mut figures = vec![
             ("version", Figure::Text(env!("CARGO_PKG_VERSION"))),
             ("uptime_seconds", Figure::Number(self.started.elapsed().as_secs())),
-            ("read_only", Figure::Number(executor.is_read_only().into())),
-            ("writable", Figure::Number(executor.is_writable().into())),
+            ("read_only", Figure::Number(read_only.into())),
+            ("writable", Figure::Number(writable.into())),
             ("connections", Figure::Number(accepted.saturating_sub(closed))),
             ("connections_accepted", Figure::Number(accepted)),
             ("connections_refused", Figure::Number(self.refused.load(Relaxed))),

@@ -14,5 +14,5 @@ mod write;
 
 pub(crate) use read::{Reader, Snapshot};
 pub(crate) use refusal::refusal;
-pub(crate) use scan::{Progress, ScanRun};
+pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use write::{Effect, Write, apply};

@@ -5,6 +5,7 @@
 
 use std::num::NonZeroU64;
 use std::ops::{Bound, ControlFlow};
+use std::task::{Context, Poll};
 
 use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode, StreamRequest};
 use boltkv_storage::{Cursor, Db, Result, Tx};
@@ -29,6 +30,19 @@ pub(crate) struct ScanRun {
     left: u64,
     count: u64,
     max_frame: usize,
+}
+
+/// Where the parts of a stream come from.
+pub(crate) trait Source {
+    /// Whether there is something, so that a step is worth its turn; otherwise the task is woken when there is.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+impl Source for ScanRun {
+    /// What it gives is in the file.
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
 }
 
 /// How a step ended.

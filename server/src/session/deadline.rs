@@ -16,15 +16,6 @@ use super::wire::Socket;
 /// How long a reply waits for memory before its request is refused.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What has to go on.
-#[derive(Debug, Default)]
-pub(super) struct Paces {
-    /// The item at the front of the input, which is not whole yet.
-    pub(super) item: Option<Pace>,
-    /// The replies that are to leave.
-    output: Option<Pace>,
-}
-
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overdue {
@@ -84,7 +75,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .not_introduced()
             .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
         let executing = [self.stream_deadline(), self.memory_deadline()];
-        let is_executing = !self.writes.is_empty() || self.waiting.is_some() || executing.iter().any(Option::is_some);
+        let is_executing = self.in_flight() > 0 || self.waiting.is_some() || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
         let all = [introduction, self.item_deadline(), quiet].into_iter().chain(executing);
         all.flatten().min_by_key(|(at, _)| *at)
@@ -97,7 +88,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn stream_deadline(&self) -> Option<Deadline> {
-        if self.streams.is_empty() {
+        // Where the client has taken everything, the streams have nothing for it yet.
+        if self.streams.is_empty() || self.conn.wire.output.is_empty() {
             return None;
         }
         let last = self.streams.last_step().max(self.conn.wire.sent().last);

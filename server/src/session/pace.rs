@@ -35,6 +35,15 @@ impl Pace {
     }
 }
 
+/// What has to go on.
+#[derive(Debug, Default)]
+pub(super) struct Paces {
+    /// The item at the front of the input, which is not whole yet.
+    pub(super) item: Option<Pace>,
+    /// The replies that are to leave.
+    pub(super) output: Option<Pace>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

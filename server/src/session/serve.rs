@@ -14,7 +14,7 @@ use tokio::task::yield_now;
 use tracing::debug;
 
 use super::codec::{Asked, Codec, Due, Step};
-use super::deadline::Paces;
+use super::pace::Paces;
 use super::stream::{Stream, Streams};
 use super::turn::Turn;
 use super::wire::Socket;
@@ -83,11 +83,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
             if again {
                 yield_now().await;
             }
-            let (read, deadline) = (self.wants_bytes(), self.deadline());
+            let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
             let event = tokio::select! {
                 biased;
                 event = self.conn.event(read, deadline.map(|(at, _)| at)) => event?,
                 () = std::future::ready(()), if again => continue,
+                () = self.streams.ready(), if can_step => continue,
             };
             match (event, deadline) {
                 (Event::Answered(answered), _) => self.answered(&answered),
@@ -128,7 +129,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             && self.conn.wire.has_output_room()
     }
 
-    fn in_flight(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.writes.len() + self.streams.len()
     }
 
@@ -245,16 +246,18 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.step_stream();
     }
 
+    /// Whether a stream that has something could take a step.
+    fn can_step(&mut self) -> bool {
+        !self.streams.is_empty() && self.conn.starving.is_none() && self.conn.wire.has_output_room()
+    }
+
     /// Takes a step of the stream whose turn it is. `true` if another can be taken.
     fn step_stream(&mut self) -> bool {
-        if self.streams.is_empty() || self.conn.starving.is_some() {
-            return false;
-        }
-        let mut room = self.conn.wire.output_room();
-        if room == 0 {
+        if !self.can_step() {
             return false;
         }
         let Some(mut stream) = self.streams.next() else { return false };
+        let mut room = self.conn.wire.output_room();
         loop {
             match self.codec.step(stream.due, &mut stream.run, room, &mut self.conn.wire.output) {
                 Ok(Step::More) => self.streams.wait_for_turn(stream),
@@ -271,7 +274,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 }
                 Err(error) => self.refuse(stream.due, error),
             }
-            return !self.streams.is_empty();
+            return self.streams.have_ready();
         }
     }
 

@@ -1,29 +1,32 @@
 //! The streams of a connection: replies that are written part by part, in turn.
 //!
-//! A part is written only when the output has room, so a client that reads slowly holds up nothing but its own streams.
+//! A part is written only when the output has room, so a client that reads slowly holds up nothing but its own streams. A
+//! stream whose source has nothing yet holds up nobody: the others have their turns, and it has its own when it is woken.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
 use super::codec::Due;
-use crate::commands::ScanRun;
+use crate::commands::{ScanRun, Source};
 
 /// A reply that is under way.
 #[derive(Debug)]
-pub(super) struct Stream<T> {
+pub(super) struct Stream<T, R = ScanRun> {
     pub(super) due: Due<T>,
-    pub(super) run: ScanRun,
+    pub(super) run: R,
 }
 
 /// The open streams of a connection, the one whose turn it is first.
 #[derive(Debug)]
-pub(super) struct Streams<T> {
-    open: VecDeque<Stream<T>>,
+pub(super) struct Streams<T, R = ScanRun> {
+    open: VecDeque<Stream<T, R>>,
     last_step: Instant,
 }
 
-impl<T: Copy> Streams<T> {
+impl<T: Copy, R: Source> Streams<T, R> {
     pub(super) fn new() -> Self {
         Self { open: VecDeque::new(), last_step: Instant::now() }
     }
@@ -45,19 +48,35 @@ impl<T: Copy> Streams<T> {
         self.last_step
     }
 
-    /// The stream whose turn it is, for a step; it comes back by one of the following two.
-    pub(super) fn next(&mut self) -> Option<Stream<T>> {
+    /// The stream whose turn it is among those that have something, for a step; it comes back by one of the following two.
+    pub(super) fn next(&mut self) -> Option<Stream<T, R>> {
+        // Whoever finds none waits for `ready`, which leaves a waker that does something.
+        let index = self.first_ready(&mut Context::from_waker(Waker::noop()))?;
         self.last_step = Instant::now();
-        self.open.pop_front()
+        self.open.remove(index)
+    }
+
+    /// Whether one has something.
+    pub(super) fn have_ready(&mut self) -> bool {
+        self.first_ready(&mut Context::from_waker(Waker::noop())).is_some()
+    }
+
+    /// Waits until one has something. Can be dropped and called again at any time.
+    pub(super) async fn ready(&mut self) {
+        poll_fn(|cx| self.first_ready(cx).map_or(Poll::Pending, |_| Poll::Ready(()))).await;
+    }
+
+    fn first_ready(&mut self, cx: &mut Context<'_>) -> Option<usize> {
+        self.open.iter_mut().position(|stream| stream.run.poll_ready(cx).is_ready())
     }
 
     /// After a step, or before its first.
-    pub(super) fn wait_for_turn(&mut self, stream: Stream<T>) {
+    pub(super) fn wait_for_turn(&mut self, stream: Stream<T, R>) {
         self.open.push_back(stream);
     }
 
     /// After a step that found no room.
-    pub(super) fn keep_turn(&mut self, stream: Stream<T>) {
+    pub(super) fn keep_turn(&mut self, stream: Stream<T, R>) {
         self.open.push_front(stream);
     }
 
@@ -70,5 +89,50 @@ impl<T: Copy> Streams<T> {
     /// Ends all early.
     pub(super) fn end_all(&mut self) -> Vec<Due<T>> {
         self.open.drain(..).map(|stream| stream.due).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+
+    /// Has something when it was sent something.
+    struct MadeUp {
+        from: UnboundedReceiver<()>,
+        has: bool,
+    }
+
+    impl Source for MadeUp {
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+            self.has = self.has || self.from.poll_recv(cx).is_ready();
+            if self.has { Poll::Ready(()) } else { Poll::Pending }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_has_nothing_yet_lets_others_have_their_turn_and_is_woken() {
+        let mut streams = Streams::new();
+        let (senders, sources): (Vec<_>, Vec<_>) = (0..3).map(|_| unbounded_channel()).unzip();
+        for (id, from) in (0..).zip(sources) {
+            streams.wait_for_turn(Stream { due: Due { id, tag: () }, run: MadeUp { from, has: false } });
+        }
+        assert!(streams.next().is_none() && !streams.have_ready() && streams.len() == 3);
+        senders[1].send(()).unwrap();
+        streams.ready().await;
+        assert_eq!(streams.next().map(|stream| stream.due.id), Some(1));
+
+        let last = senders[2].clone();
+        let waiting = tokio::spawn(async move {
+            streams.ready().await;
+            streams
+        });
+        // It waits by now, or will find what was sent.
+        tokio::task::yield_now().await;
+        last.send(()).unwrap();
+        let mut streams = waiting.await.unwrap();
+        assert_eq!(streams.next().map(|stream| stream.due.id), Some(2));
+        assert_eq!(streams.end(0).map(|due| due.id), Some(0), "and one that waits can be ended");
     }
 }
