@@ -14,6 +14,9 @@
 //! A slice borrows the map, a map is owned by a snapshot, and a snapshot is held by the transaction
 //! that lends the slice. No reference ever spans more than one page's run.
 //!
+//! The pages of a large bucket that was deleted are read after the newest snapshot has lost them
+//! (`store/detached.rs`), by who has the writer: nobody writes any page meanwhile.
+//!
 //! A file that is only looked at (`repair`) has no snapshot: it is locked for as long, so that nobody
 //! writes it at all.
 //!

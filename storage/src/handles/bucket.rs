@@ -376,11 +376,12 @@ impl<'tx> BucketMut<'tx> {
         Ok(BucketMut { work: self.work, id })
     }
 
-    /// Deletes a bucket within this one, with everything in it.
+    /// Deletes a bucket within this one, with everything in it. Of a large one the pages are freed over time, as
+    /// [`TxMut::delete_bucket`](crate::TxMut::delete_bucket) says.
     ///
     /// # Errors
     /// [`Error::BucketNotFound`]; [`Error::IncompatibleValue`] where the name is a value's key;
-    /// [`Error::Corrupt`] where a page of it is damaged.
+    /// [`Error::Corrupt`] where one of its first 256 pages is damaged.
     pub fn delete_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         self.change(|work, id| work.delete_bucket(id, name.as_ref()))
     }

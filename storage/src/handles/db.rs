@@ -130,7 +130,14 @@ impl Shared {
         if self.options.read_only {
             return Ok(());
         }
-        self.sync(self.options.freelist != FreelistStored::Never).map(|_| ())
+        let store_freelist = self.options.freelist != FreelistStored::Never;
+        self.writer.with(|writer| {
+            self.check_usable()?;
+            if store_freelist {
+                writer.free_all_detached(self.readers.current().pages());
+            }
+            sync_point(self, writer, store_freelist).map(|_| ())
+        })
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {

@@ -153,9 +153,15 @@ impl TxMut {
     /// Makes the pages that no reader can see any more available to this transaction.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
+        writer.free_detached(self.work.pages());
         let released = writer.freelist.release(&writer.pinned(&self.shared));
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+    }
+
+    /// Whether pages of deleted buckets are still to be freed.
+    pub(crate) fn has_detached(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| !writer.detached.is_empty())
     }
 
     /// The pages that this transaction may use.
@@ -278,10 +284,14 @@ impl TxMut {
         Ok(BucketMut::new(&mut self.work, id))
     }
 
-    /// Deletes a top-level bucket with everything in it.
+    /// Deletes a top-level bucket with everything in it. Its first 256 pages are free then. The rest are found and freed
+    /// in steps by the transactions that follow, and by closing the database: until then no list of free pages is
+    /// stored, so that opening the file after a crash reads all of it
+    /// ([`FreelistStored`](crate::FreelistStored)). With [`Fill::Percent`](crate::Fill::Percent) in the
+    /// [options](crate::Options::fill) all are freed at once, as in bbolt.
     ///
     /// # Errors
-    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where a page of it is damaged.
+    /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where one of its first 256 pages is damaged.
     pub fn delete_bucket(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
         self.work.delete_bucket(ROOT_BUCKET, name.as_ref())
     }

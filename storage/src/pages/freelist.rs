@@ -157,6 +157,18 @@ impl Freelist {
         }
     }
 
+    /// Frees a run that the committed transaction `freed_by` has left to be found. An error, and it is not freed, where
+    /// it is free already.
+    pub(crate) fn free_later(&mut self, run: Run, freed_by: TxId) -> Result<()> {
+        if self.free.overlaps(run) {
+            return Err(freed_twice(run.start));
+        }
+        let allocated_by = self.allocated.remove(&run.start).unwrap_or(0);
+        self.waiting += run.len;
+        self.fresh.push(Waiting { run, allocated_by, freed_by });
+        Ok(())
+    }
+
     /// Lists every page that is free once a commit is done that has taken and freed these runs, each ascending, for
     /// [`Self::listed`].
     pub(crate) fn list(&mut self, freed: &[Run], taken: &[Run]) -> Result<()> {

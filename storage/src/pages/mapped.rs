@@ -120,15 +120,26 @@ impl<'a> Pages<'a> {
 
     /// The children of `branch` will be read one after the other. As the map is read at random otherwise (see
     /// [`Advice`](crate::Advice)), each would be waited for by itself: they are asked of the disk at once where they lie
-    /// close together, as after a load, a compaction or a large commit.
+    /// close together, as after a load, a compaction or a large commit; `false` where they do not.
     #[cold]
-    pub(crate) fn read_ahead(&self, branch: BranchPage<'_>) {
+    pub(crate) fn read_ahead(&self, branch: BranchPage<'_>) -> bool {
         let children = || (0..branch.len()).filter_map(|index| branch.child(index).ok());
-        let (Some(low), Some(high)) = (children().min(), children().max()) else { return };
+        let (Some(low), Some(high)) = (children().min(), children().max()) else { return false };
         let pages = (high - low).saturating_add(1);
         let bytes = usize::try_from(pages).unwrap_or(usize::MAX).saturating_mul(self.page_size);
-        if pages <= APART * branch.len() as u64 && bytes <= AHEAD {
+        let close = pages <= APART * branch.len() as u64 && bytes <= AHEAD;
+        if close {
             self.map.read_ahead(low.saturating_mul(self.page_size as u64), bytes);
+        }
+        close
+    }
+
+    /// The children of `branch` will be read in a while, wherever they lie.
+    pub(crate) fn read_ahead_anywhere(&self, branch: BranchPage<'_>) {
+        if !self.read_ahead(branch) {
+            for child in (0..branch.len()).filter_map(|index| branch.child(index).ok()) {
+                self.map.read_ahead(child.saturating_mul(self.page_size as u64), self.page_size);
+            }
         }
     }
 

@@ -51,6 +51,12 @@ impl Spans {
         self.runs.iter().map(|(&start, &len)| Run { start, len })
     }
 
+    /// Whether a page of the run is in the set.
+    pub(crate) fn overlaps(&self, run: Run) -> bool {
+        let before = self.runs.range(..run.start + run.len).next_back();
+        before.is_some_and(|(&start, &len)| start + len > run.start)
+    }
+
     /// Adds a run; one that overlaps what is there means that a page was freed twice.
     pub(crate) fn insert(&mut self, run: Run) -> Result<()> {
         let Run { mut start, mut len } = run;

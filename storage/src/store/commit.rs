@@ -89,11 +89,12 @@ fn ids_used_up() -> Error {
     Error::corrupt(0, "the numbers of transactions are used up (2^64 - 1)")
 }
 
-/// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing.
+/// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing and can be stored.
 pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
     let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
     let txid = work.base.meta.txid;
+    let store_freelist = store_freelist && writer.detached.is_accounted_for();
     if writer.is_durable(txid, store_freelist) {
         return Ok(txid);
     }
@@ -101,8 +102,12 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
     write(&mut work, txid, shared, writer, Sync::Point { store_freelist })
 }
 
-fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
+fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, mut sync: Sync) -> Result<TxId> {
     shared.check_usable()?;
+    if let Sync::Point { store_freelist } = &mut sync {
+        // A list that is not whole is not stored.
+        *store_freelist &= work.detached.is_empty() && writer.detached.is_accounted_for();
+    }
     let clock = shared.options.statistics.then(Instant::now);
     if sync != Sync::Later {
         // The slot of the last durable meta is not touched before this one is durable.
@@ -327,8 +332,10 @@ fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Ins
 }
 
 /// Shows the new state to readers, and tells the freelist.
-fn publish(work: &Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared, writer: &mut Writer, sync: Sync) {
+fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Shared, writer: &mut Writer, sync: Sync) {
     let meta = snapshot.meta;
+    let taken = prepared.allocated.iter().map(|run| run.len).sum();
+    writer.detached.committed(meta.txid, &mut work.detached, snapshot.pages(), taken);
     shared.readers.publish(snapshot);
     match sync {
         Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,

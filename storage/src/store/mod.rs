@@ -2,10 +2,12 @@
 //!
 //! - `open`: from a path to a locked file and its newest meta
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
-//! - `commit`: write, make durable, publish; `syncer`: the thread that makes durable what was committed unsynced
+//! - `commit`: write, make durable, publish; `syncer`: the thread that makes durable what was committed unsynced;
+//!   `detached`: what commits have cut off, and is freed later
 //! - `options`, `stats`: what a database is asked for, and what it says of itself
 
 mod commit;
+mod detached;
 mod open;
 mod options;
 mod readers;

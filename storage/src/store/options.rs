@@ -11,7 +11,9 @@ use crate::{Db, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FreelistStored {
-    /// It is: opening is fast, a commit writes 8 bytes more for every free page. bbolt's default.
+    /// It is: opening is fast, a commit writes 8 bytes more for every free page. bbolt's default. (While the pages of a
+    /// large deleted bucket are still being freed it is not: see
+    /// [`TxMut::delete_bucket`](crate::TxMut::delete_bucket).)
     #[default]
     Always,
     /// It is not: commits are smaller, and opening reads every page (bbolt's `NoFreelistSync`).

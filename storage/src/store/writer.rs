@@ -6,6 +6,7 @@ use std::sync::mpsc::{SendError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::detached::Detached;
 use super::{CommitStats, Durability};
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
@@ -45,6 +46,8 @@ pub(crate) struct Writer {
     pub(crate) durable: Meta,
     /// The high-water mark of the file's other meta, or more.
     pub(crate) older_mark: Pgid,
+    /// What is to be free, and not in the freelist yet.
+    pub(crate) detached: Detached,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
     /// What was committed since.
@@ -92,6 +95,7 @@ impl Writer {
             page_size,
             durable,
             older_mark,
+            detached: Detached::default(),
             stored_freelist,
             unsynced: None,
             commits,

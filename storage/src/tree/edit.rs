@@ -1,22 +1,13 @@
-//! What changes a bucket: put, delete, create, delete a bucket, sequences.
+//! What changes a bucket: put, delete, create, sequences.
 //!
 //! Whatever can fail comes before the first change, so that an operation that returns an error has
 //! changed nothing.
 
-use std::collections::HashSet;
-
-use fnv::FnvBuildHasher;
-
 use super::slots::{Content, Slot};
 use super::undo::Undo;
-use super::view::{Child, Root, View};
-use super::walk::Allowance;
 use super::work::Work;
 use super::{BucketId, Fill};
-use crate::format::{
-    BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, PageWriter, Pgid, bucket_value,
-};
-use crate::pages::Run;
+use crate::format::{BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, PageWriter};
 use crate::{Error, Result};
 
 impl Work {
@@ -93,78 +84,6 @@ impl Work {
             Err(Error::BucketNotFound { .. }) => self.create_bucket(parent, name),
             other => other,
         }
-    }
-
-    /// Deletes a bucket with everything in it.
-    pub(crate) fn delete_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<()> {
-        let found = self.source().find(self.root(parent), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
-        if !found.is_bucket {
-            return Err(Error::incompatible(name, false));
-        }
-        let opened = self.opened(parent, name);
-        let runs = self.pages_of_bucket(opened, found.value)?;
-        self.remove(parent, name)?;
-        let freed = self.freed.len()..self.freed.len() + runs.len();
-        self.freed.extend(runs);
-        let opened = self.mark_deleted(opened);
-        self.note(Undo::Deleted { opened, freed });
-        Ok(())
-    }
-
-    /// Every run of pages that a bucket and the buckets in it have in the file.
-    fn pages_of_bucket(&self, opened: Option<BucketId>, value: &[u8]) -> Result<Vec<Run>> {
-        let mut runs = Vec::new();
-        let mut seen = HashSet::<Pgid, FnvBuildHasher>::default();
-        let mut trees = Vec::new();
-        self.push_root(&mut trees, opened, value)?;
-        // Pages are seen once; inline buckets lie in them, and damaged ones overlap.
-        let mut allowance = Allowance::new(&self.source());
-        while let Some((bucket, view)) = trees.pop() {
-            allowance.spend_page(&view)?;
-            match view {
-                View::Leaf(leaf) if leaf.id() == 0 => {}
-                View::Node(node, _) => runs.extend(node.page),
-                View::Leaf(_) | View::Branch(_) => {
-                    let run = self.pages().run(view.page())?;
-                    if !seen.insert(run.start) {
-                        return Err(Error::corrupt(run.start, "the page is referenced twice"));
-                    }
-                    runs.push(run);
-                }
-            }
-            let mut next = view.first();
-            while let Some(at) = next {
-                if view.is_leaf() {
-                    let entry = view.entry(at)?;
-                    if entry.is_bucket {
-                        let opened = bucket.and_then(|bucket| self.opened(bucket, entry.key));
-                        self.push_root(&mut trees, opened, entry.value)?;
-                    }
-                } else {
-                    trees.push((bucket, self.source().view(view.child(at)?)?));
-                }
-                next = view.next(at);
-            }
-        }
-        Ok(runs)
-    }
-
-    /// Adds the root of a bucket, whose entry has `value`, to the trees that are to be walked.
-    fn push_root<'a>(
-        &'a self,
-        trees: &mut Vec<(Option<BucketId>, View<'a>)>,
-        opened: Option<BucketId>,
-        value: &'a [u8],
-    ) -> Result<()> {
-        let root = match opened {
-            Some(id) => self.root(id),
-            None => match bucket_value(0, value)? {
-                (_, Some(leaf)) => Root::Inline(leaf),
-                (header, None) => Root::Tree(Child::Page(header.root.get())),
-            },
-        };
-        trees.push((opened, self.source().root(root)?));
-        Ok(())
     }
 
     pub(crate) fn set_sequence(&mut self, bucket: BucketId, sequence: u64) -> Result<()> {

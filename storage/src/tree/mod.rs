@@ -4,12 +4,13 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `walk`: visiting all of a bucket; `work`: all that a write transaction has
 //!   changed
-//! - `edit`, `prune` and `move_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of
-//!   `cut`) make pages of it
+//! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and
+//!   `spill` (by way of `cut`) make pages of it
 
 mod arena;
 mod buckets;
 mod cut;
+mod delete_bucket;
 mod edit;
 mod fill;
 mod move_bucket;

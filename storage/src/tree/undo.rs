@@ -33,9 +33,9 @@ pub(super) enum Undo {
     Removed(BucketId, Slot),
     /// A bucket's sequence was changed; this is what it was.
     Sequence(BucketId, u64),
-    /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones. Where it had been
-    /// opened for writing, `opened` is it and then those opened in it.
-    Deleted { opened: Vec<BucketId>, freed: Range<usize> },
+    /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones, and what was detached from
+    /// `detached` on in that list. Where it had been opened for writing, `opened` is it and then those opened in it.
+    Deleted { opened: Vec<BucketId>, freed: Range<usize>, detached: usize },
     /// A bucket was moved, which is open for writing; this is where it had been.
     Moved { bucket: BucketId, from: BucketId },
     /// A bucket's fill was changed; this is what it was.
@@ -111,8 +111,9 @@ impl Work {
                 self.state_mut(bucket).sequence = sequence;
                 Ok(())
             }
-            Undo::Deleted { opened, freed } => {
+            Undo::Deleted { opened, freed, detached } => {
                 self.freed.drain(freed);
+                self.detached.truncate(detached);
                 for &id in &opened {
                     self.state_mut(id).deleted = false;
                 }

@@ -11,7 +11,7 @@ use super::undo::UndoList;
 use super::view::{Child, Root, Source, View, too_deep};
 use super::{BucketId, Fill, NodeId, ROOT_BUCKET};
 use crate::base::BucketPath;
-use crate::format::{Between, LeafPage, Page, bucket_value};
+use crate::format::{Between, LeafPage, Page, Pgid, bucket_value};
 use crate::pages::Run;
 use crate::pages::Snapshot;
 use crate::pages::{MAX_DEPTH, Pages};
@@ -26,6 +26,8 @@ pub(crate) struct Work {
     pub(crate) arena: Arena,
     /// Pages that this transaction no longer needs.
     pub(crate) freed: Vec<Run>,
+    /// The highest pages of what this transaction has cut off and not looked through. All below them is to be freed.
+    pub(crate) detached: Vec<Pgid>,
     pub(crate) spare: Spare,
     /// How to get back to the savepoints; nothing is noted before there is one.
     pub(super) undo: Option<UndoList>,
@@ -45,6 +47,7 @@ impl Work {
             buckets: std::mem::take(&mut spare.buckets).begin(root),
             arena: std::mem::take(&mut spare.arena),
             freed: std::mem::take(&mut spare.freed),
+            detached: Vec::new(),
             spare,
             undo: None,
             lower_mark: false,
