@@ -57,7 +57,11 @@ func measure(contestant, folder string) error {
 		if s.Figure == nil {
 			continue
 		}
-		c := cost{*s.Figure, d.operations, d.time.Seconds(), d.witness}
+		bytes, err := folderBytes(folder)
+		if err != nil {
+			return err
+		}
+		c := cost{*s.Figure, d.operations, d.time.Seconds(), d.witness, bytes}
 		if err := tell(map[string]cost{"cost": c}); err != nil {
 			return err
 		}

@@ -51,4 +51,5 @@ type cost struct {
 	Operations uint64  `json:"operations"`
 	Seconds    float64 `json:"seconds"`
 	Witness    uint64  `json:"witness"`
+	FileBytes  uint64  `json:"file_bytes"`
 }

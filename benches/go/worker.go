@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -190,7 +191,7 @@ func (j *job) scan(times uint64) (done, error) {
 		for range times {
 			err := j.engine.scan(func(key, value []byte) {
 				entries++
-				witness += first(key) + first(value)
+				witness = sum(sum(witness, key), value)
 			})
 			if err != nil {
 				return 0, err
@@ -219,6 +220,32 @@ func (j *job) contents() (*contents, error) {
 		return nil, nil
 	}
 	return &contents{entries, hash.Sum64()}, err
+}
+
+// sum adds up all bytes, eight at a time, as src/worker.rs does.
+func sum(sum uint64, bytes []byte) uint64 {
+	for ; len(bytes) >= 8; bytes = bytes[8:] {
+		sum += binary.LittleEndian.Uint64(bytes)
+	}
+	for _, b := range bytes {
+		sum += uint64(b)
+	}
+	return sum
+}
+
+// folderBytes is how many bytes all files in a folder have.
+func folderBytes(folder string) (bytes uint64, err error) {
+	err = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			bytes += uint64(info.Size())
+		}
+		return err
+	})
+	return bytes, err
 }
 
 // first is the first byte, or 0.

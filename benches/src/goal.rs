@@ -18,6 +18,10 @@ pub enum Figure {
     Used,
     /// Bytes of the file.
     File,
+    /// Bytes of the file after what this figure counts.
+    Size(&'static str),
+    /// The first's bytes over the second's.
+    Sizes(&'static str, &'static str),
 }
 
 impl Figure {
@@ -26,6 +30,7 @@ impl Figure {
     #[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
     pub fn of(self, run: &Run) -> Option<f64> {
         let rate = |name: &str| run.costs.get(name).map(super::results::Total::rate);
+        let size = |name: &str| Some(run.costs.get(name)?.file_bytes? as f64);
         match self {
             Self::Rate(name) => rate(name),
             Self::Ratio(over, under) => Some(rate(over)? / rate(under)?),
@@ -36,6 +41,8 @@ impl Figure {
             Self::PeakPrivate => run.peak_private.map(|bytes| bytes as f64),
             Self::Used => run.used.map(|bytes| bytes as f64),
             Self::File => run.file_bytes.map(|bytes| bytes as f64),
+            Self::Size(name) => size(name),
+            Self::Sizes(over, under) => Some(size(over)? / size(under)?),
         }
     }
 
@@ -61,8 +68,10 @@ impl Figure {
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Rate(_) => per_second(value),
-            Self::Ratio(..) | Self::Growth(_) => format!("{} ×", digits(value)),
-            Self::PeakPrivate | Self::Used | Self::File => format!("{} MiB", digits(value / f64::from(1 << 20))),
+            Self::Ratio(..) | Self::Sizes(..) | Self::Growth(_) => format!("{} ×", digits(value)),
+            Self::PeakPrivate | Self::Used | Self::File | Self::Size(_) => {
+                format!("{} MiB", digits(value / f64::from(1 << 20)))
+            }
         }
     }
 }

@@ -71,6 +71,10 @@ pub struct Total {
     pub spent: f64,
     /// What was read; the same for every engine.
     pub witness: u64,
+    /// Bytes of all files in the folder after the last of them; `None` where instructions were counted, and in files from
+    /// before it was kept.
+    #[serde(default)]
+    pub file_bytes: Option<u64>,
 }
 
 impl Total {
@@ -100,6 +104,7 @@ impl Run {
         total.operations += cost.operations;
         total.spent += cost.seconds;
         total.witness = total.witness.wrapping_add(cost.witness);
+        total.file_bytes = cost.file_bytes;
     }
 }
 
@@ -204,15 +209,15 @@ mod tests {
 
     fn run(contestant: &str, witness: u64) -> Run {
         let mut run = Run { work: "w".to_owned(), contestant: contestant.to_owned(), ..Run::default() };
-        run.add(Cost { figure: "get".to_owned(), operations: 10, seconds: 2.0, witness });
+        run.add(Cost { figure: "get".to_owned(), operations: 10, seconds: 2.0, witness, file_bytes: Some(1) });
         run
     }
 
     #[test]
     fn stages_of_one_figure_are_summed() {
         let mut run = run("a", 1);
-        run.add(Cost { figure: "get".to_owned(), operations: 20, seconds: 1.0, witness: 2 });
-        assert_eq!(run.costs["get"], Total { operations: 30, spent: 3.0, witness: 3 });
+        run.add(Cost { figure: "get".to_owned(), operations: 20, seconds: 1.0, witness: 2, file_bytes: Some(7) });
+        assert_eq!(run.costs["get"], Total { operations: 30, spent: 3.0, witness: 3, file_bytes: Some(7) });
         assert!((run.costs["get"].rate() - 10.0).abs() < 1e-9);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -16,6 +16,7 @@ use crate::contestant::Contestant;
 use crate::process;
 use crate::results::{Run, Total};
 use crate::work::{Stage, Told, Work};
+use crate::worker;
 
 /// Time between two looks at a worker's memory.
 const LOOK: Duration = Duration::from_millis(10);
@@ -69,7 +70,7 @@ impl Runner {
         // It has ended, or it has to.
         let _ = worker.kill();
         let status = worker.wait()?;
-        run.file_bytes = Some(bytes(folder.path())?);
+        run.file_bytes = Some(worker::bytes(folder.path())?);
         Ok(watched?.or_else(|| (!status.success()).then(|| format!("its worker ended with {status}"))))
     }
 
@@ -143,13 +144,4 @@ impl Runner {
         let count = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
         Ok(count.ok_or_else(|| "valgrind has not counted".to_owned()))
     }
-}
-
-/// Bytes of all files in a folder.
-fn bytes(folder: &Path) -> std::io::Result<u64> {
-    fs::read_dir(folder)?.try_fold(0, |sum, entry| {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        Ok(sum + if metadata.is_dir() { bytes(&entry.path())? } else { metadata.len() })
-    })
 }

@@ -66,7 +66,7 @@ pub enum Step {
         /// Threads.
         threads: u64,
     },
-    /// Go through all entries in key order, so many times.
+    /// Go through all entries in key order and read every byte of them, so many times.
     Scan {
         /// Times.
         times: u64,
@@ -188,6 +188,8 @@ pub struct Cost {
     pub seconds: f64,
     /// What was read, as a number that has to be the same for every engine.
     pub witness: u64,
+    /// Bytes of all files in the folder after it; `None` where instructions are counted.
+    pub file_bytes: Option<u64>,
 }
 
 /// What a database holds, as a number of entries and a hash of all their keys and values in key order.

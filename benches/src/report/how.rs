@@ -11,9 +11,10 @@ const HOW: &str = "\
   and each round begins with another one. A cell is the median of the rounds; in brackets the smallest and the
   largest.
 - All get the same keys and values, byte for byte, from one generator (`benches/src/data.rs`, `benches/go/data.go`).
-  The first byte of everything that is read is summed up, and an engine that comes to another sum is named; so is one
-  that holds other keys or values than the others when the work is done. The rest of a large value costs an engine
-  nothing that only lends it, as all do but fjall.
+  A scan reads every byte of every key and value and sums them up, eight at a time; of what a get finds the first byte
+  is summed up, so that the rest of a large value costs an engine nothing that only lends it, as all do but fjall. An
+  engine that comes to another sum is named; so is one that holds other keys or values than the others when the work
+  is done.
 - What a row says is timed, and nothing else: a load before it is not. Works without syncs end with one, within what
   is timed.
 - The keys that the table's reads and those of experiment (a) ask for, and those of a one-put commit, are consecutive
@@ -27,6 +28,9 @@ const HOW: &str = "\
 - Every engine runs with its defaults, but for what a row says. LMDB gets a map that is large enough, and neither
   `MDB_APPEND` nor `MDB_INTEGERKEY`; fjall has a block cache of 32 MiB. Integer keys are kept as such by Sanakirja, as
   bytes by all others.
+- A *used file* is one whose entries, loaded at random, were overwritten three times as often as there are entries, at
+  random too, a hundred a commit. The same is measured before and after that, in one process; the size is that of all
+  in its folder right after what is measured.
 - All files fit into memory, and are read from the system's cache: how an engine does on a cold file, beside other
   load, or for the slowest one of a hundred operations, is not measured here.
 - Sections were measured on different machines, and some on different commits, as the table below says: what is

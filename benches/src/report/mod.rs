@@ -183,7 +183,7 @@ mod tests {
                 (run.peak_private, run.used, run.file_bytes) = (Some(1 << 20), Some(1 << 20), Some(1 << 21));
                 for figure in entry.work.stages.iter().filter_map(|stage| stage.figure.clone()) {
                     let seconds = 0.1_f64.powi(i32::try_from(speed).unwrap());
-                    run.add(Cost { figure, operations: 1000, seconds, witness: 0 });
+                    run.add(Cost { figure, operations: 1000, seconds, witness: 0, file_bytes: Some(1 << 21) });
                 }
                 runs.push(run);
             }

@@ -10,6 +10,9 @@ use anyhow::{Context as _, Result};
 use super::bars::{self, Bar};
 use super::plot::{self, Panel, Rows};
 
+/// Characters that a line of prose has at most.
+const WIDEST: usize = 120;
+
 /// A page.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -25,9 +28,45 @@ impl Page {
         let _ = write!(self.text, "{text}\n\n");
     }
 
-    /// A paragraph.
+    /// A paragraph, or several, or points of a list; those with lines that are too long are wrapped anew.
     pub(super) fn paragraph(&mut self, text: &str) {
-        let _ = write!(self.text, "{text}\n\n");
+        let (mut code, mut block) = (false, Vec::new());
+        for line in text.lines() {
+            let fence = line.starts_with("```");
+            let apart = code || fence || line.is_empty() || line.starts_with(['|', '#', '!']);
+            if apart || line.starts_with("- ") {
+                self.wrapped(&std::mem::take(&mut block));
+            }
+            if apart {
+                let _ = writeln!(self.text, "{line}");
+            } else {
+                block.push(line);
+            }
+            code ^= fence;
+        }
+        self.wrapped(&block);
+        self.text.push('\n');
+    }
+
+    /// Lines that belong together, in lines of at most [`WIDEST`] characters, but for words that are longer.
+    fn wrapped(&mut self, lines: &[&str]) {
+        if lines.iter().all(|line| line.chars().count() <= WIDEST) {
+            lines.iter().for_each(|line| self.text.extend([line, "\n"]));
+            return;
+        }
+        let indent = if lines[0].starts_with("- ") { "  " } else { "" };
+        let mut width = 0;
+        for (at, word) in lines.iter().flat_map(|line| line.split_whitespace()).enumerate() {
+            let needed = word.chars().count();
+            let before = match (at, width + 1 + needed <= WIDEST) {
+                (0, _) => String::new(),
+                (_, true) => " ".to_owned(),
+                (_, false) => format!("\n{indent}"),
+            };
+            width = if before.starts_with('\n') { indent.len() } else { width + before.len() } + needed;
+            let _ = write!(self.text, "{before}{word}");
+        }
+        self.text.push('\n');
     }
 
     /// What people found out about `what`, if they wrote anything: `notes/WHAT.md`, beside the plots.

@@ -28,7 +28,9 @@ pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     open(results, "## The table", ABOUT, page);
     let entries = Suite::Peers.entries(if results.quick { Scale::Quick } else { Scale::Full });
     let rows: Vec<_> = entries.iter().flat_map(|entry| entry.rows.iter().map(move |row| (entry, row))).collect();
-    let cells: Vec<_> = rows.iter().map(|(entry, row)| cells(results, entry, row)).collect();
+    // What nobody was measured in is named below, where it has a bar.
+    let shown = rows.iter().filter(|(entry, row)| entry.field.iter().any(|name| measured(results, entry, row, name)));
+    let cells: Vec<_> = shown.map(|(entry, row)| cells(results, entry, row)).collect();
     page.table(&["work", "boltkv", "Go bbolt", "LMDB", "others", "bar", "aim"], &cells);
     let ratios = ratios(results, &rows);
     if !ratios.is_empty() {
@@ -63,6 +65,10 @@ fn inserts(results: &Results, rows: &[(&Entry, &Row)], page: &mut Page) {
         );
         page.table(&[&["inserts a transaction"], sizes].concat(), &rows);
     }
+}
+
+fn measured(results: &Results, entry: &Entry, row: &Row, contestant: &str) -> bool {
+    row.figure.over(results, &entry.work.name, contestant).is_some()
 }
 
 fn cells(results: &Results, entry: &Entry, row: &Row) -> Vec<String> {
@@ -118,11 +124,11 @@ fn ratios<'r>(results: &Results, rows: &[(&Entry, &'r Row)]) -> Rows<'r> {
 
 /// Which bars hold, and which of them only by the medians.
 fn bars(results: &Results, rows: &[(&Entry, &Row)]) -> String {
-    let (mut holding, mut missed, mut unsteady) = (0, Vec::new(), Vec::new());
+    let (mut holding, mut missed, mut unsteady, mut unknown) = (0, Vec::new(), Vec::new(), Vec::new());
     for (entry, row) in rows {
         let Some(bar) = row.bar else { continue };
         match row.standing(bar, results, &entry.work.name) {
-            None => missed.push(format!("- not measured: {}", row.title)),
+            None => unknown.push(format!("- not measured: {}", row.title)),
             Some(standing) if !standing.holds => missed.push(format!("- missed: {}", row.title)),
             Some(standing) => {
                 holding += 1;
@@ -134,8 +140,9 @@ fn bars(results: &Results, rows: &[(&Entry, &Row)]) -> String {
     }
     let count = holding + missed.len();
     missed.append(&mut unsteady);
+    missed.append(&mut unknown);
     let but = if missed.is_empty() { ".".to_owned() } else { format!(":\n\n{}", missed.join("\n")) };
-    format!("{holding} of {count} bars hold, by the medians{but}")
+    format!("{holding} of {count} bars that were measured hold, by the medians{but}")
 }
 
 /// Which aims are reached, and how far the others are.

@@ -4,6 +4,7 @@ mod commits;
 mod flat;
 mod integers;
 mod reads;
+mod used;
 mod values;
 mod writes;
 
@@ -15,6 +16,7 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
         writes::entries(scale),
         reads::entries(scale),
         commits::entries(scale),
+        used::entries(scale),
         integers::entries(scale),
         values::entries(scale),
         flat::entries(scale),
@@ -49,8 +51,8 @@ mod tests {
                     assert!(field.contains(&rival), "{}: {rival}", row.title);
                 }
                 let named = match row.figure {
-                    Figure::Rate(name) => vec![name],
-                    Figure::Ratio(over, under) => vec![over, under],
+                    Figure::Rate(name) | Figure::Size(name) => vec![name],
+                    Figure::Ratio(over, under) | Figure::Sizes(over, under) => vec![over, under],
                     Figure::Growth(names) => names.to_vec(),
                     Figure::PeakPrivate | Figure::Used | Figure::File => vec![],
                 };
