@@ -47,6 +47,7 @@ fn a_sound_file_is_ok_in_json() {
     assert_eq!(report["problems"], serde_json::json!([]));
 }
 
+// Promises: ops-check.
 #[test]
 fn damage_is_listed_with_its_page_and_exits_with_1() {
     let folder = tempfile::tempdir().unwrap();

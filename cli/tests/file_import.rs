@@ -48,6 +48,7 @@ fn with_json_it_says_how_many_lines_were_put_in() {
     assert_eq!(import("{").failed(1).matches("line 1").count(), 1);
 }
 
+// Promises: ops-export.
 #[test]
 fn every_kind_of_content_survives_a_round_trip() {
     let folder = tempfile::tempdir().unwrap();

@@ -120,6 +120,7 @@ fn flood(flood: impl FnOnce(&Server) -> Vec<TcpStream>) -> usize {
     grown
 }
 
+// Promises: ops-memory.
 #[test]
 fn by_small_requests_without_pause() {
     flood(|server| {

@@ -183,6 +183,7 @@ fn assert_sound(db: &Path, peer: Option<&Peer>) {
     }
 }
 
+// Promises: wire-durable, ops-durable, ops-killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_write_is_lost_to_kill_9() {
     let folder = tempfile::tempdir().unwrap();

@@ -27,6 +27,7 @@ fn the_environment_may_say_where_it_is() {
     assert_eq!(output.status.code(), Some(0), "an argument says more than the environment");
 }
 
+// Promises: ops-health.
 #[test]
 fn a_server_with_all_its_connections_open_is_healthy() {
     let folder = tempfile::tempdir().unwrap();

@@ -18,6 +18,7 @@ fn refused(db: &Path) -> String {
     run(args!["serve", "--listen", "127.0.0.1:0", "--timeout", "0.1", "--db", db]).failed(3)
 }
 
+// Promises: ops-ready.
 #[test]
 fn it_makes_a_file_and_says_in_one_line_what_it_serves_where_and_how_safely() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,6 +114,7 @@ fn a_file_that_may_not_grow_refuses_what_does_not_fit_and_loses_nothing() {
     run(args!["file", "check", &db]).done();
 }
 
+// Promises: ops-stop.
 #[test]
 fn both_signals_end_it_with_0_and_what_was_answered_is_there() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,6 +129,7 @@ fn both_signals_end_it_with_0_and_what_was_answered_is_there() {
     run(args!["file", "check", &db]).done();
 }
 
+// Promises: ops-freelist.
 #[test]
 fn the_free_pages_are_written_down_on_a_clean_stop_and_not_with_every_commit() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,6 +150,7 @@ fn the_free_pages_are_written_down_on_a_clean_stop_and_not_with_every_commit() {
     run(args!["file", "check", &db]).done();
 }
 
+// Promises: ops-second-signal.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,6 +169,7 @@ fn a_second_signal_ends_it_at_once() {
     run(args!["file", "check", &db]).done();
 }
 
+// Promises: ops-loopback.
 #[test]
 fn it_does_not_listen_beyond_loopback_unless_told_to() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,6 +189,7 @@ fn it_does_not_listen_beyond_loopback_unless_told_to() {
     assert!(server.ready.contains(" on 0.0.0.0:"), "{}", server.ready);
 }
 
+// Promises: ops-lock.
 #[test]
 fn a_second_server_on_the_same_file_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -238,6 +244,7 @@ fn an_empty_file_becomes_a_new_database() {
     run(args!["file", "check", &db]).done();
 }
 
+// Promises: ops-read-only.
 #[test]
 fn read_only_takes_no_writes_and_leaves_the_file_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -289,6 +296,7 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     assert!(!db.exists());
 }
 
+// Promises: ops-units.
 #[test]
 fn sizes_and_times_have_units() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,6 +306,7 @@ fn sizes_and_times_have_units() {
     assert!(said.contains("over the limit of 65536") && said.contains("--max-frame"), "{said}");
 }
 
+// Promises: ops-logs.
 #[test]
 fn logs_go_to_standard_error_when_asked_for_and_name_no_keys() {
     let folder = tempfile::tempdir().unwrap();

@@ -39,6 +39,7 @@ fn frame(stream: &mut TcpStream) {
     }
 }
 
+// Promises: ops-unknown.
 #[test]
 fn a_write_that_was_sent_and_not_answered_exits_with_4_and_a_read_with_3() {
     let addr = somebody(|mut stream| {

@@ -51,6 +51,7 @@ async fn a_read_that_loses_two_connections_fails() {
     assert!(matches!(value, Err(Error::ConnectionLost(_))), "{value:?}");
 }
 
+// Promises: wire-unknown-outcome, ops-unknown.
 #[tokio::test]
 async fn a_write_whose_connection_is_lost_has_an_unknown_outcome_and_is_not_sent_again() {
     let peer = Peer::listen().await;

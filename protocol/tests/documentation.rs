@@ -20,8 +20,8 @@ fn documentation() -> String {
 fn examples() -> Vec<Frame> {
     let text = documentation();
     let blocks = text.split("```hex\n").skip(1).map(|block| block.split("```").next().unwrap());
-    let digits: String =
-        blocks.flat_map(str::lines).map(|line| line.trim_start().split("   ").next().unwrap().to_owned()).collect();
+    let lines = blocks.flat_map(str::lines).map(str::trim_start).filter(|line| !line.starts_with('"'));
+    let digits: String = lines.map(|line| line.split("   ").next().unwrap()).collect();
     let mut buffer = BytesMut::from(&hex(&digits)[..]);
     let mut codec = FrameCodec::default();
     let frames: Vec<_> = std::iter::from_fn(|| codec.decode(&mut buffer).unwrap()).collect();
@@ -73,11 +73,11 @@ fn the_example_is_what_it_says() {
         max_in_flight: 1024,
         max_streams: 16,
         read_only: false,
-        server: Bytes::from_static(b"boltkv"),
+        server: Bytes::from_static(concat!("boltkv/", env!("CARGO_PKG_VERSION")).as_bytes()),
     };
     assert_eq!(Reply::decode(Expect::Hello, agreed.clone()), Ok(Reply::Hello(expected)));
     let expected = Reply::Value(Bytes::from_static(b"v"));
     assert_eq!(Reply::decode(Expect::Value, value.clone()), Ok(expected));
     let Ok(Reply::Error(error)) = Reply::decode(Expect::Value, absent.clone()) else { panic!("no error") };
-    assert_eq!((error.code, &*error.message), (ErrorCode::KeyNotFound, "no such key"));
+    assert_eq!((error.code, &*error.message), (ErrorCode::KeyNotFound, "there is no such key"));
 }

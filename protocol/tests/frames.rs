@@ -66,6 +66,7 @@ fn before_hello_the_limit_is_64_kib_and_it_can_be_raised_but_not_over_the_wires_
     assert!(decode(&mut codec, &u32::MAX.to_be_bytes()).is_err());
 }
 
+// Promises: wire-room.
 #[test]
 fn a_header_that_announces_much_reserves_little() {
     let mut codec = FrameCodec::new(MAX_FRAME_LIMIT);

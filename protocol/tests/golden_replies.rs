@@ -117,6 +117,7 @@ fn frame(bytes: &[u8]) -> Frame {
     frame
 }
 
+// Promises: wire-error.
 #[test]
 fn every_reply_is_written_as_the_documentation_says() {
     for (id, _, reply, wire) in golden() {

@@ -194,6 +194,7 @@ fn operations_of_later_versions_and_unknown_ones_are_unsupported() {
     }
 }
 
+// Promises: wire-flags.
 #[test]
 fn flags_in_a_request_are_unsupported() {
     for flags in [0x01, 0x08, 0x80, 0x40, 0xff] {
@@ -202,6 +203,7 @@ fn flags_in_a_request_are_unsupported() {
     }
 }
 
+// Promises: wire-id-zero.
 #[test]
 fn id_zero_is_the_connections_own() {
     let error = Request::decode(Frame { id: 0, ..frame_of(0x02, 0, Bytes::new()) }).unwrap_err();
@@ -223,6 +225,7 @@ fn fields_that_make_no_sense_are_refused_by_name() {
     }
 }
 
+// Promises: wire-count-only.
 #[test]
 fn count_only_wins_over_keys_only() {
     let body = hex("00  00  00  06  0000000000000000");

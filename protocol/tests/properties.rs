@@ -238,6 +238,7 @@ proptest! {
         }
     }
 
+    // Promises: text-printed.
     #[test]
     fn a_printed_key_and_value_can_be_pasted_back(key in awkward(), value in awkward()) {
         let mut line = BytesMut::from("SET ".as_bytes());
@@ -280,6 +281,7 @@ proptest! {
         }
     }
 
+    // Promises: text-path.
     #[test]
     fn a_path_reads_back_as_it_was_displayed(names in vec(awkward(), 0..4)) {
         prop_assume!(names.iter().all(|name| !name.is_empty()));

@@ -92,6 +92,7 @@ fn every_command_maps_to_its_request() {
     assert_eq!(ask("QUIT"), TextCommand::Quit);
 }
 
+// Promises: text-case.
 #[test]
 fn commands_are_taken_in_any_letter_case_with_any_blanks_around_words() {
     assert_eq!(ask("get k"), ask("GET k"));
@@ -118,6 +119,7 @@ fn a_line_of_blanks_asks_for_nothing() {
     }
 }
 
+// Promises: text-value.
 #[test]
 fn sets_value_is_all_that_follows_one_blank_after_the_key() {
     assert_eq!(ask("SET k hello  world "), set(b"k", b"hello  world "));
@@ -144,6 +146,7 @@ fn a_value_must_be_there() {
     }
 }
 
+// Promises: text-words.
 #[test]
 fn a_quote_within_a_word_is_literal_and_one_at_its_start_must_close_at_its_end() {
     assert_eq!(ask("GET a\"b"), read(get(b"a\"b"), Answer::Value));

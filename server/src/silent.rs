@@ -58,6 +58,7 @@ impl Drop for Silent {
 mod tests {
     use super::*;
 
+    // Promises: ops-first-byte.
     #[test]
     fn the_one_that_came_first_goes_first_and_who_spoke_stays() {
         let all = Arc::new(SilentOnes::default());

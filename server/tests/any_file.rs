@@ -80,6 +80,7 @@ fn a_read_only_server_reads_and_refuses_every_write_whatever_the_database_says()
     assert!(std::fs::read(&file.path).unwrap() == before, "not a byte was changed");
 }
 
+// Promises: ops-damaged.
 #[test]
 fn a_damaged_page_is_an_error_for_who_meets_it_and_for_nobody_else() {
     let file = TestFile::new();

@@ -67,6 +67,7 @@ fn a_whole_conversation_has_these_bytes() {
     }
 }
 
+// Promises: wire-key-missing.
 #[test]
 fn what_is_set_is_read_until_it_is_deleted() {
     let server = TestServer::start();
@@ -96,6 +97,7 @@ fn a_transaction_number_grows_with_what_was_written_and_only_with_that() {
     assert_eq!(server.db.begin().unwrap().id(), written);
 }
 
+// Promises: wire-cond.
 #[test]
 fn conditions_decide_whether_a_write_is_done() {
     let server = TestServer::start();
@@ -122,6 +124,7 @@ fn conditions_decide_whether_a_write_is_done() {
     assert_eq!(client.ask_code(&delete_if("b", "k", Cond::IfPresent)), failed);
 }
 
+// Promises: wire-bucket.
 #[test]
 fn buckets_are_created_listed_and_deleted() {
     let server = TestServer::start();
@@ -142,6 +145,7 @@ fn buckets_are_created_listed_and_deleted() {
     assert_eq!(client.value("a", "key").as_deref(), Some(&b"value"[..]));
 }
 
+// Promises: wire-incompatible.
 #[test]
 fn buckets_and_values_are_not_taken_for_each_other() {
     let server = TestServer::start();
@@ -169,6 +173,7 @@ fn buckets_and_values_are_not_taken_for_each_other() {
     }
 }
 
+// Promises: wire-root.
 #[test]
 fn the_root_holds_buckets_only() {
     let server = TestServer::start();
@@ -184,6 +189,7 @@ fn the_root_holds_buckets_only() {
     assert_eq!((entries[0].kind, &entries[0].key[..], &entries[0].value[..]), (EntryKind::Bucket, &b"b"[..], &b""[..]));
 }
 
+// Promises: wire-bucket-missing.
 #[test]
 fn a_bucket_that_is_not_there_is_named_as_such() {
     let server = TestServer::start();
@@ -193,6 +199,7 @@ fn a_bucket_that_is_not_there_is_named_as_such() {
     }
 }
 
+// Promises: ops-key.
 #[test]
 fn keys_have_a_length_and_the_message_names_the_limit() {
     let server = TestServer::start();
@@ -222,6 +229,7 @@ fn creating_a_path_that_cannot_be_leaves_nothing_of_it() {
     assert_eq!(client.keys(&list("there")), [""; 0]);
 }
 
+// Promises: wire-bound.
 #[test]
 fn scans_keep_to_their_bounds_in_both_directions() {
     let server = TestServer::start();
@@ -247,6 +255,7 @@ fn scans_keep_to_their_bounds_in_both_directions() {
     assert_eq!(keys(LowBound::Unbounded, Bound::Unbounded, true, 2), "c bucket");
 }
 
+// Promises: wire-kind.
 #[test]
 fn scans_give_keys_only_or_a_count_where_that_is_asked_for() {
     let server = TestServer::start();
@@ -266,6 +275,7 @@ fn scans_give_keys_only_or_a_count_where_that_is_asked_for() {
     assert_eq!(client.ask(&list), Reply::Count(1));
 }
 
+// Promises: wire-stream.
 #[test]
 fn a_long_scan_comes_in_several_frames_and_other_replies_come_between_them() {
     let server = TestServer::start();
@@ -288,6 +298,7 @@ fn a_long_scan_comes_in_several_frames_and_other_replies_come_between_them() {
     assert!(order.iter().position(|id| *id == ids[1]).unwrap() < frames, "GET did not wait for the scan's end");
 }
 
+// Promises: wire-value-size.
 #[test]
 fn a_value_that_does_not_fit_a_frame_is_told_by_its_size() {
     let db = Options::new().open_in_memory().unwrap();
@@ -320,6 +331,7 @@ fn a_value_that_does_not_fit_a_frame_is_told_by_its_size() {
     assert_eq!((entries[3].kind, entries[3].value.len()), (EntryKind::TooLarge, 0), "the kind as it is");
 }
 
+// Promises: wire-unknown.
 #[test]
 fn what_comes_later_is_unsupported_and_the_connection_lives() {
     let server = TestServer::start();
@@ -350,6 +362,7 @@ fn what_comes_later_is_unsupported_and_the_connection_lives() {
     assert_eq!(client.ping(b"alive"), &b"alive"[..]);
 }
 
+// Promises: wire-short-body.
 #[test]
 fn a_malformed_body_is_answered_and_the_connection_lives() {
     let server = TestServer::start();
@@ -376,6 +389,7 @@ fn a_malformed_body_is_answered_and_the_connection_lives() {
     assert_eq!(client.ping(b"alive"), &b"alive"[..]);
 }
 
+// Promises: wire-longer-body.
 #[test]
 fn bytes_after_the_known_fields_are_ignored() {
     let server = TestServer::start();
@@ -386,6 +400,7 @@ fn bytes_after_the_known_fields_are_ignored() {
     assert_eq!(&client.frame().body[..], b"\0\0\0\x01v");
 }
 
+// Promises: wire-hello, wire-version, wire-drain.
 #[test]
 fn hello_comes_first_or_the_connection_is_closed() {
     let server = TestServer::start();
@@ -410,6 +425,7 @@ fn hello_comes_first_or_the_connection_is_closed() {
     assert_eq!(client.frame().body[0], 1, "the version both speak");
 }
 
+// Promises: wire-cancel.
 #[test]
 fn a_cancelled_stream_ends_with_cancelled_and_its_id_is_free_again() {
     let db = Options::new().open_in_memory().unwrap();
@@ -434,6 +450,7 @@ fn a_cancelled_stream_ends_with_cancelled_and_its_id_is_free_again() {
     assert_eq!(client.frame().id, id);
 }
 
+// Promises: wire-streams, ops-streams.
 #[test]
 fn streams_have_a_limit_and_one_more_is_overloaded() {
     let db = Options::new().open_in_memory().unwrap();

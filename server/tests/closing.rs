@@ -14,6 +14,7 @@ use common::{Binary, PATIENCE, TestFile, TestServer, Text, exchange};
 /// Longer than a server with these timeouts lingers.
 const LATER: Duration = Duration::from_millis(400);
 
+// Promises: text-fin.
 #[test]
 fn a_text_client_that_ends_its_side_is_answered_in_full_and_then_closed() {
     let server = TestServer::start();
@@ -54,6 +55,7 @@ fn quit_closes_after_everything_before_it_and_executes_nothing_after_it() {
     assert_eq!(server.text().ask("EXISTS b"), "0");
 }
 
+// Promises: text-linger, text-late.
 #[test]
 fn a_one_shot_client_is_ended_by_the_server_and_a_write_that_it_sends_later_is_reset_and_not_done() {
     let server = TestServer::start_with(|config| config.timeouts.text_linger = Duration::from_millis(50));
@@ -91,6 +93,7 @@ fn one_shot(server: &TestServer, script: &str, replies: &str) -> Text {
     panic!("the server does not end its side");
 }
 
+// Promises: text-linger-off, ops-linger.
 #[test]
 fn crlf_a_late_line_or_the_option_keep_the_connection_open() {
     let server = TestServer::start_with(|config| config.timeouts.text_linger = Duration::from_millis(50));
@@ -161,6 +164,7 @@ fn replies_to_end(client: &mut Binary) -> Vec<(u32, Reply)> {
     replies
 }
 
+// Promises: ops-stop-scans.
 #[test]
 fn a_server_that_stops_ends_scans_and_idle_connections_and_refuses_new_ones() {
     let db = Options::new().open_in_memory().unwrap();

@@ -90,6 +90,7 @@ fn dump(path: &Path, db: &Db) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     bucket.iter().map(|entry| entry.map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec))).unwrap()).collect()
 }
 
+// Promises: wire-faces.
 #[test]
 fn both_dialects_get_the_same_result_and_leave_the_same_database() {
     let limit = |config: &mut boltkv_server::Config| config.limits.max_frame = 64 * 1024;

@@ -76,6 +76,7 @@ fn a_conversation_cut_anywhere_leaves_the_server_serving_and_executes_no_part_of
     assert_eq!(server.binary().value("b", "k").as_deref(), Some(&b"value"[..]));
 }
 
+// Promises: wire-header.
 #[test]
 fn a_frame_with_an_impossible_length_is_answered_with_id_0_and_closed() {
     let server = TestServer::start();
@@ -95,6 +96,7 @@ fn a_frame_with_an_impossible_length_is_answered_with_id_0_and_closed() {
     server.assert_serving();
 }
 
+// Promises: wire-http.
 #[test]
 fn a_line_of_http_closes_the_connection_and_nothing_behind_it_is_executed() {
     let server = TestServer::start();
@@ -122,6 +124,7 @@ fn a_line_of_http_closes_the_connection_and_nothing_behind_it_is_executed() {
     server.assert_serving();
 }
 
+// Promises: wire-http-quoted.
 #[test]
 fn a_value_that_ends_like_http_is_taken_and_given_in_quotes() {
     let server = TestServer::start();
@@ -138,6 +141,7 @@ fn a_tls_hello_gets_an_alert_and_is_closed() {
     server.assert_serving();
 }
 
+// Promises: wire-first-byte.
 #[test]
 fn resp_is_refused_in_its_own_words() {
     let server = TestServer::start();

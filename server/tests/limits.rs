@@ -24,6 +24,7 @@ fn large() -> Db {
     db
 }
 
+// Promises: ops-connections.
 #[test]
 fn a_connection_over_the_limit_is_told_so_and_the_place_of_one_that_ends_is_free() {
     let server = TestServer::start_with(|config| config.limits.max_connections = 2);
@@ -52,6 +53,7 @@ fn a_connection_over_the_limit_is_told_so_and_the_place_of_one_that_ends_is_free
     assert_eq!(second.ask("PING"), "PONG", "who was there stays");
 }
 
+// Promises: ops-hello.
 #[test]
 fn who_does_not_say_hello_in_time_is_told_so() {
     let server = TestServer::start_with(|config| config.timeouts.hello = SHORT);
@@ -70,6 +72,7 @@ fn the_deadline_for_hello_ends_with_hello() {
     assert_eq!(client.ping(b"x"), &b"x"[..]);
 }
 
+// Promises: ops-idle.
 #[test]
 fn an_idle_connection_is_closed_in_every_dialect_and_before_any() {
     let server = TestServer::start_with(|config| {
@@ -83,6 +86,7 @@ fn an_idle_connection_is_closed_in_every_dialect_and_before_any() {
     assert_eq!(text.rest(), "");
 }
 
+// Promises: wire-len, ops-frame.
 #[test]
 fn before_hello_frames_are_short_and_after_it_as_long_as_was_agreed() {
     let limit = 100_000;
@@ -129,6 +133,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
     assert_eq!(deaf_text.ask_all("PING").len(), 24, "the first of three scans");
 }
 
+// Promises: wire-stream-expired.
 #[test]
 fn the_scans_of_a_client_that_does_not_read_are_given_up_and_its_snapshots_let_go() {
     let server = TestServer::serve(large(), |config| config.timeouts.stream_stall = 10 * SHORT);

@@ -70,6 +70,7 @@ fn prints_and_ends(words: &[&str]) {
     }
 }
 
+// Promises: text-netcat, ops-netcat.
 #[test]
 fn with_openbsds() {
     prints_and_ends(&["nc.openbsd"]);

@@ -61,6 +61,7 @@ fn who_says_nothing_is_closed_in_time_and_who_has_spoken_stays() {
     assert_eq!(binary.ping(b"x"), &b"x"[..]);
 }
 
+// Promises: wire-silent.
 #[test]
 fn where_all_places_are_taken_the_one_that_was_silent_for_longest_goes() {
     let server = TestServer::start_with(|config| config.limits.max_connections = 3);
@@ -98,6 +99,7 @@ fn a_request_that_does_not_arrive_is_told_so_and_closed() {
     all_is_given_back(&server);
 }
 
+// Promises: wire-unread, ops-unread.
 #[test]
 fn who_takes_no_reply_is_reset_and_its_memory_given_back() {
     let server = TestServer::start_with(|config| {
@@ -136,6 +138,7 @@ fn the_longest_request_and_reply_get_through_with_the_least_memory() {
     all_is_given_back(&server);
 }
 
+// Promises: wire-memory.
 #[test]
 fn who_finds_no_memory_waits_until_others_give_theirs_back() {
     let server = TestServer::start_with(tight);

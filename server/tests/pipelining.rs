@@ -27,6 +27,7 @@ fn code(reply: &Reply) -> Option<ErrorCode> {
     if let Reply::Error(error) = reply { Some(error.code) } else { None }
 }
 
+// Promises: wire-id.
 #[test]
 fn every_request_of_a_burst_is_answered_under_its_id() {
     let server = TestServer::start();
@@ -43,6 +44,7 @@ fn every_request_of_a_burst_is_answered_under_its_id() {
     }
 }
 
+// Promises: wire-order, ops-order.
 #[test]
 fn the_writes_of_a_connection_are_applied_in_the_order_in_which_they_were_sent() {
     let server = TestServer::start_with(|config| {
@@ -132,6 +134,7 @@ fn writes_of_many_connections_share_commits() {
     assert_eq!(client.ask("COUNT"), "1000");
 }
 
+// Promises: wire-read.
 #[test]
 fn a_read_sees_every_write_that_was_answered_to_anyone() {
     let server = TestServer::start();
@@ -143,6 +146,7 @@ fn a_read_sees_every_write_that_was_answered_to_anyone() {
     }
 }
 
+// Promises: ops-condition.
 #[test]
 fn one_key_raised_by_many_under_conditions_loses_no_step() {
     let server = TestServer::start();
@@ -169,6 +173,7 @@ fn one_key_raised_by_many_under_conditions_loses_no_step() {
     assert_eq!(client.value("b", "n").as_deref(), Some(&b"200"[..]));
 }
 
+// Promises: wire-flow, ops-in-flight.
 #[test]
 fn more_requests_than_may_be_in_flight_are_all_answered() {
     let server = TestServer::start_with(|config| config.limits.max_in_flight = 4);
@@ -200,6 +205,7 @@ fn a_write_larger_than_the_queue_gets_through_between_others() {
     assert_eq!(client.value("b", "18"), Some(large));
 }
 
+// Promises: wire-id-in-use.
 #[test]
 fn an_id_that_is_still_in_use_closes_the_connection_after_what_was_taken_is_answered() {
     let server = TestServer::start();
@@ -217,6 +223,7 @@ fn an_id_that_is_still_in_use_closes_the_connection_after_what_was_taken_is_answ
     server.assert_serving();
 }
 
+// Promises: ops-no-space.
 #[test]
 fn a_write_that_finds_no_space_is_told_so_and_the_server_goes_on() {
     let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();

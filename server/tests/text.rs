@@ -12,6 +12,7 @@ fn run(server: &TestServer, script: &str) -> String {
     String::from_utf8(exchange(server.address, script.as_bytes())).unwrap()
 }
 
+// Promises: text-commands.
 #[test]
 fn the_protocols_example_holds() {
     let server = TestServer::start();
@@ -34,6 +35,7 @@ fn commands_and_replies_are_the_same_however_the_lines_end_and_arrive() {
     assert_eq!(client.ask("DEL k"), "OK");
 }
 
+// Promises: text-default.
 #[test]
 fn the_first_set_makes_the_default_bucket_and_nothing_else_does() {
     let server = TestServer::start();
@@ -46,6 +48,7 @@ fn the_first_set_makes_the_default_bucket_and_nothing_else_does() {
     assert_eq!(run(&server, "SET a 1\nBUCKET LIST\nGET a\n"), "OK\ndefault\nEND\n1\n");
 }
 
+// Promises: text-cond.
 #[test]
 fn a_write_under_a_condition_is_done_only_where_it_holds() {
     let server = TestServer::start();
@@ -163,6 +166,7 @@ fn an_error_says_what_and_why_and_the_connection_lives() {
     assert_eq!(client.ask("PING"), "PONG");
 }
 
+// Promises: text-line, ops-line.
 #[test]
 fn a_line_over_the_limit_is_skipped_to_its_end_and_one_at_the_limit_is_not() {
     let server = TestServer::start();
@@ -174,6 +178,7 @@ fn a_line_over_the_limit_is_skipped_to_its_end_and_one_at_the_limit_is_not() {
     assert_eq!(client.ask("GET k"), value);
 }
 
+// Promises: text-cut.
 #[test]
 fn a_last_line_without_an_end_is_not_executed() {
     let server = TestServer::start();
@@ -184,12 +189,14 @@ fn a_last_line_without_an_end_is_not_executed() {
     assert_eq!(run(&server, "MGET a b\n"), "1\n(nil)\n");
 }
 
+// Promises: text-blank.
 #[test]
 fn empty_lines_are_not_answered() {
     let server = TestServer::start();
     assert_eq!(run(&server, "\n  \nPING\n\r\n\t\nPING\n"), "PONG\nPONG\n");
 }
 
+// Promises: text-order.
 #[test]
 fn each_line_sees_what_the_lines_before_it_did() {
     let server = TestServer::start();
@@ -236,6 +243,7 @@ fn a_scan_and_many_gets_of_more_than_fits_any_buffer_come_whole() {
     assert_eq!(values[20..], ["(nil)", "PONG"]);
 }
 
+// Promises: text-too-large.
 #[test]
 fn a_value_over_the_frame_limit_is_told_by_its_size_here_too() {
     let db = Options::new().open_in_memory().unwrap();

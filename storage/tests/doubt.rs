@@ -33,6 +33,7 @@ fn damage_newest_meta(file: &Path) -> u64 {
     page
 }
 
+// Promises: ops-doubt.
 #[test]
 fn a_damaged_meta_that_may_have_been_the_newest_is_told_until_a_commit_has_written_over_it() {
     let (_folder, file) = two_writes();

@@ -84,6 +84,7 @@ fn readers_share_and_keep_out_writers() {
     writer(&file).unwrap();
 }
 
+// Promises: ops-once.
 #[test]
 fn who_opens_a_file_that_is_open_in_this_process_is_told_at_once() {
     let (folder, file) = new_file();

@@ -205,6 +205,7 @@ fn without_readers_the_file_stops_growing() {
     assert!(greatest_size(&db, 100..500) <= early + early / 10);
 }
 
+// Promises: ops-pinned.
 #[test]
 fn a_reader_held_for_ever_keeps_only_what_it_can_see() {
     let folder = tempfile::tempdir().unwrap();

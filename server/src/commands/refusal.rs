@@ -34,6 +34,7 @@ mod tests {
 
     use super::*;
 
+    // Promises: ops-failed-disk.
     #[test]
     fn a_full_disk_is_told_from_a_failed_one() {
         let code = |error| refusal(error).code;

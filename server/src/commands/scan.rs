@@ -299,6 +299,7 @@ mod tests {
         }
     }
 
+    // Promises: ops-scan.
     #[test]
     fn a_scan_sees_one_state_whatever_is_written_between_its_steps() {
         let db = database(&[b"a".to_vec(), b"b".to_vec(), b"c".to_vec()]);

@@ -48,6 +48,7 @@ pub(super) struct Paces {
 mod tests {
     use super::*;
 
+    // Promises: wire-unfinished, ops-unfinished.
     #[tokio::test(start_paused = true)]
     async fn what_stands_still_or_creeps_has_an_end_and_what_flows_has_not() {
         const PATIENCE: Duration = Duration::from_secs(30);

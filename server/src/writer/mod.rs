@@ -140,6 +140,7 @@ mod tests {
         assert!(writer.join());
     }
 
+    // Promises: ops-queue.
     #[tokio::test(flavor = "multi_thread")]
     async fn who_finds_the_queue_full_waits_and_is_served_in_order() {
         let (writer, queue, open, groups) = gated(2, 1 << 20);

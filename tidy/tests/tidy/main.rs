@@ -3,6 +3,8 @@
 
 mod calls;
 mod files;
+mod promises;
+mod prose;
 
 /// Fails with all that was found, if anything was.
 fn nothing(found: &[String], habit: &str) {
