@@ -56,9 +56,11 @@ fn an_engine_that_cannot_be_built_is_left_out_with_its_reason() {
 fn skip(why: &dyn Debug) {
     let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
     assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but {why:?}");
-    eprintln!("skipped: {why:?}");
+    // What `eprintln!` prints of a test that passes is swallowed.
+    let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("skipped: {why:?}\n"));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn go_and_rust_do_the_same_work_and_read_the_same() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,6 +85,7 @@ fn go_and_rust_do_the_same_work_and_read_the_same() {
     }
 }
 
+#[boltkv_needs::program("valgrind")]
 #[test]
 fn instructions_are_counted_without_those_of_the_program_itself() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,6 +133,7 @@ fn build_server() {
     assert!(cargo.arg(beside.parent().unwrap()).status().unwrap().success());
 }
 
+#[boltkv_needs::program("hyperfine", "nc.openbsd")]
 #[test]
 fn a_server_is_measured_from_the_shell_and_reported() {
     build_server();

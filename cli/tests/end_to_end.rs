@@ -76,6 +76,7 @@ async fn more_counts_at_once_than_the_server_has_streams_are_all_answered() {
 }
 
 // Promises: ops-any-file.
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_that_go_made_is_served_as_it_is() {
     let Some(peer) = peer() else { return };

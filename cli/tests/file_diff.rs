@@ -86,6 +86,7 @@ fn json_has_an_object_a_line() {
     assert!(!keys.contains("\"old\"") && !keys.contains("\"new\""), "{keys}");
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn files_that_hold_the_same_do_not_differ_however_they_are_built() {
     let Some(peer) = peer::peer() else { return };

@@ -127,6 +127,7 @@ fn a_missing_file_and_a_missing_folder_are_told_by_name() {
     assert!(said.contains("no/such/out"), "{said}");
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_that_go_made_is_exported_as_bbolt_sees_it() {
     let Some(peer) = peer::peer() else { return };

@@ -163,6 +163,7 @@ fn what_cannot_be_read_as_a_bolt_file_could_not_be_opened() {
     assert!(!new.exists());
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_that_go_made_comes_out_whole_for_go() {
     let Some(peer) = peer::peer() else { return };

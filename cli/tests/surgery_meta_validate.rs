@@ -6,6 +6,7 @@ mod common;
 use common::run;
 use common::surgery::Table;
 
+#[boltkv_needs::program("go")]
 #[test]
 fn two_sound_meta_pages_are_valid_as_for_bbolt() {
     let table = Table::new();

@@ -46,6 +46,7 @@ impl Write for Full {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_backup_is_byte_for_byte_what_bbolt_writes() {
     let Some(peer) = common::peer::peer() else {

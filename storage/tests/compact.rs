@@ -48,6 +48,7 @@ fn all_that_is_in_it_is_kept_whatever_fits_a_transaction() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_compacted_file_is_byte_for_byte_bbolts() {
     let Some(peer) = common::peer::peer() else {

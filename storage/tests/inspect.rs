@@ -107,6 +107,7 @@ fn a_hundred_thousand_values_have_bbolts_figures() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn values_put_in_random_order_at_fill_0_9_have_bbolts_figures() {
     let Some(peer) = common::peer::peer() else {
@@ -288,6 +289,7 @@ fn a_page_is_looked_up_by_its_number() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn figures_structure_and_pages_are_those_that_bbolt_reports() {
     let Some(peer) = common::peer::peer() else {
@@ -303,6 +305,7 @@ fn figures_structure_and_pages_are_those_that_bbolt_reports() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn what_was_written_here_looks_the_same_to_bbolt() {
     let Some(peer) = common::peer::peer() else {

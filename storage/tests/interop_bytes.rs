@@ -50,6 +50,7 @@ fn puts(keys: impl IntoIterator<Item = u64>, per_commit: usize) -> Trace {
     trace
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_new_database() {
     for page_size in PAGE_SIZES {
@@ -58,6 +59,7 @@ fn a_new_database() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn sequential_puts() {
     for page_size in PAGE_SIZES {
@@ -68,6 +70,7 @@ fn sequential_puts() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn random_puts() {
     let mut random = Random::new(1);
@@ -79,11 +82,13 @@ fn random_puts() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_hundred_thousand_sequential_puts() {
     assert_equal_files(&puts(0..100_000, 20_000), &Setup::default());
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_hundred_thousand_random_puts() {
     let mut random = Random::new(2);
@@ -91,6 +96,7 @@ fn a_hundred_thousand_random_puts() {
     assert_equal_files(&puts(keys, 20_000), &Setup::default());
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn hundreds_of_commits_of_one_put() {
     let mut random = Random::new(3);
@@ -98,6 +104,7 @@ fn hundreds_of_commits_of_one_put() {
     assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn every_fill_percent() {
     let mut random = Random::new(4);
@@ -110,6 +117,7 @@ fn every_fill_percent() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn overwrites_with_growing_and_shrinking_values() {
     for page_size in PAGE_SIZES {
@@ -125,6 +133,7 @@ fn overwrites_with_growing_and_shrinking_values() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn an_inline_bucket_growing_out_and_shrinking_back_in() {
     for page_size in PAGE_SIZES {
@@ -144,6 +153,7 @@ fn an_inline_bucket_growing_out_and_shrinking_back_in() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn values_larger_than_a_page() {
     for page_size in PAGE_SIZES {
@@ -163,6 +173,7 @@ fn values_larger_than_a_page() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_growing_past_16_mib() {
     let mut random = Random::new(7);
@@ -179,6 +190,7 @@ fn a_file_growing_past_16_mib() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn random_small_traces_of_puts() {
     for seed in 0..150 {
@@ -220,23 +232,27 @@ fn one_delete_after_the_other(count: usize, key_len: usize, value_len: usize, pa
     assert_equal_after_every_commit(&trace, &Setup::with_page_size(page_size));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn one_delete_a_commit() {
     one_delete_after_the_other(300, 7, 60, 1024);
     one_delete_after_the_other(400, 7, 60, 4096);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn one_delete_a_commit_where_leaves_come_to_exactly_the_least_size() {
     // Five entries and the header are 256 bytes, half the threshold of a page of 1 KiB.
     one_delete_after_the_other(300, 8, 24, 1024);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn one_delete_a_commit_where_branches_have_few_and_long_keys() {
     one_delete_after_the_other(150, 200, 20, 1024);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn one_delete_among_the_puts_of_a_commit() {
     let mut random = Random::new(9);
@@ -254,6 +270,7 @@ fn one_delete_among_the_puts_of_a_commit() {
     assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn many_deletes_in_a_bucket_of_one_leaf() {
     let mut trace = new_trace();
@@ -265,6 +282,7 @@ fn many_deletes_in_a_bucket_of_one_leaf() {
     assert_equal_after_every_commit(&trace, &Setup::default());
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_chain_of_nested_buckets() {
     let mut random = Random::new(10);
@@ -286,6 +304,7 @@ fn a_chain_of_nested_buckets() {
     assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn sibling_buckets_changed_in_turn() {
     let mut random = Random::new(11);
@@ -306,11 +325,13 @@ fn sibling_buckets_changed_in_turn() {
     assert_equal_after_every_commit(&trace, &Setup::with_page_size(1024));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_freelist_of_every_length_around_the_end_of_its_page() {
     assert_equal_after_every_commit(&freelist_lengths(0, 0, 0), &Setup::with_page_size(1024));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_freelist_growing_past_its_16_bit_count() {
     // From 65,408 to 65,661 free pages: with the last one, the number that then stands before the ids is what makes the

@@ -9,6 +9,7 @@ use common::random::Random;
 use common::small_file::{PAGE, SmallFile, odd_numbers};
 use std::path::Path;
 
+#[boltkv_needs::program("go")]
 #[test]
 fn the_small_file_is_clean_there_and_here() {
     let Some(peer) = common::peer::peer() else { return };
@@ -18,6 +19,7 @@ fn the_small_file_is_clean_there_and_here() {
     assert!(!finds_problems(&file));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_byte_off_that_bbolt_finds_is_found_here() {
     let small = SmallFile::new();
@@ -28,6 +30,7 @@ fn a_byte_off_that_bbolt_finds_is_found_here() {
     what_bbolt_finds_is_found_here(&small, places.zip(masks), |bytes, &(at, mask)| bytes[at] ^= mask);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_word_replaced_that_bbolt_finds_is_found_here() {
     let small = SmallFile::new();

@@ -15,6 +15,7 @@ const KINDS: [&str; 6] = ["inline", "nested", "overflow", "empty-values", "seque
 
 const PAGE_SIZES: [u32; 4] = [1024, 4096, 16_384, 65_536];
 
+#[boltkv_needs::program("go")]
 #[test]
 fn files_of_every_kind_and_page_size_read_equal_and_can_be_written_further() {
     let Some(peer) = common::peer::peer() else {
@@ -28,6 +29,7 @@ fn files_of_every_kind_and_page_size_read_equal_and_can_be_written_further() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_without_a_stored_freelist_gets_it_rebuilt() {
     let Some(peer) = common::peer::peer() else {
@@ -41,6 +43,7 @@ fn a_file_without_a_stored_freelist_gets_it_rebuilt() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn the_freelist_of_a_bbolt_that_keeps_it_in_a_hash_map_is_read() {
     let Some(peer) = common::peer::peer() else {
@@ -50,6 +53,7 @@ fn the_freelist_of_a_bbolt_that_keeps_it_in_a_hash_map_is_read() {
     read_and_write_further(peer, "mixed", &setup, &["--freelist=hashmap"]);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_freelist_too_long_for_its_16_bit_count_is_read_and_written() {
     let Some(peer) = common::peer::peer() else {

@@ -10,17 +10,20 @@ use common::{assert_check_clean, assert_same_dump, committed};
 
 const TURNS: u64 = 20;
 
+#[boltkv_needs::program("go")]
 #[test]
 fn twenty_turns_with_the_freelist_always_stored() {
     take_turns(1, Setup::default(), |_| true);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn twenty_turns_on_small_pages_with_this_engines_own_fill() {
     let setup = Setup { page_size: 1024, fill: None, ..Setup::default() };
     take_turns(2, setup, |_| true);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn twenty_turns_with_the_freelist_stored_by_one_side_or_the_other_or_none() {
     take_turns(3, Setup::with_page_size(1024), |turn| turn / 2 % 2 == 0);

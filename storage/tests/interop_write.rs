@@ -22,11 +22,13 @@ fn setups() -> Vec<Setup> {
     setups
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn an_empty_database_is_sound_there() {
     written_here_is_sound_there(|_| Trace::default());
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_file_that_grew_by_many_commits_is_sound_there() {
     written_here_is_sound_there(|random| {
@@ -39,6 +41,7 @@ fn a_file_that_grew_by_many_commits_is_sound_there() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn deletes_that_empty_and_merge_pages_leave_a_sound_file() {
     written_here_is_sound_there(|random| {
@@ -57,6 +60,7 @@ fn deletes_that_empty_and_merge_pages_leave_a_sound_file() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_bucket_that_loses_everything_is_sound_there() {
     written_here_is_sound_there(|_| {
@@ -70,6 +74,7 @@ fn a_bucket_that_loses_everything_is_sound_there() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn buckets_that_move_out_of_their_parent_and_back_in_are_sound_there() {
     written_here_is_sound_there(|_| {
@@ -89,6 +94,7 @@ fn buckets_that_move_out_of_their_parent_and_back_in_are_sound_there() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn deleted_buckets_with_buckets_inside_leave_a_sound_file() {
     written_here_is_sound_there(|random| {
@@ -113,6 +119,7 @@ fn deleted_buckets_with_buckets_inside_leave_a_sound_file() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn overflow_values_and_the_longest_keys_are_sound_there() {
     written_here_is_sound_there(|random| {
@@ -129,6 +136,7 @@ fn overflow_values_and_the_longest_keys_are_sound_there() {
     });
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn random_changes_leave_a_sound_file() {
     let Some(peer) = common::peer::peer() else {

@@ -141,6 +141,7 @@ fn without_a_timeout_an_opener_waits_for_the_lock() {
     assert_eq!(committed(&reader(&file).unwrap()).bucket_paths().len(), 1);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_writer_here_keeps_out_bbolt() {
     let Some(peer) = common::peer::peer() else {
@@ -154,6 +155,7 @@ fn a_writer_here_keeps_out_bbolt() {
     assert!(peer.can_lock(&file, false, "10s"));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_reader_here_shares_with_bbolts_readers_only() {
     let Some(peer) = common::peer::peer() else {
@@ -165,6 +167,7 @@ fn a_reader_here_shares_with_bbolts_readers_only() {
     assert!(!peer.can_lock(&file, false, "100ms"));
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_writing_bbolt_keeps_this_engine_out() {
     let Some(peer) = common::peer::peer() else {
@@ -178,6 +181,7 @@ fn a_writing_bbolt_keeps_this_engine_out() {
     writer(&file).unwrap();
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_reading_bbolt_shares_with_readers_here_only() {
     let Some(peer) = common::peer::peer() else {

@@ -209,6 +209,7 @@ fn step(cursor: &mut Cursor<'_>, step: &str) -> String {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn random_walks_answer_as_they_do_in_bbolt() {
     let Some(peer) = common::peer::peer() else {

@@ -141,6 +141,7 @@ impl Made {
 
 const KINDS: [&str; 6] = ["inline", "nested", "overflow", "empty-values", "sequences", "mixed"];
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_sound_file_comes_out_whole() {
     let Some(peer) = peer() else { return };
@@ -154,6 +155,7 @@ fn a_sound_file_comes_out_whole() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_zeroed_page_costs_what_is_below_it() {
     let Some(peer) = peer() else { return };
@@ -168,6 +170,7 @@ fn a_zeroed_page_costs_what_is_below_it() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn swapped_pages_are_not_taken_for_each_other() {
     let Some(peer) = peer() else { return };
@@ -183,6 +186,7 @@ fn swapped_pages_are_not_taken_for_each_other() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_damaged_piece_of_a_key_of_many_pages_is_the_key_that_is_found() {
     let Some(peer) = peer() else { return };
@@ -195,6 +199,7 @@ fn a_damaged_piece_of_a_key_of_many_pages_is_the_key_that_is_found() {
     assert_eq!(lookup(&outcome.content, &longest.path, &longest.key), None);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn of_a_file_that_is_cut_all_is_found_that_lies_before_the_cut() {
     let Some(peer) = peer() else { return };
@@ -206,6 +211,7 @@ fn of_a_file_that_is_cut_all_is_found_that_lies_before_the_cut() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn a_leaf_with_damaged_elements_keeps_the_others() {
     let Some(peer) = peer() else { return };
@@ -240,6 +246,7 @@ fn a_leaf_with_damaged_elements_keeps_the_others() {
     assert_eq!(left, all - 1, "{:?}", outcome.lost);
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn with_one_meta_damaged_the_other_ones_tree_is_taken() {
     let Some(peer) = peer() else { return };
@@ -254,6 +261,7 @@ fn with_one_meta_damaged_the_other_ones_tree_is_taken() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn with_both_metas_damaged_the_root_that_one_of_them_names_is_found() {
     let Some(peer) = peer() else { return };
@@ -267,6 +275,7 @@ fn with_both_metas_damaged_the_root_that_one_of_them_names_is_found() {
     assert_eq!(outcome.lost.len(), 1, "only that it is not known which changes are missing");
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn with_both_metas_gone_the_page_that_leads_to_most_is_the_root_and_another_can_be_given() {
     let Some(peer) = peer() else { return };
@@ -359,6 +368,7 @@ fn every_bit_of_the_structure_may_be_wrong() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn every_bit_of_an_inline_bucket_may_be_wrong() {
     let Some(peer) = peer() else { return };
@@ -379,6 +389,7 @@ fn every_bit_of_an_inline_bucket_may_be_wrong() {
     }
 }
 
+#[boltkv_needs::program("go")]
 #[test]
 fn whatever_happens_to_some_pages_the_others_are_salvaged() {
     let Some(peer) = peer() else { return };
