@@ -6,9 +6,7 @@ mod common;
 use std::num::NonZeroU64;
 use std::ops::Bound;
 
-use boltkv_protocol::{
-    Cond, EntryKind, ErrorCode, KeyRange, LowBound, Reply, Request, Scan, ScanMode, ScanOptions, StreamRequest,
-};
+use boltkv_protocol::{Cond, EntryKind, ErrorCode, KeyRange, LowBound, Reply, Request, Scan, ScanMode, ScanOptions};
 use boltkv_storage::{MAX_KEY_SIZE, Options};
 use bytes::Bytes;
 use common::binary::{
@@ -271,7 +269,7 @@ fn scans_give_keys_only_or_a_count_where_that_is_asked_for() {
     let one = ScanOptions { limit: NonZeroU64::new(1), ..count };
     assert_eq!(client.ask(&scan("b", KeyRange::ALL, one)), Reply::Count(1));
     let buckets = Scan { path: path("b"), range: KeyRange::ALL, options: count };
-    let list = Request::Stream(StreamRequest::ListBuckets(buckets));
+    let list = Request::Stream(boltkv_protocol::StreamRequest::ListBuckets(buckets));
     assert_eq!(client.ask(&list), Reply::Count(1));
 }
 
