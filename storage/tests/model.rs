@@ -50,6 +50,8 @@ enum Op {
     OnCommit,
     Savepoint,
     RollbackTo(usize),
+    /// A bucket is moved and changed after a savepoint that is gone back to; in a new transaction where that is asked for.
+    Undone([usize; 2], Vec<(usize, EditParts)>, bool),
     CommitUnsynced,
     Sync,
     Shrink,
@@ -73,10 +75,13 @@ struct EditParts(Vec<Key>, Vec<Key>, Key, Key, Run, u64);
 
 impl EditParts {
     fn edit(&self, kind: usize) -> Edit {
+        Edit::of_kind(kind, self.parts())
+    }
+
+    fn parts(&self) -> Parts {
         let Self(path, to, key, other_key, value, number) = self;
         let (key, other_key) = (key.bytes(), other_key.bytes());
-        let parts = Parts { path: bytes(path), to: bytes(to), key, other_key, value: value.bytes(), number: *number };
-        Edit::of_kind(kind, parts)
+        Parts { path: bytes(path), to: bytes(to), key, other_key, value: value.bytes(), number: *number }
     }
 }
 
@@ -141,6 +146,8 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::OnCommit),
         4 => Just(Op::Savepoint),
         4 => any::<usize>().prop_map(Op::RollbackTo),
+        6 => (any::<[usize; 2]>(), vec((kind(), parts()), 1..8), any::<bool>())
+            .prop_map(|(which, then, anew)| Op::Undone(which, then, anew)),
         1 => Just(Op::CommitUnsynced),
         1 => Just(Op::Sync),
         1 => Just(Op::Shrink),
@@ -272,6 +279,17 @@ impl Machine {
                     db.try_batch(move |tx| done(edit.apply(tx), fails))
                 });
             }
+            Op::Undone(which, then, anew) => {
+                if *anew {
+                    self.commit(true);
+                }
+                self.work(&Op::Savepoint);
+                let then = then.iter().map(|(kind, parts)| (*kind, parts.parts()));
+                for edit in Edit::of_moved(&self.working, *which, then) {
+                    self.edit(&edit);
+                }
+                self.rollback_to(self.savepoints.len() - 1);
+            }
             Op::KeepSnapshot => {
                 let snapshot = (self.db.begin().unwrap(), self.committed.clone());
                 self.snapshots.push(snapshot);
@@ -297,14 +315,19 @@ impl Machine {
                 self.callbacks += 1;
             }
             Op::Edit(kind, parts) => {
-                let edit = parts.edit(*kind);
-                assert_eq!(refused(edit.apply(tx)), edit.apply_to_model(&mut self.working), "{edit:?}");
+                self.edit(&parts.edit(*kind));
             }
             change_or_read => {
                 change(change_or_read, tx, &mut self.working, &self.setup);
                 read(change_or_read, tx, &self.working);
             }
         }
+    }
+
+    /// In the transaction that there is.
+    fn edit(&mut self, edit: &Edit) {
+        let done = refused(edit.apply(self.tx.as_mut().unwrap()));
+        assert_eq!(done, edit.apply_to_model(&mut self.working), "{edit:?}");
     }
 
     fn commit(&mut self, synced: bool) {

@@ -46,6 +46,8 @@ enum Operation {
     OnCommit,
     Savepoint,
     RollbackTo(u8),
+    /// A bucket is moved and changed after a savepoint that is gone back to.
+    Undone(u8, u8, [Change; 4]),
     Commit,
     CommitUnsynced,
     Rollback,
@@ -70,15 +72,18 @@ struct Change {
 
 impl Change {
     fn edit(self) -> Edit {
-        let parts = Parts {
+        Edit::of_kind(self.kind.into(), self.parts())
+    }
+
+    fn parts(self) -> Parts {
+        Parts {
             path: self.place.path(),
             to: self.to.path(),
             key: vec![self.key],
             other_key: vec![self.other_key],
             value: value(self.word),
             number: self.number,
-        };
-        Edit::of_kind(self.kind.into(), parts)
+        }
     }
 }
 
@@ -161,6 +166,14 @@ impl Run {
                 self.savepoints.push((savepoint, self.changed.clone(), self.callbacks));
             }
             Operation::RollbackTo(which) => self.rollback_to(which),
+            Operation::Undone(which, to, changes) => {
+                self.perform(Operation::Savepoint);
+                let then = changes.into_iter().map(|change| (change.kind.into(), change.parts()));
+                for edit in Edit::of_moved(&self.changed, [which.into(), to.into()], then) {
+                    self.change(&edit);
+                }
+                self.rollback_to_last();
+            }
             Operation::Sync => {
                 self.rollback();
                 self.db.sync().expect("memory can be synced");
@@ -237,10 +250,13 @@ impl Run {
         if self.savepoints.is_empty() {
             return;
         }
-        let at = usize::from(which) % self.savepoints.len();
-        self.savepoints.truncate(at + 1);
+        self.savepoints.truncate(usize::from(which) % self.savepoints.len() + 1);
+        self.rollback_to_last();
+    }
+
+    fn rollback_to_last(&mut self) {
         let tx = self.tx.as_mut().expect("savepoints are cleared with their transaction");
-        let (savepoint, model, callbacks) = &self.savepoints[at];
+        let (savepoint, model, callbacks) = self.savepoints.last().expect("there is one");
         tx.rollback_to(savepoint).expect("it is one of this transaction");
         (self.changed, self.callbacks) = (model.clone(), *callbacks);
         let seen = Model::load(tx.buckets()).expect("a sound file is read");

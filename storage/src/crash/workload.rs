@@ -206,7 +206,9 @@ impl<'a> Worker<'a> {
         if self.random.once_in(4) {
             let savepoint = tx.savepoint();
             call(&mut tx);
-            self.edit(&mut tx, &mut model.clone());
+            let mut undone = model.clone();
+            apply(&moved(self.random, &mut undone), &mut tx);
+            self.edit(&mut tx, &mut undone);
             tx.rollback_to(&savepoint).expect("it is this transaction's");
             assert!(model.is_seen_in(tx.buckets()).expect("it is whole"), "the savepoint's state is not what it was");
             self.edit(&mut tx, &mut model);
@@ -287,17 +289,23 @@ pub(super) fn edits(random: &mut Random, model: &mut Model) -> Vec<Answered> {
         1 => 40 + random.below(40),
         _ => 1 + random.below(8),
     };
-    let mut edits = Vec::new();
-    for _ in 0..count {
-        let edit = some_edit(random, model);
-        // One that is refused may have been made in part.
-        let mut changed = model.clone();
-        if let Ok(answer) = edit.apply_to_model(&mut changed) {
-            *model = changed;
-            edits.push((edit, answer));
-        }
-    }
-    edits
+    (0..count).filter_map(|_| taken(some_edit(random, model), model)).collect()
+}
+
+/// A bucket moved, and edits in it.
+fn moved(random: &mut Random, model: &mut Model) -> Vec<Answered> {
+    let then: Vec<_> = (0..4).map(|_| (random.below(Edit::KINDS), parts(random, Vec::new(), Vec::new()))).collect();
+    let which = [(); 2].map(|()| random.below(MOST_BUCKETS * MOST_BUCKETS));
+    Edit::of_moved(model, which, then).into_iter().filter_map(|edit| taken(edit, model)).collect()
+}
+
+/// The edit with its answer, if the model takes it.
+fn taken(edit: Edit, model: &mut Model) -> Option<Answered> {
+    // One that is refused may have been made in part.
+    let mut changed = model.clone();
+    let answer = edit.apply_to_model(&mut changed).ok()?;
+    *model = changed;
+    Some((edit, answer))
 }
 
 fn some_edit(random: &mut Random, model: &Model) -> Edit {
@@ -318,13 +326,17 @@ fn some_edit(random: &mut Random, model: &Model) -> Edit {
 /// Each kind comes up; what makes much of the content go, not often.
 fn any_edit(random: &mut Random, path: BucketPath, paths: &[BucketPath]) -> Edit {
     let to = paths[random.below(paths.len())].clone();
-    let (key, other_key) = (key(random), key(random));
-    let parts = Parts { path, to, key, other_key, value: value(random), number: random.next() };
+    let parts = parts(random, path, to);
     match Edit::of_kind(random.below(Edit::KINDS), parts) {
         Edit::Drop(path) | Edit::DeleteMany(path, _) if random.once_in(2) => Edit::Open(path),
         Edit::DeleteRange(path, low, high, limit) => Edit::DeleteRange(path, low, high, limit.min(40)),
         edit => edit,
     }
+}
+
+fn parts(random: &mut Random, path: BucketPath, to: BucketPath) -> Parts {
+    let (key, other_key) = (key(random), key(random));
+    Parts { path, to, key, other_key, value: value(random), number: random.next() }
 }
 
 fn key(random: &mut Random) -> Vec<u8> {

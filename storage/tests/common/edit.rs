@@ -98,6 +98,22 @@ impl Edit {
         }
     }
 
+    /// Moves one of the buckets, and then makes edits of these kinds in it, whatever path their parts have: what comes after
+    /// a move is too rare otherwise. None where there is no bucket.
+    pub fn of_moved(
+        model: &Model,
+        [which, to]: [usize; 2],
+        then: impl IntoIterator<Item = (usize, Parts)>,
+    ) -> Vec<Self> {
+        let paths = model.bucket_paths();
+        let Some(path) = which.checked_rem(paths.len()).map(|at| &paths[at]) else { return Vec::new() };
+        // One more than there are: the top.
+        let to = paths.get(to % (paths.len() + 1)).cloned().unwrap_or_default();
+        let moved = [&to, &path[path.len() - 1..]].concat();
+        let then = then.into_iter().map(|(kind, parts)| Self::of_kind(kind, Parts { path: moved.clone(), ..parts }));
+        [Self::Move(path.clone(), to)].into_iter().chain(then).collect()
+    }
+
     /// Makes the edit in a database.
     pub fn apply(&self, tx: &mut TxMut) -> Result<Answer> {
         match self {
@@ -216,8 +232,8 @@ impl Edit {
 
 fn bound(number: u8, key: Vec<u8>) -> Bound<Vec<u8>> {
     match number % 4 {
-        0 => Bound::Unbounded,
-        1 => Bound::Excluded(key),
+        0 | 1 => Bound::Unbounded,
+        2 => Bound::Excluded(key),
         _ => Bound::Included(key),
     }
 }
