@@ -107,6 +107,7 @@ async fn whoever_has_no_time_left_while_there_is_no_connection_is_told_so() {
     assert!(matches!(&error, Error::Connect { addr, .. } if *addr == peer.addr), "{error:?}");
 }
 
+// Promises: wire-not-done.
 #[tokio::test]
 async fn what_a_stopping_server_refuses_is_sent_once_more_also_a_write() {
     let peer = Peer::listen().await;
