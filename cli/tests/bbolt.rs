@@ -290,6 +290,18 @@ impl Both {
 }
 
 #[test]
+fn one_damaged_meta_is_passed_over_as_bbolt_does_but_people_hear_of_it() {
+    let Some(both) = both() else { return };
+    let damaged = both.files.folder.path().join("damaged");
+    let mut bytes = fs::read(both.files.path("odd")).unwrap();
+    bytes[4096 + 72] ^= 1;
+    fs::write(&damaged, bytes).unwrap();
+    let (theirs, ours) = (both.files.bbolt.run(args!["check", &damaged]), both.linked.run(&args!["check", &damaged]));
+    assert_eq!((ours.code, ours.text()), (theirs.code, theirs.text()));
+    assert!(ours.stderr.starts_with("warning: ") && ours.stderr.lines().count() == 1, "{}", ours.stderr);
+}
+
+#[test]
 fn compact_makes_a_new_file_and_writes_into_one_that_is_there() {
     let Some(both) = both() else { return };
     let folder = both.files.folder.path();

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::bench_work::{Measured, Work};
 use super::interrupt::Interrupt;
 use super::output::json_line;
+use super::progress::Progress;
 use crate::failure::{Failure, Outcome};
 
 /// Measure how fast this machine writes and reads a bolt file
@@ -167,10 +168,13 @@ impl Bench {
         };
         let failed = |error| Failure::storage(path, &error);
         self.say("starting write benchmark.");
+        let progress = Progress::doing("writing");
         let start = Instant::now();
         let written = work.write(&db).map_err(failed)?;
         let write = Measured { ops: u64::from(self.count), took: start.elapsed() };
         self.say("starting read benchmark.");
+        drop(progress);
+        let _progress = Progress::doing("reading");
         let read = match self.read_mode {
             ReadMode::Seq => work.read_in_order(&db),
             ReadMode::Rnd => work.read_at_random(&db, written),

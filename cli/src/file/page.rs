@@ -57,7 +57,7 @@ impl Page {
     pub(crate) fn run(&self) -> Outcome {
         let file = self.target.open()?;
         let mut damaged = 0_u64;
-        let _progress = Progress::while_printing("reading pages");
+        let progress = self.all.then(|| Progress::while_printing_pages(file.end())).flatten();
         self.target.print(|out| {
             let (format, json, as_bbolt) = (self.format_value, self.json, self.as_bbolt);
             let mut printer = Printer { format, json, as_bbolt, first: true, out };
@@ -69,6 +69,9 @@ impl Page {
             }
             let mut page = 0;
             while page < file.end() {
+                if let Some(progress) = &progress {
+                    progress.reach(page);
+                }
                 let run = printer.print(&file, page)?;
                 damaged += u64::from(run.is_none());
                 page += run.unwrap_or(1);

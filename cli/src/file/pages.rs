@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use boltkv_storage::{Error, PageType, Pgid, RawFile};
+use boltkv_storage::{Error, PageInfo, PageType, Pgid, RawFile};
 use clap::Args;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Target;
 use super::output::{Out, Printed, json_line};
@@ -32,8 +32,8 @@ pub(crate) struct Pages {
 #[derive(Serialize)]
 struct Row {
     page: Pgid,
-    #[serde(rename = "type")]
-    page_type: String,
+    #[serde(rename = "type", serialize_with = "as_shown")]
+    page_type: PageType,
     count: u16,
     overflow: u32,
 }
@@ -55,18 +55,22 @@ impl Pages {
 
     /// Prints the table; an error where it cannot be told which pages are free, and nothing is printed yet.
     fn print_used_and_free(&self) -> Result<Outcome, Error> {
-        let tx = self.target.open()?.begin()?;
+        let db = self.target.open()?;
+        let tx = db.begin()?;
         let infos = {
             let _progress = Progress::doing("looking for free pages");
             tx.page_infos()?
         };
-        let _progress = Progress::while_printing("reading pages");
+        let progress = Progress::while_printing_pages(db.stats().pages);
         Ok(self.target.print(|out| {
             self.print_head(out)?;
             for info in infos {
                 let info = info?;
-                let (page, page_type) = (info.id, info.page_type.to_string());
-                self.print_row(&Row { page, page_type, count: info.count, overflow: info.overflow }, out)?;
+                if let Some(progress) = &progress {
+                    progress.reach(info.id);
+                }
+                let PageInfo { id: page, page_type, count, overflow, .. } = info;
+                self.print_row(&Row { page, page_type, count, overflow }, out)?;
             }
             Ok(())
         }))
@@ -80,9 +84,9 @@ impl Pages {
             // One that is in the wrong place belongs to a page before it, or nobody knows to what.
             let is_page = header.id == page && header.page_type() != PageType::Unknown;
             let row = if is_page {
-                Row { page, page_type: header.page_type().to_string(), count: header.count, overflow: header.overflow }
+                Row { page, page_type: header.page_type(), count: header.count, overflow: header.overflow }
             } else {
-                Row { page, page_type: PageType::Unknown.to_string(), count: 0, overflow: 0 }
+                Row { page, page_type: PageType::Unknown, count: 0, overflow: 0 }
             };
             self.print_row(&row, out)?;
             let behind = page + 1 + u64::from(row.overflow);
@@ -103,9 +107,16 @@ impl Pages {
         if self.json {
             return json_line(row, out);
         }
-        let free = row.page_type == PageType::Free.to_string();
-        let count = if free { String::new() } else { row.count.to_string() };
-        let overflow = if row.overflow == 0 { String::new() } else { row.overflow.to_string() };
-        writeln!(out, "{:<8} {:<10} {count:<6} {overflow:<6}", row.page, row.page_type)
+        let Row { page, page_type, count, overflow } = row;
+        match (page_type, overflow) {
+            (PageType::Free, _) => writeln!(out, "{page:<8} {page_type:<10} {:13}", ""),
+            (_, 0) => writeln!(out, "{page:<8} {page_type:<10} {count:<6} {:6}", ""),
+            _ => writeln!(out, "{page:<8} {page_type:<10} {count:<6} {overflow:<6}"),
+        }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde hands it over")]
+fn as_shown<S: Serializer>(page_type: &PageType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(page_type)
 }

@@ -69,6 +69,11 @@ impl Progress {
         (!io::stdout().is_terminal()).then(|| Self::doing(what))
     }
 
+    /// As [`Self::of_pages`], while lines are printed.
+    pub(super) fn while_printing_pages(total: u64) -> Option<Self> {
+        (!io::stdout().is_terminal()).then(|| Self::of_pages(total))
+    }
+
     /// A bar over so many bytes.
     pub(super) fn of_bytes(total: u64) -> Self {
         let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";

@@ -259,6 +259,11 @@ impl<'a> LeafPage<'a> {
         })
     }
 
+    /// How many of the entries are buckets. Looks at no key and no value.
+    pub(crate) fn buckets(&self) -> usize {
+        self.elements.iter().filter(|element| element.flags.get() & BUCKET_FLAG != 0).count()
+    }
+
     /// The entry at `index`; `None` where there is none, or it is damaged. For loops that take a few nanoseconds an
     /// entry: nothing that it answers goes through memory.
     #[inline]

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::format::{BranchPage, LeafPage, PAGE_HEADER};
 use crate::handles::{Bucket, Tx};
-use crate::tree::{Allowance, Source, View, pages};
+use crate::tree::{Allowance, Source, View, pages_as_they_lie};
 
 /// Pages, bytes and keys of a bucket and of all buckets in it, as bbolt counts them.
 ///
@@ -112,11 +112,12 @@ impl<'tx, 'r> Count<'tx, 'r> {
         let noted = ahead.len();
         let (mut depth, mut below) = (0, 0);
         stats.buckets += 1;
-        pages(*source, bucket.root, allowance, |view, levels| {
+        pages_as_they_lie(*source, bucket.root, allowance, |view, levels| {
             depth = depth.max(levels as u64 + 1);
             *read += stats.add_page(&view, page_size)?;
             reached(*read);
-            let mut next = if view.is_leaf() { view.first() } else { None };
+            let has_buckets = view.count_buckets()? > 0;
+            let mut next = if has_buckets { view.first() } else { None };
             while let Some(at) = next {
                 let entry = view.entry(at)?;
                 next = view.next(at);

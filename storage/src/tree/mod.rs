@@ -31,7 +31,7 @@ pub(crate) use spare::Spare;
 pub(crate) use spill::Part;
 pub use undo::Savepoint;
 pub(crate) use view::{Child, Root, Source, View, in_page, too_deep};
-pub(crate) use walk::{Allowance, pages};
+pub(crate) use walk::{Allowance, pages, pages_as_they_lie};
 pub(crate) use work::Work;
 
 /// A node of a write transaction, by its place in the list of nodes.

@@ -160,6 +160,23 @@ impl<'tx> View<'tx> {
         }
     }
 
+    /// How many of its entries are buckets; of a branch, none.
+    pub(crate) fn count_buckets(&self) -> Result<u64> {
+        match self {
+            Self::Leaf(leaf) => Ok(leaf.buckets() as u64),
+            Self::Branch(_) => Ok(0),
+            Self::Node(..) if !self.is_leaf() => Ok(0),
+            Self::Node(..) => {
+                let (mut count, mut next) = (0, self.first());
+                while let Some(at) = next {
+                    count += u64::from(self.entry(at)?.is_bucket);
+                    next = self.next(at);
+                }
+                Ok(count)
+            }
+        }
+    }
+
     pub(crate) fn first(&self) -> Option<At> {
         match self {
             Self::Node(node, _) => node.slots.first(),

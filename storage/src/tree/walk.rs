@@ -1,4 +1,4 @@
-//! Visiting every page of a bucket, and every bucket in it, in key order.
+//! Visiting every page of a bucket, in key order or in that of the file.
 //!
 //! A walk keeps its way on a stack of its own and spends an [`Allowance`], so that no file, however
 //! damaged, makes it recurse, run for ever or see one page without end.
@@ -73,5 +73,97 @@ pub(crate) fn pages<'tx>(
             above.push((parent, at));
             view = source.view(parent.child(at)?)?;
         }
+    }
+}
+
+/// Pages of a level that are known at most before those below them are visited, so that their numbers take some megabytes
+/// whatever the bucket's size.
+const PIECE: usize = if cfg!(test) { 64 } else { 1 << 20 };
+
+/// As [`pages`], but those of a level are visited in the order in which they lie in the file: each part of it is read
+/// and mapped once, though it was written at random, and a disk reads ahead. In a write transaction, what was changed
+/// lies nowhere yet: there it is the same.
+pub(crate) fn pages_as_they_lie<'tx>(
+    source: Source<'tx>,
+    root: Root<'tx>,
+    allowance: &mut Allowance,
+    mut visit: impl FnMut(View<'tx>, usize) -> Result<()>,
+) -> Result<()> {
+    let start = source.root(root)?;
+    if source.work.is_some() || start.is_leaf() {
+        return pages(source, root, allowance, visit);
+    }
+    // Of each level, the pages still to come, the last one first.
+    let mut levels = vec![vec![start.page()]];
+    while let Some(levels_above) = levels.len().checked_sub(1) {
+        let level = &mut levels[levels_above];
+        let mut below = Vec::new();
+        while below.len() < PIECE
+            && let Some(id) = level.pop()
+        {
+            let view = View::from(source.pages.page(id)?);
+            allowance.spend_page(&view)?;
+            visit(view, levels_above)?;
+            if let View::Branch(branch) = view {
+                if levels_above >= MAX_DEPTH {
+                    return Err(too_deep(&view));
+                }
+                for index in 0..branch.len() {
+                    below.push(branch.child(index)?);
+                }
+            }
+        }
+        if below.is_empty() {
+            levels.pop();
+        } else {
+            below.sort_unstable_by_key(|&id| std::cmp::Reverse(id));
+            levels.push(below);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Allowance, Pgid, pages, pages_as_they_lie};
+    use crate::{Options, Result, TxMut};
+
+    const KEYS: u64 = 20_000;
+
+    /// Random puts in many commits, so that pages of one level lie anywhere, on three levels.
+    fn put_at_random(tx: &mut TxMut, round: u64) -> Result<()> {
+        let mut bucket = tx.create_bucket_if_not_exists("b")?;
+        (round * 1000..(round + 1) * 1000).try_for_each(|n| {
+            let key = (n.wrapping_mul(7919) % KEYS).to_be_bytes();
+            bucket.put(key, [7; 40])
+        })
+    }
+
+    #[test]
+    fn pages_of_a_level_are_visited_as_they_lie_and_each_as_often_as_in_key_order() -> Result<()> {
+        let db = Options::new().page_size(1024).open_in_memory()?;
+        (0..KEYS / 1000).try_for_each(|round| db.update(|tx| put_at_random(tx, round)))?;
+        let tx = db.begin()?;
+        let bucket = tx.bucket("b")?;
+        let (mut in_key_order, mut as_they_lie) = (Vec::<(usize, Pgid)>::new(), Vec::new());
+        let allowance = || Allowance::new(&bucket.source);
+        pages(bucket.source, bucket.root, &mut allowance(), |view, level| {
+            in_key_order.push((level, view.page()));
+            Ok(())
+        })?;
+        pages_as_they_lie(bucket.source, bucket.root, &mut allowance(), |view, level| {
+            as_they_lie.push((level, view.page()));
+            Ok(())
+        })?;
+        assert!(as_they_lie.iter().any(|(level, _)| *level == 2), "it is to have three levels");
+        let backwards = |visited: &[(usize, Pgid)]| {
+            visited.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[0].1 > pair[1].1).count()
+        };
+        assert!(backwards(&in_key_order) > 100, "the pages are to lie anywhere");
+        assert_eq!(backwards(&as_they_lie), 0);
+        in_key_order.sort_unstable();
+        as_they_lie.sort_unstable();
+        assert_eq!(in_key_order, as_they_lie);
+        Ok(())
     }
 }

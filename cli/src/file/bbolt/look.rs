@@ -161,6 +161,10 @@ fn within(file: &RawFile, page: u64) -> Outcome {
 pub(super) fn check(given: &Given) -> Outcome {
     let target = target(given)?;
     let db = target.open_to_read(None)?;
+    if let Some(damaged) = db.damaged_meta() {
+        // bbolt passes it over; here at least people hear of it. If standard error is closed, nobody does.
+        let _ = writeln!(io::stderr(), "warning: {damaged}");
+    }
     let (from, pages) = (given.number("from-page", 0), db.stats().pages);
     let problems = match u64::try_from(from) {
         Ok(page @ 1..) if page < 2 || page >= pages => vec![format!("page ID ({page}) out of range [2, {pages})")],
