@@ -28,8 +28,8 @@
 //! [`guide`] has more small programs to begin with.
 //!
 //! # Rooms
-//! From the bottom up; each uses those below it:
-//! - `base`: errors; `format`: the file's layout, as views over bytes that check every bound
+//! From the bottom up; each uses only those below it:
+//! - `base`: errors, numbers; `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
 //! - `pages`: those of a snapshot, the free ones, and which of them are taken next
 //! - `tree`: nodes, how they are found, visited, changed, split and merged

@@ -164,7 +164,7 @@ impl Db {
         let lead = Lead(&self.0.batcher);
         let begun = self.begin_mut();
         let mut queue = self.0.batcher.queue();
-        let count = queue.waiting.len().min(self.0.options.max_batch.max(1));
+        let count = queue.waiting.len().min(self.0.shared.options.max_batch.max(1));
         let jobs: Vec<Job> = queue.waiting.drain(..count).collect();
         drop(queue);
         let (callers, mut outcome) = run(begun, jobs);

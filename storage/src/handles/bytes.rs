@@ -25,9 +25,9 @@ impl Db {
     /// # Errors
     /// [`Error::Io`] where they cannot be read.
     pub fn bytes(&self) -> Result<Vec<u8>> {
-        self.0.writer.with(|_| {
+        self.0.shared.writer.with(|_| {
             let mut bytes = vec![0; self.file_len()? as usize];
-            let read = self.0.disk.read_at(&mut bytes, 0).map_err(Error::io("read", self.path()))?;
+            let read = self.0.shared.disk.read_at(&mut bytes, 0).map_err(Error::io("read", self.path()))?;
             bytes.truncate(read);
             Ok(bytes)
         })

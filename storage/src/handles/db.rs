@@ -1,19 +1,14 @@
-//! The database: what its handles share, and how transactions begin.
+//! The database: how transactions begin, and what is known of it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::Arc;
 
 use super::batch::Batcher;
 use super::{Tx, TxMut};
 use crate::check::Problem;
-use crate::disk::Disk;
 use crate::format::TxId;
-use crate::pages::Snapshot;
-use crate::store::{
-    CommitStats, DamagedMeta, Durability, Figures, FreelistStored, Options, Readers, Stats, Syncer, Writer, WriterSlot,
-    sync_point,
-};
+use crate::store::{DamagedMeta, Durability, Figures, Options, Shared, Stats};
 use crate::{Error, Result};
 
 /// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
@@ -34,122 +29,13 @@ use crate::{Error, Result};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Db(pub(crate) Arc<Shared>);
+pub struct Db(pub(crate) Arc<Common>);
 
-/// What the handles and write transactions of a database have in common. A read transaction needs none of it: its token
-/// keeps the snapshot and the disk.
+/// What its handles have in common: the database, and the batches that they begin.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) readers: Readers,
-    pub(crate) writer: WriterSlot,
+pub(crate) struct Common {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) batcher: Batcher,
-    pub(crate) options: Options,
-    figures: Mutex<Figures>,
-    path: Option<PathBuf>,
-    /// Why no more writes are taken.
-    failure: OnceLock<String>,
-    pub(crate) syncer: Syncer,
-    /// What was wrong with the other meta when the file was opened.
-    damaged_meta: Option<DamagedMeta>,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        disk: Arc<dyn Disk>,
-        path: Option<&Path>,
-        options: &Options,
-        snapshot: Snapshot,
-        writer: Option<Writer>,
-        figures: Figures,
-        damaged_meta: Option<DamagedMeta>,
-    ) -> Self {
-        Self {
-            readers: Readers::new(snapshot, Arc::clone(&disk)),
-            disk,
-            writer: WriterSlot::new(writer),
-            batcher: Batcher::default(),
-            options: options.clone(),
-            figures: Mutex::new(figures),
-            path: path.map(Into::into),
-            failure: OnceLock::new(),
-            syncer: Syncer::default(),
-            damaged_meta,
-        }
-    }
-
-    /// Stops all further writes; returns the error for the one that failed.
-    pub(crate) fn poison(&self, op: &'static str, source: std::io::Error) -> Error {
-        let error = Error::io(op, self.path.as_deref())(source);
-        // The first failure is the one that matters.
-        let _ = self.failure.set(error.to_string());
-        error
-    }
-
-    /// Keeps what [`Db::stats`] says of the writer's side.
-    pub(crate) fn note_figures(&self, writer: &Writer) {
-        let figures = Figures {
-            free_pages: Some(writer.freelist.free_pages()),
-            pending_pages: Some(writer.freelist.waiting_pages()),
-            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
-            commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
-        };
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
-    }
-
-    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
-    fn cut(&self, writer: &mut Writer) -> Result<()> {
-        let current = self.readers.current().meta;
-        let mark = self.readers.highest_mark().max(writer.older_mark);
-        let len = mark * u64::from(current.page_size);
-        if writer.unsynced.is_some() || len >= writer.file_len {
-            return Ok(());
-        }
-        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
-        writer.file_len = len;
-        self.disk.sync().map_err(|error| self.poison("sync", error))
-    }
-
-    /// Makes the newest state durable.
-    fn sync(&self, store_freelist: bool) -> Result<TxId> {
-        self.writer.with(|writer| sync_point(self, writer, store_freelist))
-    }
-
-    /// Makes the newest state durable, as a synced commit does.
-    pub(crate) fn sync_point(&self) -> Result<TxId> {
-        self.sync(self.stores_freelist())
-    }
-
-    /// Whether a sync point stores the freelist, other than the one that closes the database.
-    pub(crate) fn stores_freelist(&self) -> bool {
-        self.options.freelist == FreelistStored::Always
-    }
-
-    /// What a clean close leaves in the file.
-    fn sync_for_close(&self) -> Result<()> {
-        if self.options.read_only {
-            return Ok(());
-        }
-        let store_freelist = self.options.freelist != FreelistStored::Never;
-        self.writer.with(|writer| {
-            self.check_usable()?;
-            if store_freelist {
-                writer.free_all_detached(self.readers.current().pages());
-            }
-            sync_point(self, writer, store_freelist).map(|_| ())
-        })
-    }
-
-    pub(crate) fn check_usable(&self) -> Result<()> {
-        self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // Who wants to know whether it worked calls `Db::close`.
-        let _ = self.sync_for_close();
-    }
 }
 
 impl Db {
@@ -184,7 +70,7 @@ impl Db {
         if matches!(shared.options.durability, Durability::Interval { .. }) && !shared.options.read_only {
             shared.syncer.start(Arc::downgrade(&shared))?;
         }
-        Ok(Self(shared))
+        Ok(Self(Arc::new(Common { shared, batcher: Batcher::default() })))
     }
 
     /// Begins a read transaction on the newest snapshot.
@@ -192,7 +78,7 @@ impl Db {
     /// # Errors
     /// None today; a `Result` so that limits on readers can come.
     pub fn begin(&self) -> Result<Tx> {
-        Ok(Tx::new(self.0.readers.enter()))
+        Ok(Tx::new(self.0.shared.readers.enter()))
     }
 
     /// Begins the write transaction, waiting for the one before it to end: who comes first is served first. A thread
@@ -201,14 +87,14 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
     pub fn begin_mut(&self) -> Result<TxMut> {
-        if self.0.options.read_only {
+        if self.0.shared.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.check_usable()?;
-        let writer = self.0.writer.take();
+        self.0.shared.check_usable()?;
+        let writer = self.0.shared.writer.take();
         // From here on the transaction returns the writer, whatever happens.
-        let mut tx = TxMut::new(Arc::clone(&self.0), writer);
-        self.0.check_usable()?;
+        let mut tx = TxMut::new(Arc::clone(&self.0.shared), writer);
+        self.0.shared.check_usable()?;
         tx.release_pages()?;
         Ok(tx)
     }
@@ -300,10 +186,10 @@ impl Db {
     /// # Errors
     /// As [`TxMut::commit`]; [`Error::ReadOnly`].
     pub fn sync(&self) -> Result<TxId> {
-        if self.0.options.read_only {
+        if self.0.shared.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.sync_point()
+        self.0.shared.sync_point()
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
@@ -315,28 +201,28 @@ impl Db {
     /// # Errors
     /// As [`TxMut::commit`].
     pub fn close(self) -> Result<()> {
-        self.0.sync_for_close()
+        self.0.shared.sync_for_close()
     }
 
     /// Length of the file, in bytes.
     pub(crate) fn file_len(&self) -> Result<u64> {
-        self.0.disk.len().map_err(Error::io("look at", self.path()))
+        self.0.shared.disk.len().map_err(Error::io("look at", self.path()))
     }
 
     /// Whether both metas in the file end at the same page.
     pub(crate) fn metas_agree_on_the_mark(&self) -> bool {
-        self.0.writer.with(|writer| writer.older_mark == writer.durable.mark)
+        self.0.shared.writer.with(|writer| writer.older_mark == writer.durable.mark)
     }
 
     /// How many are making the file smaller changes by `change`.
     pub(crate) fn count_shrinking(&self, change: isize) {
-        self.0.writer.with(|writer| writer.shrinking = writer.shrinking.saturating_add_signed(change));
+        self.0.shared.writer.with(|writer| writer.shrinking = writer.shrinking.saturating_add_signed(change));
     }
 
     /// Cuts off what neither the metas nor any open snapshot speak of.
     pub(crate) fn cut_file(&self) -> Result<()> {
-        self.0.check_usable()?;
-        self.0.writer.with(|writer| self.0.cut(writer))
+        self.0.shared.check_usable()?;
+        self.0.shared.writer.with(|writer| self.0.shared.cut(writer))
     }
 
     /// Looks for damage in the newest snapshot; see [`Tx::check`].
@@ -351,34 +237,33 @@ impl Db {
     /// The next synced commit writes over it.
     #[must_use]
     pub fn damaged_meta(&self) -> Option<DamagedMeta> {
-        self.0.damaged_meta
+        self.0.shared.damaged_meta()
     }
 
     /// The file; `None` for a database in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        self.0.path.as_deref()
+        self.0.shared.path()
     }
 
     /// Whether it was opened read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.0.options.read_only
+        self.0.shared.options.read_only
     }
 
     /// Bytes of a page.
     #[must_use]
     pub fn page_size(&self) -> usize {
-        self.0.readers.current().meta.page_size as usize
+        self.0.shared.readers.current().meta.page_size as usize
     }
 
     /// Figures about the newest snapshot and who uses the database.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let meta = self.0.readers.current().meta;
-        let (open_readers, oldest_reader_age) = self.0.readers.count();
-        let Figures { free_pages, pending_pages, unsynced_commits, commits } =
-            *self.0.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let meta = self.0.shared.readers.current().meta;
+        let (open_readers, oldest_reader_age) = self.0.shared.readers.count();
+        let Figures { free_pages, pending_pages, unsynced_commits, commits } = self.0.shared.figures();
         Stats {
             txid: meta.txid,
             page_size: meta.page_size,
@@ -396,8 +281,8 @@ impl Db {
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Db")
-            .field("path", &self.0.path)
-            .field("read_only", &self.0.options.read_only)
+            .field("path", &self.path())
+            .field("read_only", &self.0.shared.options.read_only)
             .finish_non_exhaustive()
     }
 }

@@ -12,13 +12,13 @@ mod delete_many;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod key_range;
+mod open;
 mod range;
 mod tx;
 
 pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
-pub(crate) use db::Shared;
 pub use key_range::KeyRange;
 pub use range::Range;
 pub use tx::{Tx, TxMut};

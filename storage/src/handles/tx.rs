@@ -15,12 +15,12 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use super::callbacks::Callbacks;
-use super::{Bucket, BucketMut, Buckets, Cursor, Shared};
+use super::{Bucket, BucketMut, Buckets, Cursor};
 use crate::check::{CheckOptions, Problem};
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::pages::{Snapshot, Spans};
-use crate::store::{Durability, Reading, Sync, Writer, commit};
+use crate::store::{Durability, Reading, Shared, Sync, Writer, commit};
 use crate::tree::{ROOT_BUCKET, Savepoint, Source, Work};
 use crate::{Error, Result};
 

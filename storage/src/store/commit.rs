@@ -11,10 +11,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{CommitStats, Writer};
+use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
-use crate::handles::Shared;
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Spare, Work};
 use crate::{Error, Result};

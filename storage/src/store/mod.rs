@@ -1,6 +1,7 @@
 //! The open file: its newest state and who reads it, its one writer, and how a commit makes the next state of it.
 //!
 //! - `open`: from a path to a locked file and its newest meta
+//! - `shared`: what its handles and write transactions have in common
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
 //! - `commit`: write, make durable, publish; `syncer`: the thread that makes durable what was committed unsynced;
 //!   `detached`: what commits have cut off, and is freed later
@@ -11,6 +12,7 @@ mod detached;
 mod open;
 mod options;
 mod readers;
+mod shared;
 mod stats;
 mod syncer;
 mod writer;
@@ -21,6 +23,7 @@ pub(crate) use commit::{Sync, commit, sync_point};
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
 pub(crate) use readers::{Readers, Reading};
+pub(crate) use shared::Shared;
 pub(crate) use stats::Figures;
 pub use stats::{CommitStats, DamagedMeta, Stats};
 pub(crate) use syncer::Syncer;

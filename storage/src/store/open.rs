@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{Writer, map_size};
-use super::{DamagedMeta, Figures, Options};
+use super::{DamagedMeta, Figures, Options, Shared};
 use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
     is_page_size,
 };
-use crate::handles::{Db, Shared};
 use crate::pages::{Freelist, Run, Snapshot};
 use crate::{Error, Result};
 
@@ -23,7 +22,7 @@ const MOST_TRIES: usize = 100;
 /// The transaction of a new file's newest meta.
 const NEWEST_OF_NEW: TxId = 1;
 
-impl Db {
+impl Shared {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
         Self::open_in(&OsFolder { map: options.map }, path, options)
     }
@@ -31,19 +30,19 @@ impl Db {
     /// Opens the file of that name in a folder.
     pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
-        let db = Self::on_disk(Arc::new(file), Some(path), options)?;
+        let shared = Self::on_disk(Arc::new(file), Some(path), options)?;
         // Before anything is committed to a file its name has to be on the disk. Who created, renamed or restored it may
         // not have seen to that, so that everybody who will write does.
         if !options.read_only
             && let Err(error) = folder.sync(path)
         {
-            let is_new = db.0.readers.current().meta.txid <= NEWEST_OF_NEW;
+            let is_new = shared.readers.current().meta.txid <= NEWEST_OF_NEW;
             // A folder that may not be read has kept the name of a file with commits so far.
             if is_new || error.kind() != io::ErrorKind::PermissionDenied {
                 return Err(Error::io("sync the folder of", Some(path))(error));
             }
         }
-        Ok(db)
+        Ok(shared)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -82,7 +81,7 @@ impl Db {
             figures.pending_pages = Some(0);
             Some(Writer::new(freelist, stored, meta, len, map_len))
         };
-        Self::start(Shared::new(disk, path, options, snapshot, writer, figures, damaged_meta))
+        Ok(Self::new(disk, path, options, snapshot, writer, figures, damaged_meta))
     }
 }
 

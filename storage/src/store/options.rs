@@ -1,11 +1,9 @@
 //! How a database is opened.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::disk::{Advice, MapOptions};
 use crate::tree::Fill;
-use crate::{Db, Result};
 
 /// Whether the freelist is written to the file with every commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,11 +40,11 @@ pub enum Durability {
         /// Every so many commits one is synced, and those before it with it.
         commits: u64,
     },
-    /// When [`Db::sync`] is called, or the database is closed.
+    /// When [`Db::sync`](crate::Db::sync) is called, or the database is closed.
     Never,
 }
 
-/// How a database is opened; [`Db::open`] takes the defaults.
+/// How a database is opened; [`Db::open`](crate::Db::open) takes the defaults.
 ///
 /// ```
 /// # fn main() -> boltkv_storage::Result<()> {
@@ -188,14 +186,14 @@ impl Options {
         self
     }
 
-    /// Count and time commits for [`Db::stats`]. Default: `true`.
+    /// Count and time commits for [`Db::stats`](crate::Db::stats). Default: `true`.
     #[must_use]
     pub fn statistics(mut self, statistics: bool) -> Self {
         self.statistics = statistics;
         self
     }
 
-    /// The most changes that [`Db::batch`] commits at once. There is no delay to set, as there is in
+    /// The most changes that [`Db::batch`](crate::Db::batch) commits at once. There is no delay to set, as there is in
     /// bbolt: a batch is what gathers while the one before it is committed. Default: 1,000.
     #[must_use]
     pub fn max_batch_size(mut self, changes: usize) -> Self {
@@ -211,7 +209,7 @@ impl Options {
         self
     }
 
-    /// Read the freelist also read-only, for [`Db::stats`]; read-write, it is always read.
+    /// Read the freelist also read-only, for [`Db::stats`](crate::Db::stats); read-write, it is always read.
     /// Default: `false`.
     #[must_use]
     pub fn pre_load_freelist(mut self, pre_load: bool) -> Self {
@@ -220,7 +218,7 @@ impl Options {
     }
 
     /// Do not believe the freelist that is stored in the file, but read every page to find those that are free, as where
-    /// none is stored: for a file whose list may name a page that is in use (see [`Db::open`]). Default: `false`.
+    /// none is stored: for a file whose list may name a page that is in use (see [`Db::open`](crate::Db::open)). Default: `false`.
     #[must_use]
     pub fn ignore_freelist(mut self, ignore: bool) -> Self {
         self.ignore_freelist = ignore;
@@ -258,22 +256,5 @@ impl Options {
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;
         self
-    }
-
-    /// Opens the database in the file `path`.
-    ///
-    /// # Errors
-    /// See [`Db::open`].
-    pub fn open(&self, path: impl AsRef<Path>) -> Result<Db> {
-        Db::open_with(path.as_ref(), self)
-    }
-
-    /// Makes a new database on the heap, on the same code as one in a file; it is gone with its
-    /// last handle.
-    ///
-    /// # Errors
-    /// [`Error::InvalidPageSize`](crate::Error::InvalidPageSize).
-    pub fn open_in_memory(&self) -> Result<Db> {
-        Db::new_in_memory(self)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use crate::handles::Shared;
+use super::Shared;
 use crate::{Error, Result};
 
 /// How long it waits at least before it tries again after a full disk.

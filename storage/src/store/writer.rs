@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::detached::Detached;
-use super::{CommitStats, Durability};
+use super::{CommitStats, Durability, Shared};
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
-use crate::handles::Shared;
 use crate::pages::{Freelist, Run};
 use crate::tree::Spare;
 
@@ -267,7 +266,7 @@ mod tests {
                     order.lock().unwrap().push(number);
                     drop(tx);
                 });
-                while db.0.writer.lock().waiting.len() <= number {
+                while db.0.shared.writer.lock().waiting.len() <= number {
                     std::thread::yield_now();
                 }
             }

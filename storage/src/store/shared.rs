@@ -1,0 +1,141 @@
+//! The open database, as its handles and write transactions share it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::{
+    CommitStats, DamagedMeta, Figures, FreelistStored, Options, Readers, Syncer, Writer, WriterSlot, sync_point,
+};
+use crate::disk::Disk;
+use crate::format::TxId;
+use crate::pages::Snapshot;
+use crate::{Error, Result};
+
+/// What the handles and write transactions of a database have in common. A read transaction needs none of it: its token
+/// keeps the snapshot and the disk.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) readers: Readers,
+    pub(crate) writer: WriterSlot,
+    pub(crate) options: Options,
+    figures: Mutex<Figures>,
+    path: Option<PathBuf>,
+    /// Why no more writes are taken.
+    failure: OnceLock<String>,
+    pub(crate) syncer: Syncer,
+    /// What was wrong with the other meta when the file was opened.
+    damaged_meta: Option<DamagedMeta>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        path: Option<&Path>,
+        options: &Options,
+        snapshot: Snapshot,
+        writer: Option<Writer>,
+        figures: Figures,
+        damaged_meta: Option<DamagedMeta>,
+    ) -> Self {
+        Self {
+            readers: Readers::new(snapshot, Arc::clone(&disk)),
+            disk,
+            writer: WriterSlot::new(writer),
+            options: options.clone(),
+            figures: Mutex::new(figures),
+            path: path.map(Into::into),
+            failure: OnceLock::new(),
+            syncer: Syncer::default(),
+            damaged_meta,
+        }
+    }
+
+    /// Stops all further writes; returns the error for the one that failed.
+    pub(crate) fn poison(&self, op: &'static str, source: std::io::Error) -> Error {
+        let error = Error::io(op, self.path.as_deref())(source);
+        // The first failure is the one that matters.
+        let _ = self.failure.set(error.to_string());
+        error
+    }
+
+    /// The file; `None` for a database in memory.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// What was wrong with the other meta when the file was opened.
+    pub(crate) fn damaged_meta(&self) -> Option<DamagedMeta> {
+        self.damaged_meta
+    }
+
+    /// What was kept last of the writer's side.
+    pub(crate) fn figures(&self) -> Figures {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps what [`Db::stats`](crate::Db::stats) says of the writer's side.
+    pub(crate) fn note_figures(&self, writer: &Writer) {
+        let figures = Figures {
+            free_pages: Some(writer.freelist.free_pages()),
+            pending_pages: Some(writer.freelist.waiting_pages()),
+            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+            commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
+        };
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
+    pub(crate) fn cut(&self, writer: &mut Writer) -> Result<()> {
+        let current = self.readers.current().meta;
+        let mark = self.readers.highest_mark().max(writer.older_mark);
+        let len = mark * u64::from(current.page_size);
+        if writer.unsynced.is_some() || len >= writer.file_len {
+            return Ok(());
+        }
+        self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
+        writer.file_len = len;
+        self.disk.sync().map_err(|error| self.poison("sync", error))
+    }
+
+    /// Makes the newest state durable.
+    fn sync(&self, store_freelist: bool) -> Result<TxId> {
+        self.writer.with(|writer| sync_point(self, writer, store_freelist))
+    }
+
+    /// Makes the newest state durable, as a synced commit does.
+    pub(crate) fn sync_point(&self) -> Result<TxId> {
+        self.sync(self.stores_freelist())
+    }
+
+    /// Whether a sync point stores the freelist, other than the one that closes the database.
+    pub(crate) fn stores_freelist(&self) -> bool {
+        self.options.freelist == FreelistStored::Always
+    }
+
+    /// What a clean close leaves in the file.
+    pub(crate) fn sync_for_close(&self) -> Result<()> {
+        if self.options.read_only {
+            return Ok(());
+        }
+        let store_freelist = self.options.freelist != FreelistStored::Never;
+        self.writer.with(|writer| {
+            self.check_usable()?;
+            if store_freelist {
+                writer.free_all_detached(self.readers.current().pages());
+            }
+            sync_point(self, writer, store_freelist).map(|_| ())
+        })
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Who wants to know whether it worked calls `Db::close`.
+        let _ = self.sync_for_close();
+    }
+}
