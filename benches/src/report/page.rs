@@ -51,7 +51,9 @@ impl Page {
     /// Lines that belong together, in lines of at most [`WIDEST`] characters, but for words that are longer.
     fn wrapped(&mut self, lines: &[&str]) {
         if lines.iter().all(|line| line.chars().count() <= WIDEST) {
-            lines.iter().for_each(|line| self.text.extend([line, "\n"]));
+            for line in lines {
+                self.text.extend([line, "\n"]);
+            }
             return;
         }
         let indent = if lines[0].starts_with("- ") { "  " } else { "" };
