@@ -242,7 +242,9 @@ fn a_damaged_file_is_told_of_and_fails() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.text().contains("errors found\n"), "{}", ran.text());
     assert!(ran.stderr.starts_with("Error: invalid value\nUsage:\n"), "{}", ran.stderr);
-    let ran = both.same_code(&args!["page", &damaged, root.to_string(), "0"]);
+    // As in bbolt, what cannot be printed is no failure.
+    let ran = both.linked.run(&args!["page", &damaged, root.to_string(), "0"]);
+    assert_eq!((ran.code, &*ran.stderr), (Some(0), ""));
     assert!(ran.text().contains(&format!("Prining page {root} failed: ")), "{}", ran.text());
 }
 
@@ -276,16 +278,6 @@ fn pages_that_are_counted_wrong_are_called_as_bbolt_calls_them() {
         };
         assert_eq!((ours.code, sorted(&ours)), (theirs.code, sorted(&theirs)), "{name}");
         assert!(ours.text().contains(word) && ours.text().contains("unreachable unfreed"), "{}", ours.text());
-    }
-}
-
-impl Both {
-    /// Both must end with the same code.
-    #[track_caller]
-    fn same_code(&self, args: &[OsString]) -> Ran {
-        let (theirs, ours) = (self.files.bbolt.run(args), self.linked.run(args));
-        assert_eq!(ours.code, theirs.code, "{args:?}: {}{}", ours.stderr, theirs.stderr);
-        ours
     }
 }
 
