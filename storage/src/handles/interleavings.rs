@@ -63,7 +63,7 @@ impl Model {
         self.page(id).store(meta.txid, Relaxed);
         self.readers.publish(Snapshot { meta, map: Arc::clone(&base.map) });
         let run = |start| [Run { start, len: 1 }];
-        freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older());
+        freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older(), false);
     }
 
     /// Registers, looks at both pages twice, and leaves.
@@ -212,7 +212,7 @@ fn a_reader_keeps_its_snapshot_while_commits_map_the_file_anew() {
     loom::model(|| {
         let db = Options::new().page_size(1024).open_in_memory().unwrap();
         put_version(&db, 1);
-        let before = db.0.readers.current().map.len();
+        let before = db.0.shared.readers.current().map.len();
         let reader = {
             let db = db.clone();
             thread::spawn(move || {
@@ -227,7 +227,7 @@ fn a_reader_keeps_its_snapshot_while_commits_map_the_file_anew() {
             put_version(&db, version);
         }
         reader.join().unwrap();
-        assert!(db.0.readers.current().map.len() >= 2 * before, "nothing was mapped anew");
+        assert!(db.0.shared.readers.current().map.len() >= 2 * before, "nothing was mapped anew");
     });
 }
 
