@@ -32,6 +32,8 @@ fn current() -> MutexGuard<'static, Vec<(ProgressBar, Unit)>> {
 /// Takes the line away, and says how far the command came.
 pub(super) fn stop() -> Option<String> {
     let (bar, unit) = current().pop()?;
+    // Clearing a bar also moves it to its end.
+    let (position, length) = (bar.position(), bar.length());
     bar.finish_and_clear();
     let shown = |count| match &unit {
         Unit::Bytes => BinaryBytes(count).to_string(),
@@ -41,7 +43,7 @@ pub(super) fn stop() -> Option<String> {
     if matches!(unit, Unit::Nothing) {
         return Some(format!("after {:.1} s", bar.elapsed().as_secs_f64()));
     }
-    let (at, of) = (shown(bar.position()), bar.length().map(shown));
+    let (at, of) = (shown(position), length.map(shown));
     Some(of.map_or_else(|| format!("after {at}"), |of| format!("after {at} of {of}")))
 }
 
@@ -126,5 +128,18 @@ impl Drop for Progress {
         }
         self.bar.finish_and_clear();
         current().pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_is_stopped_says_how_far_it_was_and_not_the_end() {
+        let progress = Progress::of_bytes(4096);
+        progress.reach(1024);
+        assert_eq!(stop().as_deref(), Some("after 1.00 KiB of 4.00 KiB"));
+        drop(progress);
     }
 }
