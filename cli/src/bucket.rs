@@ -47,7 +47,7 @@ pub(crate) struct Delete {
 
 /// List the buckets at the top, or those within a bucket
 ///
-/// One name a line, as it stands in a path.
+/// One name a line, as it stands in a path: what a script reads here, it can give to `--bucket`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv bucket list

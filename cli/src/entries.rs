@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use boltkv_client::{Entry, EntryKind};
+use boltkv_client::{Entry, EntryKind, Path};
 use boltkv_protocol::text::{self, Answer};
 use bytes::{BufMut as _, BytesMut};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(crate) enum Style {
     Entries,
     /// `key`; a bucket is `name/`.
     Keys,
-    /// `name`, of buckets only.
+    /// `name` as an argument that is a path has it, of buckets only.
     Names,
     /// An object, everything binary in base64.
     Json {
@@ -30,7 +30,7 @@ impl Style {
     pub(crate) fn print(self, entry: &Entry, out: &mut BytesMut) -> io::Result<()> {
         match self {
             Self::Json { keys_only } => print_json(entry, keys_only, &mut out.writer())?,
-            Self::Names => Answer::Names.write_entry(entry, out),
+            Self::Names => print_name(&entry.key, out)?,
             Self::Keys if entry.kind != EntryKind::Bucket => {
                 text::write_key(&entry.key, out);
                 out.put_u8(b'\n');
@@ -39,6 +39,12 @@ impl Style {
         }
         Ok(())
     }
+}
+
+/// A bucket's name as the command line takes it: not quoted once more, as the text dialect has to.
+fn print_name(name: &[u8], out: &mut BytesMut) -> io::Result<()> {
+    let path = Path::from_names([name]).map_err(io::Error::other)?;
+    writeln!(out.writer(), "{path}")
 }
 
 /// An entry as JSON: `{"key","value"}`, `{"key"}`, `{"key","size"}` for a value that does not fit a frame, or `{"bucket"}`.
@@ -82,7 +88,20 @@ mod tests {
         assert_eq!(printed(Style::Entries, EntryKind::Bucket, b"users", b""), "users/\n");
         assert_eq!(printed(Style::Keys, EntryKind::Value, b"a\n", b""), "\"a\\n\"\n");
         assert_eq!(printed(Style::Keys, EntryKind::Bucket, b"users", b""), "users/\n");
-        assert_eq!(printed(Style::Names, EntryKind::Bucket, b"users", b""), "users\n");
+    }
+
+    #[test]
+    fn a_bucket_is_listed_as_the_command_line_takes_it() {
+        for (name, shown) in [
+            (b"users".as_slice(), "users\n"),
+            (b"a/b\\c", "a\\/b\\\\c\n"),
+            (b" a \"b\"", " a \"b\"\n"),
+            (b"\xff\n", "\\xff\\x0a\n"),
+        ] {
+            assert_eq!(printed(Style::Names, EntryKind::Bucket, name, b""), shown);
+            let path: Path = shown.trim_end_matches('\n').parse().unwrap();
+            assert_eq!(path.names().collect::<Vec<_>>(), [name]);
+        }
     }
 
     #[test]
