@@ -16,6 +16,12 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     time(text, "s")
 }
 
+/// As [`seconds`], for what cannot be had in no time: an answer.
+pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time.is_zero() { Err("no answer comes in no time".to_owned()) } else { Ok(time) }
+}
+
 /// As [`seconds`], but in milliseconds where it has no unit.
 pub(crate) fn milliseconds(text: &str) -> Result<Duration, String> {
     time(text, "ms")
@@ -135,6 +141,14 @@ mod tests {
         for text in ["", "s", "soon", "-1", "NaN", "inf", "1e300", "1.8e19", "366d", "5 weeks", "5µs"] {
             assert!(seconds(text).is_err(), "{text}");
             assert!(milliseconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_for_an_answer_is_not_zero() {
+        assert_eq!(some_seconds("1ms"), Ok(Duration::from_millis(1)));
+        for text in ["0", "0ms", "0.0000000001", "soon"] {
+            assert!(some_seconds(text).is_err(), "{text}");
         }
     }
 

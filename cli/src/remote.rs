@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::arguments::{address, seconds};
+use crate::arguments::{address, some_seconds};
 use crate::failure::{Failure, Outcome};
 
 /// However long an answer may take, a server that is there takes a connection sooner.
@@ -28,7 +28,7 @@ pub(crate) struct Remote {
     #[arg(long, value_name = "ADDRESS", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878", value_parser = address)]
     addr: String,
     /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_seconds)]
     timeout: Duration,
 }
 

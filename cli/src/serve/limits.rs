@@ -27,7 +27,7 @@ pub(super) struct LimitArgs {
     /// Writes that wait to be written, of all connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue_requests)]
     queue_requests: usize,
-    /// Bytes of keys and values that wait to be written
+    /// Bytes of all that these writes hold: paths, keys, values, conditions; at most a quarter of `--memory`
     #[arg(long, value_name = "SIZE", default_value_t = Size(Limits::default().queue_bytes.into()))]
     queue_bytes: Size,
     /// What large requests and replies may take of memory, of all connections; at least four frames. Default: a quarter of

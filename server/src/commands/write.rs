@@ -190,7 +190,8 @@ fn count_existing(tx: &TxMut, path: &Path) -> Result<usize> {
         let bucket = match found {
             Ok(bucket) => bucket,
             Err(Error::BucketNotFound { .. }) => return Ok(existed),
-            Err(error) => return Err(error),
+            // Told once more with the whole path: one step of it knows only the bucket right above.
+            Err(_) => return tx.bucket_path(path.names()).map(|_| existed),
         };
         existed += 1;
         match names.next() {
