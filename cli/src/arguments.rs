@@ -72,6 +72,12 @@ impl FromStr for Size {
     }
 }
 
+/// A [`Size`] as the number of bytes that an option keeps.
+pub(crate) fn bytes<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    let Size(bytes) = text.parse()?;
+    T::try_from(bytes).map_err(|_| format!("not below 2^{} bytes", 8 * size_of::<T>()))
+}
+
 /// How many bytes a unit is. Letter case does not matter.
 fn factor(unit: &str) -> Option<u64> {
     if unit.is_empty() || unit.eq_ignore_ascii_case("B") {
@@ -171,6 +177,14 @@ mod tests {
         for text in ["", "MiB", "1.5GiB", "-1", "1 PiB", "1e6", "20000000TiB", "99999999999999999999"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_size_is_kept_as_bytes_where_it_fits() {
+        assert_eq!(bytes::<u32>("4KiB"), Ok(4096));
+        assert_eq!(bytes::<u64>("4GiB"), Ok(4 << 30));
+        assert!(bytes::<u32>("4GiB").is_err());
+        assert!(bytes::<u32>("four").is_err());
     }
 
     #[test]

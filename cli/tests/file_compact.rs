@@ -51,7 +51,7 @@ fn flags_are_bbolts_and_json_is_printed() {
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
     make(&old);
-    let line = args!["file", "compact", "--tx-max-size", "0", "--no-sync", "--json", "--output", &new, &old];
+    let line = args!["file", "compact", "--tx-max-size", "0KiB", "--no-sync", "--json", "--output", &new, &old];
     let said: serde_json::Value = serde_json::from_slice(&run(line).done()).unwrap();
     let len = |file: &Path| fs::metadata(file).unwrap().len();
     assert_eq!(said, serde_json::json!({"bytes_before": len(&old), "bytes_after": len(&new)}));

@@ -44,7 +44,7 @@ fn a_page_size_can_be_given_where_no_meta_tells_it_and_no_page_is_beyond_the_end
     fs::write(&file, [0; 4096]).unwrap();
     assert!(run(args!["file", "dump", &file, "0"]).failed(3).contains("--page-size 4096"));
     assert_eq!(
-        run(args!["file", "dump", &file, "3", "--page-size", "1024"]).done_text(),
+        run(args!["file", "dump", &file, "3", "--page-size", "1KiB"]).done_text(),
         format!("0000c00{zeros}\n0000c10 *\n0000ff0{zeros}\n\n", zeros = " 0000".repeat(8))
     );
     assert!(run(args!["file", "dump", &file, "4", "--page-size", "1024"]).failed(1).contains("4 whole pages"));

@@ -12,6 +12,7 @@ use super::bench_work::{Measured, Work};
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
+use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
 /// Measure how fast this machine writes and reads a bolt file
@@ -57,10 +58,10 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "0.1…1.0")]
     pub(super) fill_percent: Option<f64>,
     /// Bytes of a page
-    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = bytes::<u32>)]
     pub(super) page_size: u32,
     /// Bytes of the file that are mapped from the start
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(long, value_name = "SIZE", default_value = "0", value_parser = bytes::<u64>)]
     pub(super) initial_mmap_size: u64,
     /// Print as Go's benchmarks do, for tools that read that
     #[arg(long, conflicts_with = "json")]

@@ -12,6 +12,7 @@ use super::interrupt::Interrupt;
 use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
+use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
 /// Write everything in a file into a new one, without free pages and with full ones
@@ -27,8 +28,8 @@ pub(crate) struct Compact {
     /// Where to write. A file that is there is not replaced
     #[arg(long, short, value_name = "OUT")]
     pub(super) output: PathBuf,
-    /// How many bytes of keys and values are written at a time, and kept in memory; 0: all
-    #[arg(long, value_name = "BYTES", default_value_t = 65536)]
+    /// How much of keys and values are written at a time, and kept in memory; 0: all
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = bytes::<u64>)]
     pub(super) tx_max_size: u64,
     /// Has no effect: the new file is synced once, at its end (bbolt's command syncs it for every transaction without this)
     #[arg(long)]

@@ -13,6 +13,7 @@ use super::Target;
 use super::interrupt::Interrupt;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
+use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome, one_line};
 
 /// Salvage what a broken file still holds, into a new file
@@ -42,7 +43,7 @@ pub(crate) struct Repair {
     #[arg(long)]
     orphans: bool,
     /// Bytes of a page, where the file does not tell
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes::<u32>)]
     page_size: Option<u32>,
     /// Begin with the meta of page 0 or 1, instead of the newest whose root can be read
     #[arg(long, value_name = "0|1", value_parser = clap::value_parser!(u8).range(..=1))]

@@ -9,7 +9,7 @@ use boltkv_storage::{Advice, Db, Error, Options, RawFile, Surgery};
 use clap::Args;
 
 use super::holder;
-use crate::arguments::seconds;
+use crate::arguments::{bytes, seconds};
 use crate::failure::{Failure, Outcome};
 
 /// The file that a command is about.
@@ -116,7 +116,7 @@ pub(super) struct RawTarget {
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// Bytes of a page, where both meta pages are too damaged to say
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes::<u32>)]
     page_size: Option<u32>,
 }
 

@@ -22,6 +22,7 @@ use super::Target;
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
+use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
 /// Change single pages of a damaged file, on a copy of it
@@ -75,7 +76,7 @@ pub(super) struct OnCopy {
     #[arg(long, short, value_name = "OUT")]
     output: PathBuf,
     /// Bytes of a page, where both meta pages are too damaged to say
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "SIZE", value_parser = bytes::<u32>)]
     page_size: Option<u32>,
     /// Say what was done as a JSON object
     #[arg(long)]
