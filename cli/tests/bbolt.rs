@@ -176,6 +176,8 @@ fn failures_have_bbolts_words_and_its_code() {
         assert_eq!(both.same(&words.collect::<Vec<_>>()).code, Some(1), "{line}");
     }
     assert!(!missing.exists());
+    // A bucket is no value, and its name no key.
+    assert_eq!(both.same(&args!["get", both.file("nested"), "nested", "level 0"]).code, Some(1));
 }
 
 #[test]

@@ -88,6 +88,14 @@ pub(super) fn write_hex(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes as Go's `%q` prints them.
+pub(super) fn quoted(bytes: &[u8]) -> String {
+    let mut shown = Vec::new();
+    // Writing to memory does not fail, and what is written is UTF-8.
+    let _ = write_quoted(bytes, &mut shown);
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
 /// Prints bytes as Go's `%q` does: in double quotes, with what cannot be printed, quotes and backslashes escaped.
 pub(super) fn write_quoted(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(b"\"")?;

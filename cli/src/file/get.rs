@@ -1,11 +1,12 @@
 //! `boltkv file get`: the value of a key.
 
+use boltkv_storage::Error;
 use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
 use super::Target;
-use super::format::{Format, ParseFormat, write_hex};
+use super::format::{Format, ParseFormat, quoted, write_hex};
 use super::output::{Base64, json_line};
 use super::question::{path_to_ask, quoted_for_shell};
 use crate::failure::{Failure, Outcome};
@@ -55,15 +56,17 @@ impl Get {
         let db = self.target.open_to_read(question(bucket, &key).as_deref())?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let tx = db.begin().map_err(failed)?;
-        let value = tx.bucket_path(bucket).and_then(|bucket| bucket.get(&key)).map_err(failed)?;
-        let value = value.ok_or_else(|| {
-            let (mut shown, mut hex) = (Vec::new(), Vec::new());
-            // Writing to memory does not fail.
-            let _ = super::format::write_quoted(&key, &mut shown).and_then(|()| write_hex(&key, &mut hex));
-            let (shown, hex) = (String::from_utf8_lossy(&shown), String::from_utf8_lossy(&hex));
-            let failure = Failure::not_done(format!("{}: no key {shown}", self.target.path().display()));
-            failure.in_bbolts_words(|_| format!("Error key not found for key: {shown} hex: \"{hex}\""))
-        })?;
+        let not_found = |failure: Failure| failure.in_bbolts_words(|_| in_bbolts_words(&key));
+        let value = match tx.bucket_path(bucket).map_err(failed)?.get(&key) {
+            Ok(Some(value)) => value,
+            Ok(None) => {
+                let message = format!("{}: no key {}", self.target.path().display(), quoted(&key));
+                return Err(not_found(Failure::not_done(message)));
+            }
+            // To bbolt there is no such key either.
+            Err(error @ Error::IncompatibleValue { is_bucket: true, .. }) => return Err(not_found(failed(error))),
+            Err(error) => return Err(failed(error)),
+        };
         self.target.print(|out| {
             if self.json {
                 json_line(&Found { key: Base64(&key), value: Base64(value) }, out)?;
@@ -73,6 +76,14 @@ impl Get {
             Ok(())
         })
     }
+}
+
+/// What bbolt says where there is no value under a key.
+fn in_bbolts_words(key: &[u8]) -> String {
+    let mut hex = Vec::new();
+    // Writing to memory does not fail.
+    let _ = write_hex(key, &mut hex);
+    format!("Error key not found for key: {} hex: \"{}\"", quoted(key), String::from_utf8_lossy(&hex))
 }
 
 /// The command that asks a server, if the key can stand on a command line, and is not taken for a flag there.

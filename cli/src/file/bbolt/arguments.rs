@@ -6,8 +6,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use super::super::format::quoted;
 use super::commands::{Command, Flag, Kind};
-use super::words::quoted;
 
 /// How many arguments a command takes, flags not counted.
 #[derive(Clone, Copy)]

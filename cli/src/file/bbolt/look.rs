@@ -7,13 +7,14 @@ use boltkv_storage::RawFile;
 use bytes::Bytes;
 use clap::ValueEnum as _;
 
+use super::super::format::quoted;
 use super::super::format::{Format, ParseFormat};
 use super::super::{
     RawTarget, Target, buckets, check as checks, dump as dumps, get as gets, inspect as inspects, keys as lists,
     page as prints, page_item as items, pages as tables, stats as counts,
 };
 use super::arguments::{Given, page as page_number};
-use super::words::{self, quoted, reason};
+use super::words::{self, reason};
 use crate::failure::{Failure, Outcome};
 
 /// bbolt's version whose commands these are.

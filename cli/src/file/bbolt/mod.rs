@@ -51,7 +51,7 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
         // Usage comes with every error, as in bbolt.
         Err(Stop::Failed(command, error)) => (format!("Error: {}\n{}\n", one_line(&error), usage::of(command)), 1),
         Err(Stop::Unknown(word)) => {
-            let word = words::quoted(word.as_bytes());
+            let word = super::format::quoted(word.as_bytes());
             (format!("Error: unknown command {word} for \"bbolt\"\nRun 'bbolt --help' for usage.\n"), 1)
         }
     };

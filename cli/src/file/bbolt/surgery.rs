@@ -5,10 +5,10 @@ use std::io::Write as _;
 use boltkv_storage::{MetaChange, Surgery};
 
 use super::super::Target;
+use super::super::format::quoted;
 use super::super::surgery::OnCopy;
 use super::arguments::Given;
 use super::look::{existing, open_raw, output};
-use super::words::quoted;
 use crate::failure::{Failure, Outcome};
 
 const ABANDON: &str = "Please consider executing `./bbolt surgery freelist abandon ...`";

@@ -2,8 +2,6 @@
 
 use boltkv_storage::{Error, Problem};
 
-use super::super::format::write_quoted;
-
 /// What bbolt says where the engine says `error`; nothing where it has no word for it, or only a panic.
 pub(crate) fn of(error: &Error) -> Option<String> {
     Some(match error {
@@ -49,12 +47,4 @@ pub(super) fn hex_fault(text: &[u8]) -> Option<String> {
         None if text.len() % 2 == 1 => Some("encoding/hex: odd length hex string".into()),
         None => None,
     }
-}
-
-/// Bytes as Go's `%q` prints them.
-pub(super) fn quoted(bytes: &[u8]) -> String {
-    let mut shown = Vec::new();
-    // Writing to memory does not fail, and what is written is UTF-8.
-    let _ = write_quoted(bytes, &mut shown);
-    String::from_utf8_lossy(&shown).into_owned()
 }
