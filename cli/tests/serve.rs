@@ -45,6 +45,18 @@ fn a_ready_line_that_is_lost_is_logged() {
     assert!(logged.contains("boltkv: serving ") && logged.contains("No space left"), "{logged}");
 }
 
+// Promises: ops-log-lost.
+#[test]
+fn a_log_that_cannot_be_written_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" 2>/dev/full", "sh", env!("CARGO_BIN_EXE_boltkv")]);
+    command.args(args!["serve", "--listen", "127.0.0.1:0", "--log", "trace", "--db", folder.path().join("a.db")]);
+    let server = Server::spawn(&mut command);
+    assert_eq!(server.text("SET k v\nGET k\n"), "OK\nv\n");
+    assert_eq!(server.stop().code, Some(0));
+}
+
 #[test]
 fn a_hangup_does_not_end_it() {
     let folder = tempfile::tempdir().unwrap();

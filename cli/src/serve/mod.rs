@@ -167,5 +167,7 @@ fn filter(text: &str) -> Result<String, String> {
 
 fn log_to_stderr(filter: &str) {
     let subscriber = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(io::stderr);
-    subscriber.with_ansi(io::stderr().is_terminal()).init();
+    // A line that cannot be written, because the disk that the log lies on is full or nobody reads it any more, is lost.
+    // To tell of it would be an `eprintln!` to the same place, and that panics.
+    subscriber.with_ansi(io::stderr().is_terminal()).log_internal_errors(false).init();
 }
