@@ -9,7 +9,7 @@ impl<'tx> Bucket<'tx> {
     /// The first entry.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the file is damaged.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn first(&self) -> Result<Option<Entry<'tx>>> {
         self.cursor().first()
     }
@@ -17,7 +17,7 @@ impl<'tx> Bucket<'tx> {
     /// The last entry.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the file is damaged.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn last(&self) -> Result<Option<Entry<'tx>>> {
         self.cursor().last()
     }
@@ -29,7 +29,7 @@ impl<'tx> Bucket<'tx> {
     /// where you need it often.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the file is damaged.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn count(&self) -> Result<u64> {
         let mut count = 0;
         pages(self.source, self.root, &mut Allowance::new(&self.source), |view, _| {
@@ -54,7 +54,7 @@ impl<'tx> Bucket<'tx> {
     /// ```
     ///
     /// # Errors
-    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    /// What `act` returns; [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn for_each(&self, mut act: impl FnMut(&'tx [u8], Option<&'tx [u8]>) -> Result<()>) -> Result<()> {
         self.iter().try_for_each(|entry| {
             let (key, value) = entry?;
@@ -65,7 +65,7 @@ impl<'tx> Bucket<'tx> {
     /// Calls `act` with each bucket in this one, in the order of their names, until one call fails.
     ///
     /// # Errors
-    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    /// What `act` returns; [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn for_each_bucket(&self, mut act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<()>) -> Result<()> {
         self.buckets().try_for_each(|entry| {
             let (name, bucket) = entry?;
@@ -103,8 +103,8 @@ impl BucketMut<'_> {
     /// as a look-up, however many were taken out before.
     ///
     /// # Errors
-    /// [`Error::IncompatibleValue`] where the first entry is a bucket; [`Error::Corrupt`] where the
-    /// file is damaged.
+    /// [`Error::IncompatibleValue`](crate::Error::IncompatibleValue) where the first entry is a bucket;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn pop_first(&mut self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.take_first().map_err(|error| self.as_bucket().located(error))
     }
@@ -129,8 +129,8 @@ impl BucketMut<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::IncompatibleValue`] where a bucket is among what would be deleted;
-    /// [`Error::Corrupt`] where the file is damaged. Nothing is deleted then.
+    /// [`Error::IncompatibleValue`](crate::Error::IncompatibleValue) where a bucket is among what would be deleted;
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged. Nothing is deleted then.
     #[expect(clippy::needless_pass_by_value, reason = "a range is written where it is used, as for the standard maps")]
     pub fn delete_range(&mut self, keys: impl KeyRange, limit: usize) -> Result<Deleted> {
         let deleted = self.delete_between(keys.low(), keys.high(), limit);
@@ -142,7 +142,7 @@ impl Tx {
     /// Calls `act` with each top-level bucket, in the order of their names, until one call fails.
     ///
     /// # Errors
-    /// What `act` returns; [`Error::Corrupt`] where the file is damaged.
+    /// What `act` returns; [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn for_each<'tx>(&'tx self, act: impl FnMut(&'tx [u8], Bucket<'tx>) -> Result<()>) -> Result<()> {
         self.root().for_each_bucket(act)
     }
@@ -175,11 +175,11 @@ impl TxMut {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BucketNotFound`]: there is no such bucket, or no bucket at a path.
-    /// [`Error::IncompatibleValue`]: one of the names is a value's key, in `to` as well.
-    /// [`Error::SameBuckets`]: both paths lead to one bucket.
-    /// [`Error::BucketExists`]: there is one of that name in `to`.
-    /// [`Error::MovedIntoItself`]: `to` is the bucket itself, or lies within it. (bbolt does not
+    /// [`Error::BucketNotFound`](crate::Error::BucketNotFound): there is no such bucket, or no bucket at a path.
+    /// [`Error::IncompatibleValue`](crate::Error::IncompatibleValue): one of the names is a value's key, in `to` as well.
+    /// [`Error::SameBuckets`](crate::Error::SameBuckets): both paths lead to one bucket.
+    /// [`Error::BucketExists`](crate::Error::BucketExists): there is one of that name in `to`.
+    /// [`Error::MovedIntoItself`](crate::Error::MovedIntoItself): `to` is the bucket itself, or lies within it. (bbolt does not
     /// notice, and loses it.)
     pub fn move_bucket<N: AsRef<[u8]>>(&mut self, name: impl AsRef<[u8]>, from: &[N], to: &[N]) -> Result<()> {
         let from = self.work.open_path(from)?;

@@ -193,7 +193,7 @@ impl Db {
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
-    /// that is [`FreelistStored::Never`]. Dropping the last handle does the same, also while
+    /// that is [`FreelistStored::Never`](crate::FreelistStored::Never). Dropping the last handle does the same, also while
     /// transactions read on, and cannot say whether it worked. The file is unlocked with the last
     /// handle and transaction: unlike bbolt's `Close`, this does not wait for readers. It waits for
     /// the write transaction that is open, for ever on the thread that has it.
