@@ -176,11 +176,12 @@ impl TxMut {
     ///
     /// # Errors
     /// [`Error::BucketNotFound`](crate::Error::BucketNotFound): there is no such bucket, or no bucket at a path.
-    /// [`Error::IncompatibleValue`](crate::Error::IncompatibleValue): one of the names is a value's key, in `to` as well.
+    /// [`Error::IncompatibleValue`](crate::Error::IncompatibleValue): one of the names is a value's key, in `to`
+    /// as well.
     /// [`Error::SameBuckets`](crate::Error::SameBuckets): both paths lead to one bucket.
     /// [`Error::BucketExists`](crate::Error::BucketExists): there is one of that name in `to`.
-    /// [`Error::MovedIntoItself`](crate::Error::MovedIntoItself): `to` is the bucket itself, or lies within it. (bbolt does not
-    /// notice, and loses it.)
+    /// [`Error::MovedIntoItself`](crate::Error::MovedIntoItself): `to` is the bucket itself, or lies within
+    /// it. (bbolt does not notice, and loses it.)
     pub fn move_bucket<N: AsRef<[u8]>>(&mut self, name: impl AsRef<[u8]>, from: &[N], to: &[N]) -> Result<()> {
         let from = self.work.open_path(from)?;
         let to = self.work.open_path(to)?;
