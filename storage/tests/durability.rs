@@ -148,6 +148,23 @@ fn after_the_interval_the_last_commit_is_durable_without_another() {
 }
 
 #[test]
+fn what_is_dropped_while_the_interval_syncs_it_is_in_the_file_and_can_be_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let durability = Durability::Interval { every: Duration::from_millis(1), commits: u64::MAX };
+    for round in 0..100 {
+        let db = Options::new().durability(durability).open(&file).unwrap();
+        put(&db, "first");
+        // So that some of them meet the sync of this one.
+        std::thread::sleep(Duration::from_micros(900 + 10 * (round % 30)));
+        let last = format!("last {round}");
+        put(&db, &last);
+        drop(db);
+        assert!(after_a_crash(&file).contains(&last), "round {round}");
+    }
+}
+
+#[test]
 fn the_freelist_is_stored_by_a_clean_close_alone_if_so_asked() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");

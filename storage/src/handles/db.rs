@@ -8,7 +8,7 @@ use super::batch::Batcher;
 use super::{Tx, TxMut};
 use crate::check::Problem;
 use crate::format::TxId;
-use crate::store::{DamagedMeta, Durability, Figures, Options, Shared, Stats};
+use crate::store::{DamagedMeta, Durability, Figures, Opened, Options, Shared, Stats};
 use crate::{Error, Result};
 
 /// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
@@ -34,7 +34,7 @@ pub struct Db(pub(crate) Arc<Common>);
 /// What its handles have in common: the database, and the batches that they begin.
 #[derive(Debug)]
 pub(crate) struct Common {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Opened>,
     pub(crate) batcher: Batcher,
 }
 
@@ -66,9 +66,9 @@ impl Db {
     }
 
     pub(crate) fn start(shared: Shared) -> Result<Self> {
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Opened::new(shared));
         if matches!(shared.options.durability, Durability::Interval { .. }) && !shared.options.read_only {
-            shared.syncer.start(Arc::downgrade(&shared))?;
+            shared.start_syncer()?;
         }
         Ok(Self(Arc::new(Common { shared, batcher: Batcher::default() })))
     }

@@ -20,7 +20,7 @@ use crate::check::{CheckOptions, Problem};
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::pages::{Snapshot, Spans};
-use crate::store::{Durability, Reading, Shared, Sync, Writer, commit};
+use crate::store::{Durability, Opened, Reading, Sync, Writer, commit};
 use crate::tree::{ROOT_BUCKET, Savepoint, Source, Work};
 use crate::{Error, Result};
 
@@ -136,7 +136,7 @@ impl fmt::Debug for Tx {
 /// nothing, and the transaction can go on.
 pub struct TxMut {
     pub(crate) work: Work,
-    shared: Arc<Shared>,
+    shared: Arc<Opened>,
     /// `None` only on the way out.
     writer: Option<Box<Writer>>,
     /// What is to be called after the commit.
@@ -145,7 +145,7 @@ pub struct TxMut {
 }
 
 impl TxMut {
-    pub(crate) fn new(shared: Arc<Shared>, mut writer: Box<Writer>) -> Self {
+    pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
         Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
     }
@@ -361,7 +361,7 @@ impl TxMut {
 
     fn commit_before_callbacks(mut self, durability: Durability) -> Result<(TxId, Callbacks)> {
         if matches!(durability, Durability::Interval { .. }) {
-            self.shared.syncer.start(Arc::downgrade(&self.shared))?;
+            self.shared.start_syncer()?;
         }
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = if writer.must_sync(durability) {

@@ -23,7 +23,7 @@ pub(crate) use commit::{Sync, commit, sync_point};
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
 pub(crate) use readers::{Readers, Reading};
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Opened, Shared};
 pub(crate) use stats::Figures;
 pub use stats::{CommitStats, DamagedMeta, Stats};
 pub(crate) use syncer::Syncer;

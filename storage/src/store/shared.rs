@@ -1,5 +1,6 @@
 //! The open database, as its handles and write transactions share it.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -133,9 +134,35 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+/// The open database, as its handles and write transactions have it: the last of them closes it. The thread that syncs has
+/// only what is in it, so that no close is ever left to that thread.
+#[derive(Debug)]
+pub(crate) struct Opened(Arc<Shared>);
+
+impl Opened {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// Starts the thread that syncs what is due, unless it runs.
+    pub(crate) fn start_syncer(&self) -> Result<()> {
+        self.syncer.start(Arc::downgrade(&self.0))
+    }
+}
+
+impl Deref for Opened {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Opened {
     fn drop(&mut self) {
         // Who wants to know whether it worked calls `Db::close`.
         let _ = self.sync_for_close();
+        // It may be in the middle of a sync, and keeps the file locked that long.
+        self.syncer.stop();
     }
 }

@@ -1,7 +1,8 @@
 //! Syncs what was committed unsynced when its time has come: one thread a database, which sleeps while nothing is due.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Mutex, OnceLock, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Shared;
@@ -16,35 +17,48 @@ struct Due {
     every: Duration,
 }
 
-/// The thread, once there is one. It ends when this is dropped.
+/// The thread, once there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Syncer {
-    thread: OnceLock<Sender<Due>>,
-    starting: Mutex<()>,
+pub(crate) struct Syncer(Mutex<Option<Thread>>);
+
+#[derive(Debug)]
+struct Thread {
+    due: Sender<Due>,
+    handle: JoinHandle<()>,
 }
 
 impl Syncer {
+    fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Starts the thread unless it runs.
-    pub(crate) fn start(&self, database: Weak<Shared>) -> Result<()> {
-        if self.thread.get().is_some() {
-            return Ok(());
+    pub(super) fn start(&self, database: Weak<Shared>) -> Result<()> {
+        let mut thread = self.thread();
+        if thread.is_none() {
+            let (sender, due) = mpsc::channel();
+            let spawned = Builder::new().name("boltkv-sync".into()).spawn(move || run(&database, &due));
+            let handle = spawned.map_err(Error::io("start the thread that syncs", None))?;
+            *thread = Some(Thread { due: sender, handle });
         }
-        let _one_at_a_time = self.starting.lock();
-        if self.thread.get().is_some() {
-            return Ok(());
-        }
-        let (sender, due) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("boltkv-sync".into());
-        thread.spawn(move || run(&database, &due)).map_err(Error::io("start the thread that syncs", None))?;
-        let _ = self.thread.set(sender);
         Ok(())
     }
 
     /// A commit is to be synced at that moment, after it could wait for `every`.
     pub(crate) fn note(&self, at: Instant, every: Duration) {
-        if let Some(thread) = self.thread.get() {
+        if let Some(thread) = self.thread().as_ref() {
             // The thread is gone where no more writes are taken.
-            let _ = thread.send(Due { at, every });
+            let _ = thread.due.send(Due { at, every });
+        }
+    }
+
+    /// Ends the thread, and waits for a sync that it has begun.
+    pub(super) fn stop(&self) {
+        let thread = self.thread().take();
+        if let Some(Thread { due, handle }) = thread {
+            drop(due);
+            // If it panicked, its sync has poisoned the database or changed nothing.
+            let _ = handle.join();
         }
     }
 }
