@@ -48,6 +48,12 @@ fn a_key_that_is_missing_is_not_found_and_a_bucket_is_no_key() {
     assert!(
         run(args!["file", "get", &file, "a", "b"]).failed(1).contains(r#""b" in bucket "a" is a bucket, not a value"#)
     );
+    // Called as bbolt it says what that says: there is no such key.
+    let bbolt = folder.path().join("bbolt");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_boltkv"), &bbolt).unwrap();
+    let ran = std::process::Command::new(bbolt).arg("get").arg(&file).args(["a", "b"]).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.starts_with("Error: Error key not found for key: \"b\" hex: \"62\"\n"), "{said}");
     assert_eq!(run(args!["file", "get", &file, "a", "k", "--json"]).done(), b"{\"key\":\"aw==\",\"value\":\"dg==\"}\n");
 }
 
