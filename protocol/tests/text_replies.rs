@@ -171,6 +171,10 @@ fn help_has_a_line_for_every_command_this_version_has() {
     for usage in [
         "GET key ",
         "SET key value ",
+        "SETNX key value ",
+        "SETXX key value ",
+        "CAS key old value ",
+        "CAD key value ",
         "DELETE key ",
         "EXISTS key ",
         "MGET key… ",
@@ -188,5 +192,5 @@ fn help_has_a_line_for_every_command_this_version_has() {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!((lines.len(), lines.last()), (16, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (20, Some(&"END")));
 }
