@@ -6,7 +6,7 @@ use boltkv_protocol::text::{
     Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, TextCommand, default_bucket, parse, write_error, write_key,
     write_value,
 };
-use boltkv_protocol::{Cond, Path, Reply, Request};
+use boltkv_protocol::{Cond, Path, ReadRequest, Reply, WriteRequest};
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use tokio_util::codec::Decoder as _;
@@ -35,12 +35,12 @@ fn arrived(event: LineEvent) {
     assert!(text.len() <= MAX_LINE);
     match parse(text, &default_bucket()) {
         Err(error) => one_line(&error),
-        Ok(Some(TextCommand::Run { request: Request::Set { key, value, .. }, .. })) => pasted_back(key, value),
-        Ok(Some(TextCommand::Run { request: Request::Get { key, .. }, .. })) => pasted_back(key, text.clone()),
-        Ok(Some(TextCommand::RunEach { requests, .. })) => {
-            let keys = requests.iter().map(|request| match request {
-                Request::Get { key, .. } => key.len(),
-                other => panic!("MGET asks for {other:?}"),
+        Ok(Some(TextCommand::Write { request: WriteRequest::Set { key, value, .. }, .. })) => pasted_back(key, value),
+        Ok(Some(TextCommand::Read { request: ReadRequest::Get { key, .. }, .. })) => pasted_back(key, text.clone()),
+        Ok(Some(TextCommand::ReadEach { reads, .. })) => {
+            let keys = reads.map(|request| match request {
+                ReadRequest::Get { key, .. } => key.len(),
+                other @ ReadRequest::Ping(_) => panic!("MGET asks for {other:?}"),
             });
             assert!(keys.sum::<usize>() <= text.len(), "words are longer than their line");
         }
@@ -74,9 +74,9 @@ fn pasted_back(key: Bytes, value: Bytes) {
         // Escapes take room.
         Some(LineEvent::TooLong { .. }) => {}
         Some(LineEvent::Line { text, .. }) => {
-            let request = Request::Set { path: default_bucket(), key, value, cond: Cond::Always };
+            let request = WriteRequest::Set { path: default_bucket(), key, value, cond: Cond::Always };
             let command = parse(&text, &default_bucket()).expect("what was printed is a command");
-            assert_eq!(command, Some(TextCommand::Run { request, answer: Answer::Done }));
+            assert_eq!(command, Some(TextCommand::Write { request, answer: Answer::Done }));
         }
         other => panic!("what was printed is {other:?}"),
     }
