@@ -31,6 +31,7 @@
 //! From the bottom up; each uses only those below it:
 //! - `base`: errors, numbers; `format`: the file's layout, as views over bytes that check every bound
 //! - `disk`: what touches the operating system, and the map: the crate's only unsafe code
+//! - `journal`: what was committed and is not in the file yet
 //! - `pages`: those of a snapshot, the free ones, and which of them are taken next
 //! - `tree`: nodes, how they are found, visited, changed, split and merged
 //! - `check`: looking for damage, on several threads
@@ -136,6 +137,8 @@ mod disk;
 mod format;
 pub mod guide;
 mod handles;
+#[allow(dead_code, unused_imports, reason = "the store attaches it next")]
+mod journal;
 mod pages;
 mod store;
 mod tools;
@@ -146,6 +149,7 @@ pub use check::{CheckOptions, Problem};
 pub use disk::{Advice, remove_unfinished_files};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
 pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
+pub use journal::JournalKeep;
 pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, Options, Stats};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,

@@ -99,6 +99,42 @@ pub enum Error {
         /// The options' limit, in bytes; `None` where it is the process's or the file system's.
         max: Option<u64>,
     },
+    /// The journal is not that of this file as it is: nothing in it names the file's newest meta. It is another file's, or
+    /// the file was changed without it, by another program or by taking its place. Nothing was written.
+    #[error("the journal in {} does not fit the file, whose newest transaction is {file}: {}", folder.display(), follows(found))]
+    JournalDoesNotFit {
+        /// The journal's folder.
+        folder: PathBuf,
+        /// The newest transaction in the file.
+        file: u64,
+        /// Transactions of metas that the journal names: the newest ones, in their order.
+        found: Vec<u64>,
+    },
+    /// A journal holds something that was on the disk and is not whole any more, or something that no journal holds. It was
+    /// not taken for the end; nothing was written.
+    #[error("the journal is damaged: {}, byte {offset}: {what}", file.display())]
+    JournalDamaged {
+        /// The segment.
+        file: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A segment of a journal is of a later version of the format.
+    #[error("{} is of version {found} of the journal's format; only version 1 is known", file.display())]
+    JournalVersion {
+        /// The segment.
+        file: PathBuf,
+        /// The version that it names.
+        found: u32,
+    },
+    /// Another database has its journal in this folder, and is open.
+    #[error("another database that is open keeps its journal in {}", folder.display())]
+    JournalInUse {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// What was asked of [`Surgery`](crate::Surgery) cannot be done to this file. Nothing was written.
     #[error("{what}")]
     Surgery {
@@ -251,6 +287,11 @@ fn cut(bytes: &[u8]) -> Vec<u8> {
 
 fn size_limit(max: Option<u64>) -> String {
     max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
+}
+
+fn follows(found: &[u64]) -> String {
+    let found: Vec<String> = found.iter().map(u64::to_string).collect();
+    format!("its newest entries follow transactions {}", found.join(", "))
 }
 
 fn found(is_bucket: bool) -> &'static str {

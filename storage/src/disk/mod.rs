@@ -9,6 +9,8 @@ mod file;
 mod folder;
 mod heap;
 mod here;
+#[allow(dead_code, reason = "the store attaches the journal next")]
+mod journal_folder;
 mod map;
 mod map_options;
 #[cfg(test)]
@@ -22,6 +24,8 @@ pub(crate) use create::{Publish, create};
 pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
+#[allow(unused_imports, reason = "the store attaches the journal next")]
+pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_path};
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};

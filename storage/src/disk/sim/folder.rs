@@ -101,6 +101,12 @@ impl SimFolder {
         &self.log
     }
 
+    /// The names of all files.
+    pub(crate) fn names(&self) -> io::Result<Vec<PathBuf>> {
+        self.trap.call(Call::Folder)?;
+        Ok(self.state().names.keys().cloned().collect())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

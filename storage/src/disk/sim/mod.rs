@@ -10,6 +10,7 @@
 //! allowed to be.
 
 mod folder;
+mod journal;
 mod platter;
 mod trap;
 
@@ -17,6 +18,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use folder::{NameOp, Names, SimFolder};
+pub(crate) use journal::SimJournalFolder;
 pub(crate) use platter::{FileOp, Loss, Platter};
 pub(crate) use trap::{Call, Fault, Trap};
 

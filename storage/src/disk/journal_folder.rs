@@ -1,0 +1,186 @@
+//! The folder of a journal: files that are made once, to be written over again and again.
+
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
+
+use super::{Disk, FileDisk, MapOptions};
+use crate::{Error, Result};
+
+/// What a segment's name begins with. Nothing but the header says which segment a file is.
+const SEGMENT: &str = "segment-";
+/// What the folder's name has more than the file's.
+const SUFFIX: &str = "-journal";
+
+/// What a journal asks of the file system.
+pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
+    /// The names of all segments, in any order.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// The segment of that name.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Disk>>;
+
+    /// A new, empty segment under a name that no other has.
+    fn create(&self) -> io::Result<(String, Arc<dyn Disk>)>;
+
+    /// Removes a segment's name.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Returns when all names would survive a power cut.
+    fn sync(&self) -> io::Result<()>;
+
+    /// A number that nobody can foresee.
+    fn random(&self) -> io::Result<u64>;
+
+    /// What an error names.
+    fn path(&self) -> &Path;
+}
+
+/// Where the journal of a database file lies, unless it is told: `NAME-journal` beside the file itself, wherever links to it
+/// are.
+pub(crate) fn journal_path(file: &Path) -> io::Result<PathBuf> {
+    let file = file.canonicalize()?;
+    let mut name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
+    name.push(SUFFIX);
+    Ok(file.with_file_name(name))
+}
+
+/// A folder of the file system, locked.
+#[derive(Debug)]
+pub(crate) struct OsJournalFolder {
+    path: PathBuf,
+    /// Holds the lock.
+    folder: File,
+    /// What new segments get: that of the database file.
+    mode: u32,
+    owner: Option<(u32, u32)>,
+}
+
+impl OsJournalFolder {
+    /// Opens and locks the folder at `path`, to read what is there; `None` where there is none.
+    pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
+        match File::open(path) {
+            Ok(folder) => Self::locked(path, folder, true, 0o600, None).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", Some(path))(error)),
+        }
+    }
+
+    /// Opens and locks the folder at `path`, to write in it; makes it where it is missing. It and its segments get mode and
+    /// owner of the database's `file`.
+    pub(crate) fn open_or_create(path: &Path, file: &Path) -> Result<Self> {
+        let like = file.metadata().map_err(Error::io("look at", Some(file)))?;
+        let (mode, owner) = (like.mode() & 0o777, (like.uid(), like.gid()));
+        let create = || -> io::Result<File> {
+            match fs::DirBuilder::new().mode(0o700).create(path) {
+                Ok(()) => {
+                    give(path, mode | (mode & 0o444) >> 2, owner)?;
+                    sync_folder(path.parent().unwrap_or(path))?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+            File::open(path)
+        };
+        let folder = create().map_err(Error::io("make the journal's folder", Some(path)))?;
+        Self::locked(path, folder, false, mode, Some(owner))
+    }
+
+    fn locked(path: &Path, folder: File, shared: bool, mode: u32, owner: Option<(u32, u32)>) -> Result<Self> {
+        match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
+            Ok(()) => Ok(Self { path: path.into(), folder, mode, owner }),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock", Some(path))(error)),
+            // Whoever may use the folder holds the lock of the database file, which we have: another database was told to
+            // keep its journal here.
+            Err(TryLockError::WouldBlock) => Err(Error::JournalInUse { folder: path.into() }),
+        }
+    }
+
+    /// Whether the folder is on the same device as the database's `file`. Where it is not, one of the two may be mounted, or
+    /// moved, without the other.
+    pub(crate) fn is_on_device_of(&self, file: &Path) -> Result<bool> {
+        let device = |found: io::Result<fs::Metadata>, of: &Path| {
+            found.map(|found| found.dev()).map_err(Error::io("look at", Some(of)))
+        };
+        Ok(device(self.folder.metadata(), &self.path)? == device(file.metadata(), file)?)
+    }
+}
+
+impl JournalFolder for OsJournalFolder {
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let name = entry?.file_name();
+            if let Some(name) = name.to_str().filter(|name| name.starts_with(SEGMENT)) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
+        let path = self.path.join(name);
+        // Looked at first: opening a pipe would wait for its other end.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let file = OpenOptions::new().read(true).write(self.owner.is_some()).open(path)?;
+        Ok(Arc::new(FileDisk::new(file, MapOptions::default())))
+    }
+
+    fn create(&self) -> io::Result<(String, Arc<dyn Disk>)> {
+        for number in 1..u32::MAX {
+            let name = format!("{SEGMENT}{number:06}");
+            let path = self.path.join(&name);
+            let options = OpenOptions::new().read(true).write(true).create_new(true).mode(self.mode).open(&path);
+            match options {
+                Ok(file) => {
+                    if let Some(owner) = self.owner {
+                        give(&path, self.mode, owner)?;
+                    }
+                    return Ok((name, Arc::new(FileDisk::new(file, MapOptions::default()))));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("there are too many segments"))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.folder.sync_all()
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        let mut number = [0; 8];
+        let got = rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
+        if got < number.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(u64::from_le_bytes(number)) }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Gives what is new at `path` a mode, whatever the process's mask, and an owner, where the process may.
+fn give(path: &Path, mode: u32, (user, group): (u32, u32)) -> io::Result<()> {
+    let found = path.metadata()?;
+    if (found.uid(), found.gid()) != (user, group) {
+        match std::os::unix::fs::chown(path, Some(user), Some(group)) {
+            // Who may write another user's file cannot give away files.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error),
+            _ => {}
+        }
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(if path.as_os_str().is_empty() { Path::new(".") } else { path })?.sync_all()
+}

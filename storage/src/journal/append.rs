@@ -1,0 +1,397 @@
+//! Writing the journal: entries one after the other, from segment to segment.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
+use super::retain::{History, JournalLimits, Used};
+use super::segment::{Current, Spare};
+use super::{MetaBytes, PendingSync, Waiting};
+use crate::base::TxId;
+use crate::disk::{Disk, JournalFolder};
+use crate::{Error, Result};
+
+/// An entry goes out in writes of up to so many bytes, a whole number of blocks.
+const LONGEST_WRITE: usize = 1 << 18;
+
+/// The journal as its one writer has it.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    pub(super) folder: Arc<dyn JournalFolder>,
+    pub(super) limits: JournalLimits,
+    pub(super) current: Current,
+    /// Full segments that are not synced, in their order.
+    unsynced: Vec<(u64, Arc<dyn Disk>)>,
+    synced: Position,
+    pub(super) history: History,
+    pub(super) spares: Vec<Spare>,
+    /// The thread that makes the next one.
+    making: Option<JoinHandle<io::Result<Spare>>>,
+    /// The checksum of the last entry, and the number of the last record.
+    last_crc: u32,
+    follows: TxId,
+    /// The newest meta that is on the disk, and what it contains.
+    base: (TxId, MetaBytes),
+    /// The last link, and how many bytes of records there were before it.
+    linked: Option<(TxId, MetaBytes, u64)>,
+    /// Bytes of records, over all, and up to the last checkpoint's link.
+    recorded: u64,
+    checkpointed: u64,
+    figures: JournalStats,
+    buffer: Vec<u8>,
+    /// What has failed: nothing is written any more.
+    failed: Option<String>,
+}
+
+/// What a journal has done since it was begun, and what it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct JournalStats {
+    pub(crate) records: u64,
+    pub(crate) links: u64,
+    pub(crate) syncs: u64,
+    /// Bytes written, with headers and what fills blocks.
+    pub(crate) bytes_written: u64,
+    /// Segments, and bytes of them: in use, kept, and free.
+    pub(crate) segments: u64,
+    pub(crate) bytes: u64,
+    /// Bytes of records that a checkpoint would let go.
+    pub(crate) since_checkpoint: u64,
+}
+
+impl Journal {
+    /// Goes on behind what was found, in a segment of its own: what was found may be in the system's cache only, and is not
+    /// appended to. `base` is the newest meta on the disk, and `contains` the last transaction in it.
+    ///
+    /// When this returns, what was found and the new segment's header are synced.
+    pub(crate) fn begin(
+        folder: Arc<dyn JournalFolder>,
+        limits: &JournalLimits,
+        after: Waiting,
+        base: &MetaBytes,
+        contains: TxId,
+    ) -> Result<Self> {
+        let path = folder.path().to_path_buf();
+        Self::begin_io(folder, *limits, after, base, contains).map_err(Error::io("begin the journal in", Some(&path)))
+    }
+
+    fn begin_io(
+        folder: Arc<dyn JournalFolder>,
+        limits: JournalLimits,
+        after: Waiting,
+        base: &MetaBytes,
+        contains: TxId,
+    ) -> io::Result<Self> {
+        after.sync()?;
+        let mut found = after.into_found();
+        let (store, epoch) = (found.store.map_or_else(|| folder.random(), Ok)?, folder.random()?);
+        let follows = found.last.max(contains);
+        let header = Header {
+            store,
+            number: found.highest + 1,
+            generation: folder.random()?,
+            epoch,
+            time_ms: found.last_time_ms,
+            before: found.end,
+            before_crc: found.end_crc,
+            carried: 0,
+            follows,
+            base: *base,
+            contains,
+        };
+        let mut free = found.free(&*folder, &limits);
+        let first = match free.pop() {
+            Some(spare) => spare,
+            None => Spare::make(&*folder, limits.segment_size)?,
+        };
+        let current = Current::begin(first, header)?;
+        current.disk.sync()?;
+        folder.sync()?;
+        let synced = Position { segment: header.number, offset: BLOCK_LEN };
+        let mut journal = Self {
+            folder,
+            limits,
+            current,
+            unsynced: Vec::new(),
+            synced,
+            history: found.history,
+            spares: free,
+            making: None,
+            last_crc: header.before_crc,
+            follows,
+            base: (contains, *base),
+            linked: None,
+            recorded: found.waiting_bytes,
+            checkpointed: 0,
+            figures: JournalStats::default(),
+            buffer: Vec::new(),
+            failed: None,
+        };
+        journal.prepare_spare();
+        Ok(journal)
+    }
+
+    /// Makes sure that a record with so many bytes of effects, and a link after it, find room without a new file.
+    ///
+    /// # Errors
+    /// A segment could not be made; nothing was written, and the journal goes on.
+    pub(crate) fn reserve(&mut self, effects: u64) -> io::Result<()> {
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let blocks = blocks_of(effects.checked_add(ENTRY_HEADER as u64).ok_or_else(too_large)?);
+        let needed = (blocks + 1).checked_mul(BLOCK_LEN).ok_or_else(too_large)?;
+        while self.current.room() + self.spares.iter().map(Spare::room).sum::<u64>() < needed {
+            let spare = self.obtain_spare()?;
+            self.spares.insert(0, spare);
+        }
+        Ok(())
+    }
+
+    /// Appends the record of a transaction, whose effects are these bytes in this order. It is not synced.
+    ///
+    /// # Errors
+    /// What the system says. Nothing is written any more then: what is there of this record may survive.
+    pub(crate) fn append(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]]) -> io::Result<()> {
+        let written = self.entry(EntryKind::Record, txid, time_ms, effects)?;
+        self.recorded += written;
+        self.figures.records += 1;
+        Ok(())
+    }
+
+    /// Appends that `meta`, with all transactions up to `contains`, is about to be written. It is not synced.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub(crate) fn link(&mut self, contains: TxId, meta: &MetaBytes) -> io::Result<()> {
+        let time_ms = self.current.last_time_ms;
+        self.entry(EntryKind::Link, contains, time_ms, &[&meta.0])?;
+        self.linked = Some((contains, *meta, self.recorded));
+        self.figures.links += 1;
+        Ok(())
+    }
+
+    /// Syncs all that was appended.
+    ///
+    /// # Errors
+    /// What the system says. Nothing is written any more then: a second sync after a failed one says nothing.
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
+        self.check_usable()?;
+        let Some(pending) = self.begin_sync() else { return Ok(()) };
+        if let Err(error) = pending.run() {
+            return Err(self.fail(error));
+        }
+        self.synced(&pending);
+        Ok(())
+    }
+
+    /// What [`Self::sync`] would do now, to be run without the writer; `None` where there is nothing to sync. Tell
+    /// [`Self::synced`] or [`Self::fail`] how it went.
+    pub(crate) fn begin_sync(&self) -> Option<PendingSync> {
+        let upto = Position { segment: self.current.header.number, offset: self.current.at };
+        if upto == self.synced {
+            return None;
+        }
+        let full = self.unsynced.iter().map(|(_, disk)| Arc::clone(disk));
+        Some(PendingSync { disks: full.chain([Arc::clone(&self.current.disk)]).collect(), upto })
+    }
+
+    /// Takes note that a sync went well.
+    pub(crate) fn synced(&mut self, done: &PendingSync) {
+        self.figures.syncs += done.disks.len() as u64;
+        if (done.upto.segment, done.upto.offset) > (self.synced.segment, self.synced.offset) {
+            self.synced = done.upto;
+            self.unsynced.retain(|&(number, _)| number >= done.upto.segment);
+        }
+    }
+
+    /// Takes note that a write or a sync failed: nothing is written any more.
+    pub(crate) fn fail(&mut self, error: io::Error) -> io::Error {
+        self.failed.get_or_insert_with(|| error.to_string());
+        error
+    }
+
+    /// Bytes of records that are not in the file yet.
+    pub(crate) fn since_checkpoint(&self) -> u64 {
+        self.recorded - self.checkpointed
+    }
+
+    /// Whether a checkpoint is due for the bytes of records.
+    pub(crate) fn is_checkpoint_due(&self) -> bool {
+        self.since_checkpoint() >= self.limits.checkpoint_size
+    }
+
+    /// The meta of the last link is on the disk: what it contains is kept only as long as is asked.
+    pub(crate) fn checkpointed(&mut self) {
+        if let Some((contains, meta, recorded)) = self.linked.take() {
+            self.base = (contains, meta);
+            self.checkpointed = recorded;
+            self.prepare_spare();
+        }
+    }
+
+    /// Drawn anew whenever the journal is begun.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.current.header.epoch
+    }
+
+    pub(crate) fn stats(&self) -> JournalStats {
+        let free = self.spares.len();
+        JournalStats {
+            segments: (self.history.len() + free) as u64 + 1,
+            bytes: self.history.bytes() + self.current.len + self.spares.iter().map(|spare| spare.len).sum::<u64>(),
+            since_checkpoint: self.since_checkpoint(),
+            ..self.figures
+        }
+    }
+
+    fn check_usable(&self) -> io::Result<()> {
+        self.failed.as_ref().map_or(Ok(()), |reason| {
+            Err(io::Error::other(format!("no more is written to the journal: an earlier write failed ({reason})")))
+        })
+    }
+
+    /// Writes an entry; returns its bytes, with what fills its last block.
+    fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
+        self.check_usable()?;
+        self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.fail(error))
+    }
+
+    fn write_entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
+        if self.current.room() == 0 {
+            self.next_segment(0)?;
+        }
+        let bytes: u64 = payload.iter().map(|part| part.len() as u64).sum();
+        let mut header = EntryHeader {
+            generation: self.current.header.generation,
+            kind,
+            before_crc: self.last_crc,
+            payload: bytes,
+            txid,
+            follows: self.follows,
+            time_ms,
+            synced: self.synced,
+            payload_crc: payload.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part)),
+            crc: 0,
+        };
+        let sealed = header.seal();
+        self.last_crc = header.crc;
+        if kind == EntryKind::Record {
+            self.follows = txid;
+            (self.current.last, self.current.last_time_ms) = (txid, time_ms);
+        }
+        let mut left = bytes + ENTRY_HEADER as u64;
+        let len = blocks_of(left) * BLOCK_LEN;
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.clear();
+        for mut part in std::iter::once(&sealed[..]).chain(payload.iter().copied()) {
+            while !part.is_empty() {
+                let taken = part.len().min(LONGEST_WRITE - buffer.len());
+                buffer.extend_from_slice(&part[..taken]);
+                part = &part[taken..];
+                if buffer.len() == LONGEST_WRITE {
+                    self.write_blocks(&buffer, &mut left)?;
+                    buffer.clear();
+                }
+            }
+        }
+        buffer.resize(buffer.len().next_multiple_of(BLOCK), 0);
+        self.write_blocks(&buffer, &mut left)?;
+        self.buffer = buffer;
+        Ok(len)
+    }
+
+    /// Writes blocks of an entry of which so many bytes are left, in this segment and those that follow.
+    fn write_blocks(&mut self, mut blocks: &[u8], left: &mut u64) -> io::Result<()> {
+        while !blocks.is_empty() {
+            if self.current.room() == 0 {
+                self.next_segment(*left)?;
+            }
+            let room = usize::try_from(self.current.room()).unwrap_or(usize::MAX);
+            let (now, later) = blocks.split_at(blocks.len().min(room));
+            self.current.disk.write_at(now, self.current.at)?;
+            self.current.at += now.len() as u64;
+            self.figures.bytes_written += now.len() as u64;
+            *left = left.saturating_sub(now.len() as u64);
+            blocks = later;
+        }
+        Ok(())
+    }
+
+    /// Goes on in the next segment, in which so many bytes of the last entry will be.
+    fn next_segment(&mut self, carried: u64) -> io::Result<()> {
+        let spare = match self.spares.pop() {
+            Some(spare) => spare,
+            None => self.obtain_spare()?,
+        };
+        let old = &self.current;
+        let header = Header {
+            number: old.header.number + 1,
+            generation: self.folder.random()?,
+            time_ms: old.last_time_ms,
+            before: Position { segment: old.header.number, offset: old.at },
+            before_crc: self.last_crc,
+            carried,
+            follows: self.follows,
+            base: self.base.1,
+            contains: self.base.0,
+            ..old.header
+        };
+        let next = Current::begin(spare, header)?;
+        self.figures.bytes_written += BLOCK_LEN;
+        let full = std::mem::replace(&mut self.current, next);
+        self.unsynced.push((full.header.number, full.disk));
+        self.history.push(Used { name: full.name, len: full.len, last: full.last, last_time_ms: full.last_time_ms });
+        self.prepare_spare();
+        Ok(())
+    }
+
+    /// Sees to it that there is a spare when the next segment is needed, without waiting for it.
+    fn prepare_spare(&mut self) {
+        if !self.spares.is_empty() || self.making.is_some() {
+            return;
+        }
+        if let Some(spare) = self.reuse() {
+            self.spares.push(spare);
+        } else if self.limits.ahead {
+            let (folder, len) = (Arc::clone(&self.folder), self.limits.segment_size);
+            let make = move || Spare::make(&*folder, len);
+            // Where no thread can be had, it is made when it is needed.
+            self.making = thread::Builder::new().name("boltkv-journal".into()).spawn(make).ok();
+        }
+    }
+
+    /// A free segment: one that is no longer needed, or the one that is being made, or a new one.
+    fn obtain_spare(&mut self) -> io::Result<Spare> {
+        if let Some(spare) = self.reuse() {
+            return Ok(spare);
+        }
+        if let Some(making) = self.making.take()
+            && let Ok(Ok(spare)) = making.join()
+        {
+            return Ok(spare);
+        }
+        Spare::make(&*self.folder, self.limits.segment_size)
+    }
+
+    /// The oldest segment, where it is needed no more.
+    fn reuse(&mut self) -> Option<Spare> {
+        let now_ms = self.current.last_time_ms;
+        while let Some(used) = self.history.take_unneeded(self.base.0, self.limits.keep, now_ms) {
+            // One of another size is left to the next opening, which removes it.
+            if used.len == self.limits.segment_size
+                && let Ok(disk) = self.folder.open(&used.name)
+            {
+                return Some(Spare { name: used.name, disk, len: used.len });
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // The folder is not left while somebody still works in it.
+        if let Some(making) = self.making.take() {
+            let _ = making.join();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The journal: what was committed and is not in the database's file yet, in segments that are written from their beginning to
+//! their end and used again.
+//!
+//! - `block`: the bytes
+//! - `segment`: a file of the journal, and how a new one is made
+//! - `append`: writing, by the one writer; `sync`: what makes it last; `retain`: which segments are used again, and when
+//! - `log`: what a folder holds, and which segment follows which
+//! - `walk`: from entry to entry of a segment
+//! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
+//! - `replay`: these records, one by one
+//!
+//! What a record holds is bytes to all of them. `docs/journal.md` has the format and its reasons.
+
+mod append;
+mod block;
+mod forward;
+mod judge;
+mod log;
+mod replay;
+mod retain;
+mod segment;
+mod sync;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use crate::format::{META_BYTES, Meta, PAGE_HEADER};
+
+pub(crate) use append::Journal;
+pub(crate) use judge::Waiting;
+pub(crate) use log::{Log, read};
+pub(crate) use replay::{Record, Records};
+pub use retain::JournalKeep;
+pub(crate) use retain::JournalLimits;
+pub(crate) use sync::PendingSync;
+
+/// A meta as it stands in its page, without the page's header.
+///
+/// Metas are compared whole: two copies of a file that are given one commit each have the same number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MetaBytes(pub(crate) [u8; 64]);
+
+impl MetaBytes {
+    /// The bytes that are written for `meta`.
+    pub(crate) fn of(meta: &Meta) -> Self {
+        let mut page = [0; META_BYTES];
+        meta.write(&mut page);
+        let mut bytes = [0; META_BYTES - PAGE_HEADER];
+        bytes.copy_from_slice(&page[PAGE_HEADER..]);
+        Self(bytes)
+    }
+
+    /// The number of its transaction, whatever else it says.
+    pub(crate) fn txid(&self) -> u64 {
+        let mut txid = [0; 8];
+        txid.copy_from_slice(&self.0[48..56]);
+        u64::from_le_bytes(txid)
+    }
+}
+
+impl std::fmt::Debug for MetaBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MetaBytes of {}", self.txid())
+    }
+}

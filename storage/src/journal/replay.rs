@@ -1,0 +1,95 @@
+//! The records that wait, one by one.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::block::EntryKind;
+use super::judge::Place;
+use super::log::{Segment, damaged};
+use super::walk::{Payload, header_at};
+use crate::base::TxId;
+use crate::{Error, Result};
+
+/// Goes over the records that a meta does not contain. They were found to be whole before.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    path: &'a [Segment],
+    folder: &'a Path,
+    at: Place,
+    contains: TxId,
+    left: u64,
+}
+
+/// A transaction as it was recorded.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    pub(crate) txid: TxId,
+    /// When it was written, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
+    pub(crate) effects: Effects<'a>,
+}
+
+/// The bytes of a record's effects. They are read as they are needed: a record may be larger than memory.
+#[derive(Debug)]
+pub(crate) struct Effects<'a>(Payload<'a>);
+
+impl Effects<'_> {
+    /// Bytes that are still to be read.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.left()
+    }
+}
+
+impl Read for Effects<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        // All of it was there before.
+        if read == 0 && self.left() > 0 && !buffer.is_empty() {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        } else {
+            Ok(read)
+        }
+    }
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn new(path: &'a [Segment], folder: &'a Path, at: Place, contains: TxId, left: u64) -> Self {
+        Self { path, folder, at, contains, left }
+    }
+
+    fn step(&mut self) -> Result<Option<Record<'a>>> {
+        loop {
+            let (index, at) = self.at;
+            let changed =
+                || damaged(self.folder.join(&self.path[index].name), at, "it has changed while it was read".into());
+            let segment = &self.path[index];
+            // Nothing is left in this segment, or what is left was never part of the journal.
+            let limit = self.path.get(index + 1).map_or(segment.len, |next| next.header.before.offset);
+            if at >= limit {
+                let next = self.path.get(index + 1).ok_or_else(changed)?;
+                self.at = (index + 1, next.header.first_entry());
+                continue;
+            }
+            let read = |error| Error::io("read", Some(&self.folder.join(&segment.name)))(error);
+            let entry = header_at(segment, at).map_err(read)?.ok_or_else(changed)?;
+            self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
+            if entry.kind == EntryKind::Record && entry.txid > self.contains {
+                let effects = Effects(Payload::new(self.path, index, at, &entry));
+                return Ok(Some(Record { txid: entry.txid, time_ms: entry.time_ms, effects }));
+            }
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let step = self.step().transpose();
+        if !matches!(step, Some(Ok(_))) {
+            self.left = 0;
+        }
+        step
+    }
+}

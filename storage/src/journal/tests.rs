@@ -1,0 +1,146 @@
+//! What is appended is read again, from segment to segment and from opening to opening.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Journal, JournalKeep, JournalLimits, MetaBytes, Waiting, read};
+use crate::base::TxId;
+use crate::disk::sim::{SimFolder, SimJournalFolder, Trap};
+use crate::disk::{JournalFolder, OsJournalFolder};
+use crate::{Error, Result};
+
+const LIMITS: JournalLimits = JournalLimits {
+    segment_size: 4 * 4096,
+    checkpoint_size: 1 << 20,
+    keep: JournalKeep::UntilCheckpoint,
+    ahead: false,
+};
+
+fn meta(number: TxId) -> MetaBytes {
+    let mut bytes = [7; 64];
+    bytes[48..56].copy_from_slice(&number.to_le_bytes());
+    MetaBytes(bytes)
+}
+
+fn folder() -> Arc<dyn JournalFolder> {
+    let folder = SimFolder::new(BTreeMap::new(), &[], true, &Trap::default());
+    Arc::new(SimJournalFolder::new(Arc::new(folder), Path::new("db-journal"), 1))
+}
+
+fn waiting(folder: &Arc<dyn JournalFolder>, base: TxId) -> Result<Waiting> {
+    read(&**folder)?.after(&meta(base))
+}
+
+fn begin(folder: &Arc<dyn JournalFolder>, base: TxId) -> Journal {
+    let waiting = waiting(folder, base).unwrap();
+    let contains = waiting.contains();
+    Journal::begin(Arc::clone(folder), &LIMITS, waiting, &meta(base), contains).unwrap()
+}
+
+fn records(waiting: &Waiting) -> Vec<(TxId, Vec<u8>)> {
+    let record = |record: Result<super::Record<'_>>| {
+        let mut record = record.unwrap();
+        let mut effects = Vec::new();
+        record.effects.read_to_end(&mut effects).unwrap();
+        (record.txid, effects)
+    };
+    waiting.iter().map(record).collect()
+}
+
+/// Effects of a transaction, recognizable, of any length.
+fn effects(txid: TxId, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at as u64).wrapping_mul(txid).to_le_bytes()[0]).collect()
+}
+
+#[test]
+fn what_was_appended_is_read_again_however_long_it_is() {
+    let folder = folder();
+    let mut journal = begin(&folder, 1);
+    let lens = [0, 1, 4024, 4025, 100, 8000, 12_000, 12_216, 12_217, 50_000, 3, 0, 200_000, 1];
+    let mut expected = Vec::new();
+    for (txid, len) in (2..).zip(lens) {
+        let effects = effects(txid, len);
+        journal.append(txid, 1000 + txid, &[&effects[..len / 3], &effects[len / 3..]]).unwrap();
+        journal.sync().unwrap();
+        expected.push((txid, effects));
+        let waiting = waiting(&folder, 1).unwrap();
+        assert_eq!(records(&waiting), expected);
+        assert_eq!((waiting.last(), waiting.bytes()), (txid, journal.since_checkpoint()));
+        assert_eq!(waiting.torn_at(), None);
+    }
+}
+
+#[test]
+fn an_opening_goes_on_in_a_segment_of_its_own() {
+    let folder = folder();
+    let mut expected = Vec::new();
+    for txid in 2..10 {
+        let mut journal = begin(&folder, 1);
+        journal.append(txid, 0, &[&effects(txid, 3000 * usize::try_from(txid).unwrap())]).unwrap();
+        expected.push((txid, effects(txid, 3000 * usize::try_from(txid).unwrap())));
+        assert_eq!(records(&waiting(&folder, 1).unwrap()), expected);
+    }
+}
+
+#[test]
+fn a_link_says_which_records_its_meta_contains() {
+    let folder = folder();
+    let mut journal = begin(&folder, 1);
+    for txid in 2..6 {
+        journal.append(txid, 0, &[b"before"]).unwrap();
+    }
+    journal.link(5, &meta(6)).unwrap();
+    journal.append(7, 0, &[b"after"]).unwrap();
+    journal.sync().unwrap();
+    assert_eq!(records(&waiting(&folder, 6).unwrap()), [(7, b"after".to_vec())]);
+    assert_eq!(waiting(&folder, 1).unwrap().records(), 5, "the meta may not have reached the disk");
+    let Err(Error::JournalDoesNotFit { file: 9, found, .. }) = waiting(&folder, 9) else { panic!("nothing names it") };
+    assert_eq!(found, [6, 1]);
+}
+
+#[test]
+fn segments_are_used_again_once_their_records_are_in_the_file() {
+    let folder = folder();
+    let mut journal = begin(&folder, 1);
+    let mut newest = 1;
+    for txid in 2..200 {
+        journal.append(txid * 2, 0, &[&effects(txid, 5000)]).unwrap();
+        if txid % 10 == 0 {
+            newest = txid * 2 + 1;
+            journal.link(txid * 2, &meta(newest)).unwrap();
+            journal.sync().unwrap();
+            journal.checkpointed();
+            assert!(waiting(&folder, newest).unwrap().is_empty());
+            assert_eq!(journal.since_checkpoint(), 0);
+        }
+    }
+    assert!(folder.list().unwrap().len() < 12, "{:?}", folder.list().unwrap());
+    let waiting = waiting(&folder, newest).unwrap();
+    assert_eq!(waiting.records(), 9);
+}
+
+#[test]
+fn a_folder_of_the_file_system_is_locked_and_has_the_files_mode() {
+    use std::os::unix::fs::MetadataExt as _;
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("db");
+    std::fs::write(&file, "").unwrap();
+    let path = crate::disk::journal_path(&file).unwrap();
+    assert!(OsJournalFolder::open(&path).unwrap().is_none());
+    let os = OsJournalFolder::open_or_create(&path, &file).unwrap();
+    assert!(os.is_on_device_of(&file).unwrap());
+    assert!(matches!(OsJournalFolder::open_or_create(&path, &file), Err(Error::JournalInUse { .. })));
+    let folder: Arc<dyn JournalFolder> = Arc::new(os);
+    let mut journal = begin(&folder, 1);
+    for txid in 2..9 {
+        journal.append(txid, 0, &[&effects(txid, 5000)]).unwrap();
+        journal.sync().unwrap();
+    }
+    assert_eq!(waiting(&folder, 1).unwrap().records(), 7);
+    let mode = file.metadata().unwrap().mode();
+    for name in folder.list().unwrap() {
+        assert_eq!(path.join(name).metadata().unwrap().mode(), mode);
+    }
+}
