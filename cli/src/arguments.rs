@@ -112,6 +112,11 @@ fn number_and_unit(text: &str) -> (&str, &str) {
 
 /// A host and a port, with the usual port where `text` names none. Whether there is such a host, only using it tells.
 pub(crate) fn address(text: &str) -> Result<String, &'static str> {
+    address_with(text, DEFAULT_PORT)
+}
+
+/// As [`address`], with another usual port.
+pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str> {
     if text.is_empty() {
         return Err("not HOST or HOST:PORT");
     }
@@ -120,10 +125,10 @@ pub(crate) fn address(text: &str) -> Result<String, &'static str> {
     }
     // An IPv6 address has colons of its own: with a port it is written in brackets.
     if text.parse::<Ipv6Addr>().is_ok() {
-        return Ok(format!("[{text}]:{DEFAULT_PORT}"));
+        return Ok(format!("[{text}]:{port}"));
     }
     let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.ends_with(']')) else {
-        return Ok(format!("{text}:{DEFAULT_PORT}"));
+        return Ok(format!("{text}:{port}"));
     };
     if host.is_empty() {
         return Err("no host before the port");

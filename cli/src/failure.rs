@@ -35,6 +35,8 @@ pub(crate) enum Exit {
 pub(crate) enum Failure {
     /// Whoever read standard output has gone, as `head` does when it has enough: that is nobody's mistake.
     OutputClosed,
+    /// A signal of this number has ended the command early, and all that there is to say was said.
+    Signal(i32),
     /// Anything that is to be said.
     Said {
         /// For scripts.
@@ -70,7 +72,15 @@ impl Failure {
                 let bbolt = Some(words(bbolt.as_deref().unwrap_or(&message)));
                 Self::Said { exit, message, bbolt }
             }
-            closed @ Self::OutputClosed => closed,
+            other => other,
+        }
+    }
+
+    /// The same message, after this.
+    pub(crate) fn prefixed(self, what: &str) -> Self {
+        match self {
+            Self::Said { exit, message, bbolt } => Self::Said { exit, message: format!("{what}: {message}"), bbolt },
+            other => other,
         }
     }
 
@@ -108,7 +118,7 @@ impl Failure {
     pub(crate) fn into_not_done(self) -> Self {
         match self {
             Self::Said { message, .. } => Self::not_done(message),
-            closed @ Self::OutputClosed => closed,
+            other => other,
         }
     }
 
@@ -116,6 +126,7 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::OutputClosed => ExitCode::SUCCESS,
+            Self::Signal(number) => ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX)),
             Self::Said { exit, message, .. } => {
                 // If standard error is closed too, the exit code has to do.
                 let _ = writeln!(io::stderr(), "boltkv: {}", one_line(message));

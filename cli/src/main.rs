@@ -3,6 +3,7 @@
 //! One file a command. A command reads its arguments and prints; what it does, the storage, server and client crates do.
 
 mod arguments;
+mod bench;
 mod bucket;
 mod condition;
 mod delete;
@@ -51,6 +52,7 @@ enum Command {
     Bucket(bucket::Bucket),
     Ping(ping::Ping),
     Health(health::Health),
+    Bench(Box<bench::Bench>),
     #[command(subcommand)]
     File(file::File),
 }
@@ -66,6 +68,7 @@ impl Command {
             Self::Bucket(bucket) => bucket.run(),
             Self::Ping(ping) => ping.run(),
             Self::Health(health) => health.run(),
+            Self::Bench(bench) => bench.run(),
             Self::File(file) => file.run(),
         }
     }

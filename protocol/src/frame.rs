@@ -69,6 +69,36 @@ impl Frame {
     }
 }
 
+/// A frame's header, for whoever looks at a frame while its body is still on the way, or does not want it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// The frame's length in bytes, header included, as its sender says; below [`HEADER_LEN`] in one that is malformed.
+    pub frame_len: usize,
+    /// As in [`Frame`].
+    pub id: u32,
+    /// As in [`Frame`].
+    pub op: u8,
+    /// As in [`Frame`].
+    pub flags: u8,
+}
+
+impl FrameHeader {
+    /// The header that these bytes start with; `None` where too few are there.
+    #[must_use]
+    pub fn parse(start: &[u8]) -> Option<Self> {
+        let (_, rest) = start.split_first_chunk::<LEN_FIELD>()?;
+        let (id, rest) = rest.split_first_chunk()?;
+        let [op, flags] = *rest.first_chunk()?;
+        Some(Self { frame_len: FrameCodec::frame_len(start)?, id: u32::from_be_bytes(*id), op, flags })
+    }
+
+    /// Whether another frame of the same reply follows.
+    #[must_use]
+    pub const fn has_more(&self) -> bool {
+        self.flags & FLAG_MORE != 0
+    }
+}
+
 /// Why no frame can be cut from the bytes. The connection cannot go on after it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

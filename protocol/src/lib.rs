@@ -38,8 +38,8 @@ pub use entries::{EntriesWriter, Entry, EntryKind, decode_entries};
 pub use error::{ErrorCode, ErrorReply};
 pub use field::{DecodeError, EncodeError};
 pub use frame::{
-    DEFAULT_MAX_FRAME, FLAG_MORE, FLAG_REPLY, FLAG_SNAPSHOT, Frame, FrameCodec, FrameError, HEADER_LEN, INITIAL_CREDIT,
-    MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT,
+    DEFAULT_MAX_FRAME, FLAG_MORE, FLAG_REPLY, FLAG_SNAPSHOT, Frame, FrameCodec, FrameError, FrameHeader, HEADER_LEN,
+    INITIAL_CREDIT, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT,
 };
 pub use op::{BucketOp, Op};
 pub use path::{Path, PathError};

@@ -4,7 +4,9 @@
 
 mod common;
 
-use boltkv_protocol::{ErrorCode, Frame, FrameCodec, FrameError, HEADER_LEN, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT};
+use boltkv_protocol::{
+    ErrorCode, Frame, FrameCodec, FrameError, FrameHeader, HEADER_LEN, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT,
+};
 use bytes::{Bytes, BytesMut};
 use common::hex;
 use tokio_util::codec::{Decoder, Encoder};
@@ -109,4 +111,14 @@ fn a_body_is_a_slice_of_the_buffer_it_was_read_into() {
     let start = buffer.as_ptr();
     let frame = FrameCodec::default().decode(&mut buffer).unwrap().expect("a whole frame");
     assert_eq!(frame.body.as_ptr(), start.wrapping_add(HEADER_LEN));
+}
+
+#[test]
+fn a_header_is_read_as_soon_as_it_is_there_and_says_what_the_frame_will_be() {
+    let mut bytes = BytesMut::new();
+    FrameCodec::default().encode(Frame { id: 7, op: 3, flags: 0x81, body: vec![0; 300].into() }, &mut bytes).unwrap();
+    let header = FrameHeader { frame_len: 310, id: 7, op: 3, flags: 0x81 };
+    assert_eq!(FrameHeader::parse(&bytes[..10]), Some(header));
+    assert!(header.has_more());
+    assert!((0..10).all(|len| FrameHeader::parse(&bytes[..len]).is_none()));
 }

@@ -107,7 +107,7 @@ fn tidy(command: &Mutex<Command>, signal: &str) {
 }
 
 /// The signals that ask a command to end.
-struct Signals {
+pub(crate) struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hang_up: Option<Signal>,
@@ -116,7 +116,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new(runtime: &Runtime) -> io::Result<Self> {
+    pub(crate) fn new(runtime: &Runtime) -> io::Result<Self> {
         let _entered = runtime.enter();
         let ignored = ignored();
         let unless_ignored = |kind: SignalKind| {
@@ -132,7 +132,7 @@ impl Signals {
     }
 
     /// The next one's number and name.
-    async fn next(&mut self) -> (i32, &'static str) {
+    pub(crate) async fn next(&mut self) -> (i32, &'static str) {
         let (kind, name) = tokio::select! {
             () = next(&mut self.interrupt) => (SignalKind::interrupt(), "SIGINT"),
             () = next(&mut self.terminate) => (SignalKind::terminate(), "SIGTERM"),

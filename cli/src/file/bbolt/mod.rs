@@ -83,7 +83,8 @@ fn find_and_run(args: &[OsString]) -> Result<(), Stop> {
     command.args.fit(given.args().len()).map_err(failed)?;
     given.has_required(command).map_err(failed)?;
     run(&given).map_err(|failure| match failure {
-        Failure::OutputClosed => Stop::OutputClosed,
+        // No command of bbolt's ends early in peace.
+        Failure::OutputClosed | Failure::Signal(_) => Stop::OutputClosed,
         Failure::Said { message, bbolt, .. } => failed(bbolt.unwrap_or(message)),
     })
 }

@@ -1,0 +1,103 @@
+//! From the command line to a server and a work.
+
+use std::env;
+use std::path::Path;
+use std::str::FromStr;
+
+use boltkv_load::{Limit, Mix, Op, Order, Server, Target, Work};
+
+use super::{Bench, Distribution, Report};
+use crate::arguments::{Size, address_with};
+use crate::failure::{Failure, Outcome};
+
+/// The variable that names a boltkv server for all commands.
+const ADDRESS: &str = "BOLTKV_ADDR";
+/// One generator thread is enough for this many cores of a server beside it.
+const CORES_A_THREAD: usize = 4;
+
+/// From so many bytes to so many, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range(usize, usize);
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (from, to) = text.split_once('-').unwrap_or((text, text));
+        let bytes = |text: &str| -> Result<usize, String> {
+            let Size(bytes) = text.trim().parse::<Size>().map_err(str::to_owned)?;
+            usize::try_from(bytes).map_err(|_| "more bytes than can be counted".to_owned())
+        };
+        let (from, to) = (bytes(from)?, bytes(to)?);
+        if from > to { Err("the smallest value is larger than the largest".to_owned()) } else { Ok(Self(from, to)) }
+    }
+}
+
+impl Bench {
+    pub(super) fn server(&self) -> Outcome<Server> {
+        if self.bucket.is_root() {
+            return Err(Failure::usage("there are only buckets at the top, /: name one of them"));
+        }
+        let target = Target::from(self.target);
+        let named = self.addr.clone().or_else(|| env::var(ADDRESS).ok().filter(|_| target == Target::Boltkv));
+        let addr = address_with(named.as_deref().unwrap_or("127.0.0.1"), target.usual_port());
+        Ok(Server {
+            target,
+            addr: addr.map_err(|why| Failure::usage(format!("--addr: {why}")))?,
+            bucket: self.bucket.clone(),
+            database: self.database,
+            timeout: self.timeout,
+        })
+    }
+
+    pub(super) fn work(&self) -> Work {
+        let Range(smallest, largest) = self.value_size;
+        Work {
+            mix: Mix::only(Op::Get),
+            order: match self.distribution {
+                Distribution::Uniform => Order::Uniform,
+                Distribution::Zipfian => Order::Zipfian,
+                Distribution::Sequential => Order::Sequential,
+            },
+            keys: self.keys,
+            // More bytes than a key may have are refused with the rest.
+            key_size: usize::try_from(self.key_size.0).unwrap_or(usize::MAX),
+            value_size: smallest..=largest,
+            scan_length: self.scan_length,
+            connections: self.clients,
+            pipeline: self.pipeline,
+            threads: self.threads.unwrap_or_else(usual_threads),
+            rate: self.rate,
+            limit: self.requests.map_or(Limit::Time(self.duration), Limit::Requests),
+            timeout: self.timeout,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A server on the same machine needs most of it.
+fn usual_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| (cores.get() / CORES_A_THREAD).clamp(1, 4))
+}
+
+/// Draws what was measured.
+pub(super) fn plot(file: &Path, report: &Report) -> Outcome {
+    let lines: Vec<_> = report.tests.iter().map(|(mix, measured)| (mix.to_string(), measured)).collect();
+    let title = format!("{} at {}", report.version, report.server.addr);
+    boltkv_load::plot(file, &title, &lines).map_err(|error| Failure::not_done(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_of_values_is_one_or_two() {
+        assert_eq!("100".parse(), Ok(Range(100, 100)));
+        assert_eq!("10-4KiB".parse(), Ok(Range(10, 4096)));
+        assert_eq!("0 - 1k".parse(), Ok(Range(0, 1024)));
+        for text in ["", "-", "10-", "20-10", "ten", "1-2-3"] {
+            assert!(text.parse::<Range>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `boltkv bench`: what it measures, prints, removes and refuses.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use common::server::Server;
+use common::{Ran, run};
+use serde_json::Value;
+
+/// Little enough to be over at once.
+const SMALL: [&str; 9] = ["bench", "-c", "4", "-n", "400", "--keys", "200", "--warm-up", "20ms"];
+
+#[track_caller]
+fn object(ran: Ran) -> Value {
+    serde_json::from_slice(&ran.done()).unwrap()
+}
+
+fn server() -> (tempfile::TempDir, Server) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bench.db"));
+    (folder, server)
+}
+
+/// The names of all that is in an object, in order, and of what is in those in it.
+fn names(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}{}", names(value))).collect();
+            format!("{{{}}}", fields.join(" "))
+        }
+        Value::Array(values) => values.first().map_or_else(String::new, |first| format!("[{}]", names(first))),
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn without_tests_it_measures_set_and_get_in_a_bucket_of_its_own_and_says_so() {
+    let (_folder, server) = server();
+    server.run(["set", "precious", "value"]).done();
+    let said = server.run(SMALL).done_text();
+    for part in [
+        &format!("boltkv/0.1.0 at {}: bucket boltkv-bench\n", server.addr()),
+        "200 keys of 16 bytes, Uniform, values of 100 bytes\nloading: 200 SETs in ",
+        "4 connections, 1 in flight each, closed loop, 400 requests each after 20ms of warm-up\n\n",
+        " requests/s       mean        p50        p90        p99      p99.9     p99.99        max\n",
+        "\nset ",
+        "\nget ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(said.lines().count(), 8, "nothing is missing, nothing failed: {said}");
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "default\n", "its bucket is gone");
+    assert_eq!(server.run(["get", "precious"]).done_text(), "value");
+}
+
+#[test]
+fn json_has_these_fields_whose_figures_agree() {
+    let (_folder, server) = server();
+    let args = ["-t", "get:50+set:30+scan:20,delete", "--load", "random", "--age", "2", "--json"];
+    let told = object(server.run(SMALL.iter().chain(&args)));
+    let latency = "{count max mean min p50 p90 p95 p99 p99.9 p99.99}";
+    let test = |kinds: &str| {
+        format!(
+            "{{by_request{kinds} entries entries_per_second errors{{}} generator_cpu_seconds interrupted \
+             latency_us{latency} lost_connections missing name requests requests_per_second seconds \
+             slices{{longest_us[] requests[] seconds}} unsent}}"
+        )
+    };
+    let kind = format!("{{entries latency_us{latency} missing requests}}");
+    let settings =
+        "{connections key_size keys order pipeline rate requests scan_length seconds seed threads value_size[]}";
+    assert_eq!(
+        names(&told),
+        format!(
+            "{{addr before[{}] boltkv form place server settings{settings} target tests[{}]}}",
+            test("{}"),
+            test(&format!("{{get{kind} scan{kind} set{kind}}}"))
+        )
+    );
+    assert_eq!(
+        (&told["form"], &told["target"], &told["settings"]["rate"]),
+        (&1.into(), &"boltkv".into(), &Value::Null)
+    );
+    assert_eq!((&told["before"][0]["requests"], &told["before"][1]["requests"]), (&200.into(), &400.into()));
+    let [mixed, deleted] = [&told["tests"][0], &told["tests"][1]];
+    assert_eq!((&mixed["name"], &mixed["requests"]), (&"get:50+set:30+scan:20".into(), &400.into()));
+    let kinds = mixed["by_request"].as_object().unwrap();
+    assert_eq!(kinds.values().map(|kind| kind["requests"].as_u64().unwrap()).sum::<u64>(), 400);
+    assert!(mixed["latency_us"]["p50"].as_f64().unwrap() <= mixed["latency_us"]["p99.9"].as_f64().unwrap());
+    assert!(deleted["missing"].as_u64().unwrap() >= 200, "of 200 keys: {deleted}");
+}
+
+#[test]
+fn a_bucket_that_is_there_is_not_touched_but_used_where_that_is_said() {
+    let (_folder, server) = server();
+    server.run(["bucket", "create", "mine"]).done();
+    let said = server.run(SMALL.iter().chain(&["--bucket", "mine"])).failed(1);
+    assert!(said.contains("bucket mine is there already") && said.contains("--reuse"), "{said}");
+    assert_eq!(server.run(["scan", "--bucket", "mine"]).done_text(), "");
+
+    let keep = ["--bucket", "a/b", "--keep", "-t", "get"];
+    assert!(server.run(SMALL.iter().chain(&keep)).done_text().ends_with("bucket a/b is kept, for --reuse\n"));
+    assert_eq!(server.run(["scan", "--count", "--bucket", "a/b"]).done_text(), "200\n");
+    let again = server.run(SMALL.iter().chain(&["--bucket", "a/b", "--reuse", "-t", "get"])).done_text();
+    assert!(again.ends_with("bucket a/b was there, and is left\n") && !again.contains("loading"), "{again}");
+    assert_eq!(server.run(["scan", "--count", "--bucket", "a/b"]).done_text(), "200\n");
+}
+
+#[test]
+fn errors_are_told_and_are_the_exit_code() {
+    let (_folder, server) = server();
+    let ran = server.run(SMALL.iter().chain(&["--reuse", "-t", "get"]));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "boltkv: 400 requests failed: see above\n"));
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(said.contains("get: 400 × ") && said.contains("boltkv-bench"), "{said}");
+
+    let missed = server.run(SMALL.iter().chain(&["--load", "none", "-t", "get"])).done_text();
+    assert!(
+        missed.contains("nothing was loaded\n") && missed.contains("get: 400 gets found no such key\n"),
+        "{missed}"
+    );
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_anything_is() {
+    let (_folder, server) = server();
+    let wrong: [&[&str]; 12] = [
+        &["-t", "put"],
+        &["-t", "get:0"],
+        &["-c", "0"],
+        &["-P", "100000", "-t", "set", "-d", "1MiB"],
+        &["-n", "5", "--duration", "5s"],
+        &["-d", "9-1"],
+        &["--keys", "1000000", "--key-size", "5"],
+        &["--rate", "0"],
+        &["--keep", "--reuse"],
+        &["--bucket", "/"],
+        &["--addr", "host:port"],
+        &["--target", "etcd"],
+    ];
+    for args in wrong {
+        let ran = server.run(["bench"].iter().chain(args));
+        assert_eq!((ran.code, ran.stdout.len()), (Some(2), 0), "{args:?}: {}", ran.stderr);
+    }
+    let scans = server.run(["bench", "-t", "scan", "-P", "500", "--keys", "10"]).failed(2);
+    assert!(scans.contains("scans in flight a connection"), "{scans}");
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "", "also after an error its bucket is gone");
+    let nobody = run(["bench", "--addr", "127.0.0.1:1"]).failed(3);
+    assert!(nobody.contains("cannot connect to 127.0.0.1:1"), "{nobody}");
+    let other = run(["bench", "--target", "memcached", "--addr", server.addr()]).failed(3);
+    assert!(other.contains("is no memcached server"), "{other}");
+}
+
+#[test]
+fn a_signal_ends_it_early_with_what_it_has_and_without_its_bucket() {
+    let (_folder, server) = server();
+    let mut command = server.command(["bench", "-t", "get,set", "--keys", "100", "--warm-up", "0", "--duration", "1h"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let given_up = std::time::Instant::now() + common::server::PATIENCE;
+    // It is at its first test when all keys are there.
+    while server.run(["scan", "--count", "--bucket", "boltkv-bench"]).stdout != b"100\n" {
+        assert!(std::time::Instant::now() < given_up);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let sent = std::process::Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().unwrap();
+    assert!(sent.success());
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(130), ""));
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(
+        said.contains("\nget ") && said.contains("get: ended by a signal after ") && !said.contains("\nset "),
+        "{said}"
+    );
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "");
+}
+
+#[test]
+fn a_plot_is_written() {
+    let (folder, server) = server();
+    let file = folder.path().join("plot.svg");
+    let plot = ["-t", "get", "--plot", file.to_str().unwrap()];
+    server.run(SMALL.iter().chain(&plot)).done();
+    let svg = BufReader::new(fs::File::open(&file).unwrap()).lines().next().unwrap().unwrap();
+    assert!(svg.starts_with("<svg"), "{svg}");
+    let nowhere = ["-t", "get", "--plot", "/proc/none/plot.svg"];
+    let ran = server.run(SMALL.iter().chain(&nowhere));
+    assert!(ran.code == Some(1) && ran.stderr.contains("cannot draw /proc/none/plot.svg"), "{}", ran.stderr);
+    assert!(String::from_utf8_lossy(&ran.stdout).contains("\nget "), "what was measured is not lost");
+}

@@ -1,0 +1,181 @@
+//! Who is asked: how connections are opened, and a place on the server that is ours alone. Nothing that was there before
+//! is ever touched, unless the caller says that it is from an earlier run.
+
+mod boltkv;
+mod lines;
+
+use std::fmt;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use boltkv_protocol::Path;
+
+use crate::connection::Opened;
+use crate::wire::{Boltkv, Memcached, Redis};
+use crate::{Error, Op, Work};
+use lines::Lines;
+
+/// Which server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// boltkv, by its binary protocol.
+    Boltkv,
+    /// Redis or Valkey, by RESP 2.
+    Redis,
+    /// memcached, by its text protocol.
+    Memcached,
+}
+
+/// However long an answer may take, a server that is there takes a connection sooner.
+const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
+
+/// A server, and the place on it that is measured.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Which server it is.
+    pub target: Target,
+    /// Where: a host and a port.
+    pub addr: String,
+    /// boltkv: the bucket.
+    pub bucket: Path,
+    /// Redis: the number of the database.
+    pub database: u32,
+    /// How long an answer may take while places are made and removed.
+    pub timeout: Duration,
+}
+
+impl Target {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Boltkv => "boltkv",
+            Self::Redis => "redis",
+            Self::Memcached => "memcached",
+        }
+    }
+
+    /// The port on which it usually listens.
+    #[must_use]
+    pub const fn usual_port(self) -> u16 {
+        match self {
+            Self::Boltkv => 7878,
+            Self::Redis => 6379,
+            Self::Memcached => 11211,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Server {
+    /// The place that is ours, for people: `bucket boltkv-bench`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match self.target {
+            Target::Boltkv => format!("bucket {}", self.bucket),
+            Target::Redis => format!("database {}", self.database),
+            Target::Memcached => "the whole cache".to_owned(),
+        }
+    }
+
+    /// What the server calls itself, with its version.
+    ///
+    /// # Errors
+    /// Those of connecting, and what is no such server.
+    pub fn version(&self) -> Result<String, Error> {
+        match self.target {
+            Target::Boltkv => Ok(boltkv::Connected::new(self)?.hello.server),
+            Target::Redis => Lines::connect(self)?.redis_version(),
+            Target::Memcached => Lines::connect(self)?.memcached_version(),
+        }
+    }
+
+    /// Makes the place that is ours. It must not be there (a bucket), or has to be empty (a database, a cache).
+    ///
+    /// # Errors
+    /// [`Error::Occupied`] where it is there, or not empty; what the server refuses; those of connecting.
+    pub fn prepare(&self) -> Result<(), Error> {
+        match self.target {
+            Target::Boltkv => boltkv::Connected::new(self)?.create(&self.bucket),
+            Target::Redis => Lines::connect(self)?.redis_is_empty(self.database),
+            Target::Memcached => Lines::connect(self)?.memcached_is_empty(),
+        }
+    }
+
+    /// Removes it, with all that a run has put there. Only for whoever has [prepared](Self::prepare) it: of Redis and
+    /// memcached all is removed, because there was nothing.
+    ///
+    /// # Errors
+    /// What the server refuses; those of connecting.
+    pub fn remove(&self) -> Result<(), Error> {
+        match self.target {
+            Target::Boltkv => boltkv::Connected::new(self)?.delete(&self.bucket),
+            Target::Redis => Lines::connect(self)?.redis_flush(self.database),
+            Target::Memcached => Lines::connect(self)?.memcached_flush(),
+        }
+    }
+
+    /// Says what of a work this server cannot do at all.
+    pub(crate) fn can(&self, work: &Work) -> Result<(), Error> {
+        if self.target == Target::Memcached && work.mix.has(Op::Scan) {
+            return Err(Error::Impossible("memcached has no scan".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Opens a connection for a run.
+    pub(crate) fn open(&self, work: &Work) -> Result<Opened, Error> {
+        match self.target {
+            Target::Boltkv => {
+                let connected = boltkv::Connected::new(self)?;
+                connected.hello.can(work)?;
+                let wire = Boltkv::new(self.bucket.clone(), connected.hello.max_frame, work.pipeline);
+                Ok((connected.stream, Box::new(wire)))
+            }
+            Target::Redis => {
+                let mut lines = Lines::connect(self)?;
+                lines.redis_select(self.database)?;
+                Ok((lines.into_stream(), Box::new(Redis::default())))
+            }
+            Target::Memcached => Ok((self.connect()?, Box::new(Memcached::default()))),
+        }
+    }
+
+    /// A socket that blocks, but never for longer than the timeout.
+    fn connect(&self) -> Result<TcpStream, Error> {
+        let failed = |source| Error::Connect { addr: self.addr.clone(), source };
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
+        for address in self.addr.to_socket_addrs().map_err(failed)? {
+            match TcpStream::connect_timeout(&address, self.timeout.min(MOST_TO_CONNECT)) {
+                Ok(stream) => return self.set_up(&stream).map(|()| stream).map_err(failed),
+                Err(error) => last = error,
+            }
+        }
+        Err(failed(last))
+    }
+
+    fn set_up(&self, stream: &TcpStream) -> io::Result<()> {
+        // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(self.timeout))?;
+        stream.set_write_timeout(Some(self.timeout))
+    }
+
+    /// For `map_err`: what is there is not what was meant.
+    fn broken(&self, what: impl Into<String>) -> Error {
+        Error::Protocol { addr: self.addr.clone(), target: self.target.name(), what: what.into() }
+    }
+
+    /// For `map_err`: it takes connections and does not answer.
+    fn silent(&self, source: io::Error) -> Error {
+        let late = matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        let source = if late { io::Error::new(io::ErrorKind::TimedOut, "it does not answer") } else { source };
+        Error::Connect { addr: self.addr.clone(), source }
+    }
+}

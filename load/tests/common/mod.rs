@@ -1,0 +1,102 @@
+//! A boltkv server in this process, others in processes of their own, and a run that is told to nobody.
+#![allow(dead_code, unreachable_pub, reason = "every test binary compiles all of this and uses its own part")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use boltkv_load::{Error, Measured, Server, Target, Work, run};
+use boltkv_server::Config;
+use boltkv_storage::{Db, Options};
+use tokio::sync::oneshot;
+
+/// Longer than anything takes that works.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A boltkv server on a database in memory, until it is dropped.
+pub struct InProcess {
+    pub address: SocketAddr,
+    pub db: Db,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl InProcess {
+    pub fn start(change: impl FnOnce(&mut Config)) -> Self {
+        let db = Options::new().open_in_memory().unwrap();
+        let mut config = Config::for_db(db.clone());
+        config.listen = ([127, 0, 0, 1], 0).into();
+        change(&mut config);
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let server = boltkv_server::Server::bind(config).await.unwrap();
+                tell.send(server.local_addr()).unwrap();
+                server.run(async { drop(stopped.await) }).await.unwrap();
+            });
+        });
+        let address = told.recv_timeout(PATIENCE).expect("the server starts");
+        Self { address, db, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn server(&self) -> Server {
+        at(Target::Boltkv, self.address)
+    }
+}
+
+impl Drop for InProcess {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(matches!(ended, Some(Ok(()))) || std::thread::panicking());
+    }
+}
+
+/// A server that is somewhere.
+pub fn at(target: Target, address: SocketAddr) -> Server {
+    Server { target, addr: address.to_string(), bucket: "bench".parse().unwrap(), database: 0, timeout: PATIENCE }
+}
+
+/// A program that serves on a port of this host, until it is dropped.
+pub struct Peer {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Peer {
+    /// Starts what `command` makes of a free port, and waits until it listens. Another may take the port in between:
+    /// then it is tried again.
+    pub fn start(command: impl Fn(u16) -> Command) -> Self {
+        for _ in 0..5 {
+            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let mut command = command(address.port());
+            let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let mut peer = Self { child, address };
+            let given_up = Instant::now() + PATIENCE;
+            while peer.child.try_wait().unwrap().is_none() && Instant::now() < given_up {
+                if TcpStream::connect(address).is_ok() {
+                    return peer;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        panic!("it does not start");
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A run to its end.
+pub fn measure(server: &Server, work: &Work) -> Result<Measured, Error> {
+    run(server, work, &AtomicBool::new(false), &mut |_| {})
+}
