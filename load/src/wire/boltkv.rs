@@ -180,10 +180,11 @@ mod tests {
     fn a_scan_counts_the_entries_of_all_its_frames_and_grants_it_more() {
         let mut wire = asking(&[Op::Scan]);
         let (mut bytes, mut out) = (BytesMut::new(), BytesMut::new());
+        let value = vec![0; 40_000];
         for more in [true, true, false] {
             let mut frame = EntriesWriter::begin(&mut bytes, 2);
             (0..2).for_each(|_| {
-                frame.push(&Entry { kind: EntryKind::Value, key: &b"k"[..], value: &[0; 40_000] }).unwrap();
+                frame.push(&Entry { kind: EntryKind::Value, key: &b"k"[..], value: &value }).unwrap();
             });
             frame.finish(more).unwrap();
         }
