@@ -4,6 +4,7 @@
 //! - `power`: random work, a power cut at every moment of it
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
+//! - `effects`: what was recorded of random work is made again
 //!
 //! `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
 //! takes, `explore` looks at the rest. The disk is `disk::sim`.
@@ -12,6 +13,7 @@ mod creation;
 #[path = "../../tests/common/edit.rs"]
 #[allow(unreachable_pub, clippy::expect_used, reason = "shared with the integration tests")]
 mod edit;
+mod effects;
 mod explore;
 mod fault;
 mod losses;

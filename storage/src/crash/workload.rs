@@ -293,7 +293,7 @@ pub(super) fn edits(random: &mut Random, model: &mut Model) -> Vec<Answered> {
 }
 
 /// A bucket moved, and edits in it.
-fn moved(random: &mut Random, model: &mut Model) -> Vec<Answered> {
+pub(super) fn moved(random: &mut Random, model: &mut Model) -> Vec<Answered> {
     let then: Vec<_> = (0..4).map(|_| (random.below(Edit::KINDS), parts(random, Vec::new(), Vec::new()))).collect();
     let which = [(); 2].map(|()| random.below(MOST_BUCKETS * MOST_BUCKETS));
     Edit::of_moved(model, which, then).into_iter().filter_map(|edit| taken(edit, model)).collect()

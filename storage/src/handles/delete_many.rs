@@ -16,7 +16,14 @@ impl BucketMut<'_> {
             self.for_keys(low, high, limit, |bucket, key| bucket.work.leaf_of(bucket.id, key).map(drop))?;
         let low_of_rest = last.as_deref().map_or(low, Bound::Excluded);
         let more = count == limit && Range::new(self.cursor(), low_of_rest, high).next().is_some();
-        self.for_keys(low, high, count, |bucket, key| bucket.work.remove_and_prune(bucket.id, key))?;
+        let mut first = None;
+        let (_, last) = self.for_keys(low, high, count, |bucket, key| {
+            first.get_or_insert_with(|| key.to_vec());
+            bucket.work.remove_and_prune(bucket.id, key)
+        })?;
+        if let (Some(first), Some(last)) = (first, last) {
+            self.work.record_range(self.id, &first, &last);
+        }
         Ok(Deleted { count, more })
     }
 
@@ -26,7 +33,7 @@ impl BucketMut<'_> {
         let Some(value) = value else { return Err(Error::incompatible(key, true)) };
         let entry = (key.to_vec(), value.to_vec());
         self.work.leaf_of(self.id, &entry.0)?;
-        self.work.remove_and_prune(self.id, &entry.0)?;
+        self.work.delete_and_prune(self.id, &entry.0)?;
         Ok(Some(entry))
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use fnv::FnvBuildHasher;
 
+use super::effects::Done;
 use super::undo::Undo;
 use super::view::{Child, Root, View};
 use super::walk::Allowance;
@@ -47,6 +48,7 @@ impl Work {
         self.detached.extend(fate.detached);
         let opened = self.mark_deleted(opened);
         self.note(Undo::Deleted { opened, freed, detached });
+        self.record(parent, Done::BucketDeleted { name });
         Ok(())
     }
 

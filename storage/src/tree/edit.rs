@@ -3,6 +3,8 @@
 //! Whatever can fail comes before the first change, so that an operation that returns an error has
 //! changed nothing.
 
+use super::arena::Loc;
+use super::effects::Done;
 use super::slots::{Content, Slot};
 use super::undo::Undo;
 use super::work::Work;
@@ -16,11 +18,13 @@ impl Work {
         if value.len() > MAX_VALUE_SIZE {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_SIZE });
         }
-        self.put_entry(bucket, LeafEntry { key, value, is_bucket: false })
+        let put = self.put_entry(bucket, LeafEntry { key, value, is_bucket: false })?;
+        self.record(bucket, Done::Put { key, value: put, len: value.len() });
+        Ok(())
     }
 
-    /// Inserts or replaces an entry, which must be of the kind that is there.
-    pub(super) fn put_entry(&mut self, bucket: BucketId, entry: LeafEntry<'_>) -> Result<()> {
+    /// Inserts or replaces an entry, which must be of the kind that is there. Returns where its value lies.
+    pub(super) fn put_entry(&mut self, bucket: BucketId, entry: LeafEntry<'_>) -> Result<Loc> {
         let LeafEntry { key, value, is_bucket } = entry;
         let (leaf, between) = self.leaf_between(bucket, key)?;
         let found = self.node(leaf).slots.search_between(key, between, self.bytes());
@@ -32,14 +36,15 @@ impl Work {
         {
             return Err(Error::incompatible(key, was_bucket));
         }
-        let slot = Slot::new(key, self.arena.push(key, value), Content::Value { len, is_bucket });
+        let loc = self.arena.push(key, value);
+        let slot = Slot::new(key, loc, Content::Value { len, is_bucket });
         self.note(old.map_or(Undo::Inserted(bucket, slot), |(_, old)| Undo::Replaced(bucket, old)));
         let (leaf, bytes) = self.node_and_bytes(leaf);
         match (old, found) {
             (Some((at, old)), _) => drop(leaf.replace(at, &old, slot, bytes)),
             (None, Ok(at) | Err(at)) => leaf.insert(at, slot, bytes),
         }
-        Ok(())
+        Ok(loc.plus(key.len()))
     }
 
     /// Deletes a value; `false` if there was none.
@@ -47,7 +52,11 @@ impl Work {
         match self.source().find(self.root(bucket), key)? {
             None => Ok(false),
             Some(found) if found.is_bucket => Err(Error::incompatible(key, true)),
-            Some(_) => self.remove(bucket, key).map(|()| true),
+            Some(_) => {
+                self.remove(bucket, key)?;
+                self.record(bucket, Done::Deleted { key });
+                Ok(true)
+            }
         }
     }
 
@@ -75,7 +84,9 @@ impl Work {
         let mut empty = [0; BUCKET_HEADER + PAGE_HEADER];
         PageWriter::leaf(&mut empty[BUCKET_HEADER..], 0, 0, 0);
         self.put_entry(parent, LeafEntry { key: name, value: &empty, is_bucket: true })?;
-        self.open_bucket(parent, name)
+        let bucket = self.open_bucket(parent, name)?;
+        self.record(parent, Done::Created { bucket });
+        Ok(bucket)
     }
 
     pub(crate) fn create_bucket_if_not_exists(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {
@@ -91,6 +102,7 @@ impl Work {
         self.root_node(bucket)?;
         let before = std::mem::replace(&mut self.state_mut(bucket).sequence, sequence);
         self.note(Undo::Sequence(bucket, before));
+        self.record(bucket, Done::Sequence(sequence));
         Ok(())
     }
 

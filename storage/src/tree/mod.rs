@@ -4,14 +4,15 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `walk`: visiting all of a bucket; `work`: all that a write transaction has
 //!   changed
-//! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `undo` takes it back to a savepoint; `rebalance` and
-//!   `spill` (by way of `cut`) make pages of it
+//! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
+//!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it
 
 mod arena;
 mod buckets;
 mod cut;
 mod delete_bucket;
 mod edit;
+mod effects;
 mod fill;
 mod move_bucket;
 mod node;
@@ -25,6 +26,8 @@ mod view;
 mod walk;
 mod work;
 
+#[cfg_attr(not(test), expect(unused_imports, reason = "until the journal is written"))]
+pub(crate) use effects::{Refused, Replay};
 pub use fill::Fill;
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;

@@ -1,5 +1,6 @@
 //! Moving a bucket from one parent to another: its entry goes, its pages stay where they are.
 
+use super::effects::Done;
 use super::undo::Undo;
 use super::work::Work;
 use super::{BucketId, ROOT_BUCKET};
@@ -39,6 +40,7 @@ impl Work {
         self.remove(from, name)?;
         self.relink(bucket, to);
         self.note(Undo::Moved { bucket, from });
+        self.record(from, Done::Moved { name, to });
         Ok(())
     }
 

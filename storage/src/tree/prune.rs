@@ -3,6 +3,7 @@
 //! Other removals leave that to the commit. A caller that deletes from one end would then walk over all that it has
 //! emptied before, at each step.
 
+use super::effects::Done;
 use super::node::Node;
 use super::undo::Undo;
 use super::work::Work;
@@ -20,7 +21,20 @@ impl Work {
         Err(Error::corrupt(page, "a key is not where its branch leads to"))
     }
 
-    /// Removes an entry, and what is then empty: its leaf, and branches above it.
+    /// Deletes a value that [`Self::leaf_of`] has found, and what is then empty.
+    pub(crate) fn delete_and_prune(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
+        self.remove_and_prune(bucket, key)?;
+        self.record(bucket, Done::Deleted { key });
+        Ok(())
+    }
+
+    /// Records that all values from the first key to the last were taken out by [`Self::remove_and_prune`].
+    pub(crate) fn record_range(&mut self, bucket: BucketId, first: &[u8], last: &[u8]) {
+        self.record(bucket, Done::RangeDeleted { first, last });
+    }
+
+    /// Removes an entry, and what is then empty: its leaf, and branches above it. Who calls this says what it
+    /// has done, with [`Self::record_range`] for instance.
     pub(crate) fn remove_and_prune(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         self.remove(bucket, key)?;
         let mut above = Vec::new();

@@ -7,6 +7,7 @@ use super::BucketId;
 use super::arena::Arena;
 use super::buckets::Buckets;
 use super::cut::Cut;
+use super::effects::Effects;
 use super::node::Node;
 use super::slots::{Slot, Slots};
 use super::spill::Part;
@@ -25,6 +26,7 @@ pub(crate) struct Spare {
     pub(crate) nodes: Vec<Node>,
     pub(crate) buckets: Buckets,
     pub(crate) freed: Vec<Run>,
+    pub(super) effects: Effects,
     /// Of nodes that are no more.
     pub(crate) slots: Vec<Slots>,
     /// Those of children that have got their pages, on their way to their parents.
@@ -52,6 +54,7 @@ impl Spare {
             nodes: emptied(self.nodes),
             buckets: self.buckets.emptied(KEPT / size_of::<Slot>()),
             freed: emptied(self.freed),
+            effects: self.effects.emptied(),
             slots: self.slots,
             children: emptied(self.children),
             cuts: emptied(self.cuts),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::Bytes;
+use super::effects::EffectsMark;
 use super::node::Node;
 use super::slots::{At, Content, Slot};
 use super::work::Work;
@@ -48,7 +49,14 @@ pub(super) enum Undo {
 #[derive(Default)]
 pub(super) struct UndoList {
     changes: Vec<Undo>,
-    marks: Vec<(u64, usize)>,
+    marks: Vec<Mark>,
+}
+
+/// A savepoint's place.
+struct Mark {
+    number: u64,
+    changes: usize,
+    effects: EffectsMark,
 }
 
 impl Work {
@@ -56,8 +64,9 @@ impl Work {
         // Unique in the process, so that a savepoint of another transaction is recognised.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let effects = self.effects.mark();
         let undo = self.undo.get_or_insert_default();
-        undo.marks.push((number, undo.changes.len()));
+        undo.marks.push(Mark { number, changes: undo.changes.len(), effects });
         Savepoint { number, callbacks }
     }
 
@@ -68,10 +77,12 @@ impl Work {
 
     pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         let undo = self.undo.as_mut().ok_or(Error::SavepointNotFound)?;
-        let mark = undo.marks.iter().rposition(|&(number, _)| number == savepoint.number);
-        let mark = mark.ok_or(Error::SavepointNotFound)?;
-        undo.marks.truncate(mark + 1);
-        let changes = undo.changes.split_off(undo.marks[mark].1);
+        let mark = undo.marks.iter().rposition(|mark| mark.number == savepoint.number);
+        let at = mark.ok_or(Error::SavepointNotFound)?;
+        undo.marks.truncate(at + 1);
+        let Mark { changes, effects, .. } = undo.marks[at];
+        let changes = undo.changes.split_off(changes);
+        self.effects.take_back_to(effects);
         // What is undone is not itself to be undone.
         let list = self.undo.take();
         let undone = changes.into_iter().rev().try_for_each(|change| self.undo_one(change));

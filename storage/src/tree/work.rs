@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::arena::{Arena, Bytes};
 use super::buckets::{BucketState, Buckets, Name};
+use super::effects::Effects;
 use super::node::Node;
 use super::slots::{At, Content, Slots};
 use super::spare::Spare;
@@ -29,6 +30,8 @@ pub(crate) struct Work {
     /// The highest pages of what this transaction has cut off and not looked through. All below them is to be freed.
     pub(crate) detached: Vec<Pgid>,
     pub(crate) spare: Spare,
+    /// What was done so far, for a journal.
+    pub(super) effects: Effects,
     /// How to get back to the savepoints; nothing is noted before there is one.
     pub(super) undo: Option<UndoList>,
     /// The commit gives up the free pages at the end of the file.
@@ -48,6 +51,7 @@ impl Work {
             arena: std::mem::take(&mut spare.arena),
             freed: std::mem::take(&mut spare.freed),
             detached: Vec::new(),
+            effects: std::mem::take(&mut spare.effects),
             spare,
             undo: None,
             lower_mark: false,
@@ -61,7 +65,8 @@ impl Work {
         let spare = std::mem::take(&mut self.spare);
         let (nodes, buckets) = (std::mem::take(&mut self.nodes), std::mem::take(&mut self.buckets));
         let (arena, freed) = (std::mem::take(&mut self.arena), std::mem::take(&mut self.freed));
-        Spare { arena, nodes, buckets, freed, ..spare }.emptied()
+        let effects = std::mem::take(&mut self.effects);
+        Spare { arena, nodes, buckets, freed, effects, ..spare }.emptied()
     }
 
     pub(crate) fn pages(&self) -> Pages<'_> {

@@ -1,0 +1,228 @@
+//! Recorded effects, made again on the state before, lead to the state after; and whatever bytes are taken for effects, they
+//! are refused or made, and the file stays whole.
+
+use super::edit::Edit;
+use super::explore::is_clean;
+use super::model::Model;
+use super::random::Random;
+use super::workload::{apply, edits, moved};
+use crate::tree::{Refused, Replay};
+use crate::{Db, Fill, Options, TxMut};
+
+const SEEDS: u64 = 60;
+const TRANSACTIONS: usize = 12;
+
+fn database(random: &mut Random) -> Db {
+    let fill = if random.once_in(4) { Fill::Percent(0.5) } else { Fill::Auto };
+    Options::new().page_size(1024).fill(fill).open_in_memory().unwrap()
+}
+
+fn recorded(tx: &TxMut) -> Vec<u8> {
+    tx.work.with_effects(|pieces| pieces.concat())
+}
+
+/// Makes effects in one transaction, and commits it.
+fn replay(db: &Db, records: &[Vec<u8>]) -> Result<(), Refused> {
+    let mut tx = db.begin_mut().unwrap();
+    records.iter().try_for_each(|effects| Replay::make_all(&mut tx.work, effects))?;
+    tx.commit().unwrap();
+    Ok(())
+}
+
+/// Random edits in a transaction, of which some parts are undone; returns what it has recorded.
+fn work(db: &Db, random: &mut Random, model: &mut Model) -> Vec<u8> {
+    let mut tx = db.begin_mut().unwrap();
+    tx.work.record_effects();
+    for _ in 0..=random.below(3) {
+        apply(&edits(random, model), &mut tx);
+        let savepoint = tx.savepoint();
+        let mut undone = model.clone();
+        apply(&moved(random, &mut undone), &mut tx);
+        apply(&edits(random, &mut undone), &mut tx);
+        if random.once_in(2) {
+            tx.rollback_to(&savepoint).unwrap();
+        } else {
+            *model = undone;
+        }
+    }
+    apply(&edits(random, model), &mut tx);
+    let effects = recorded(&tx);
+    tx.commit().unwrap();
+    effects
+}
+
+fn assert_holds(db: &Db, model: &Model, what: &str) {
+    let tx = db.begin().unwrap();
+    assert!(model.is_seen_in(tx.buckets()).unwrap(), "{what}: it holds something else");
+    is_clean(db).unwrap_or_else(|problem| panic!("{what}: {problem}"));
+}
+
+#[test]
+fn effects_made_again_on_the_state_before_lead_to_the_state_after() {
+    for seed in 0..SEEDS {
+        let mut random = Random::new(seed);
+        let (db, copy) = (database(&mut random), database(&mut random));
+        let (mut model, mut records) = (Model::default(), Vec::new());
+        for number in 0..TRANSACTIONS {
+            records.push(work(&db, &mut random, &mut model));
+            // Several records in one transaction do the same as each in its own.
+            if random.once_in(3) {
+                replay(&copy, &records).unwrap_or_else(|refused| panic!("seed {seed}, {number}: {refused:?}"));
+                records.clear();
+                assert_holds(&copy, &model, &format!("seed {seed}, transaction {number}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_replayed_is_recorded_as_it_was() {
+    let mut random = Random::new(1);
+    let (db, copy) = (database(&mut random), database(&mut random));
+    let mut model = Model::default();
+    for _ in 0..TRANSACTIONS {
+        let mut tx = db.begin_mut().unwrap();
+        tx.work.record_effects();
+        apply(&edits(&mut random, &mut model), &mut tx);
+        let effects = recorded(&tx);
+        tx.commit().unwrap();
+        let mut tx = copy.begin_mut().unwrap();
+        tx.work.record_effects();
+        Replay::make_all(&mut tx.work, &effects).unwrap();
+        assert_eq!(recorded(&tx), effects);
+        tx.commit().unwrap();
+    }
+}
+
+#[test]
+fn what_was_refused_or_undone_is_not_recorded() {
+    let db = Options::new().open_in_memory().unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    tx.work.record_effects();
+    assert!(recorded(&tx).is_empty());
+    let savepoint = tx.savepoint();
+    tx.create_bucket("b").unwrap().put("k", "v").unwrap();
+    assert!(!recorded(&tx).is_empty());
+    tx.rollback_to(&savepoint).unwrap();
+    assert!(recorded(&tx).is_empty());
+    tx.create_bucket("b").unwrap();
+    let created = recorded(&tx);
+    tx.create_bucket("b").unwrap_err();
+    tx.create_bucket_if_not_exists("b").unwrap();
+    let mut bucket = tx.bucket_mut("b").unwrap();
+    bucket.put("", "v").unwrap_err();
+    assert!(!bucket.delete("missing").unwrap());
+    assert_eq!(bucket.pop_first().unwrap(), None);
+    assert_eq!(bucket.delete_range(.., usize::MAX).unwrap().count, 0);
+    bucket.set_fill(Fill::Percent(0.5));
+    assert_eq!(recorded(&tx), created);
+}
+
+/// A value that is not copied for the record, before and after ones that are, and one that is taken back.
+#[test]
+fn long_values_are_recorded_where_they_belong() {
+    let db = Options::new().open_in_memory().unwrap();
+    let copy = Options::new().open_in_memory().unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    tx.work.record_effects();
+    let mut bucket = tx.create_bucket("b").unwrap();
+    bucket.put("short", "s").unwrap();
+    bucket.put("long", vec![1; 100_000]).unwrap();
+    bucket.put("other", vec![2; 1_000_000]).unwrap();
+    let savepoint = tx.savepoint();
+    tx.bucket_mut("b").unwrap().put("long", vec![3; 200_000]).unwrap();
+    tx.rollback_to(&savepoint).unwrap();
+    tx.bucket_mut("b").unwrap().put("last", "l").unwrap();
+    let effects = recorded(&tx);
+    assert!(effects.len() < 1_100_200, "{} bytes", effects.len());
+    tx.commit().unwrap();
+    replay(&copy, &[effects]).unwrap();
+    let (of_db, of_copy) = (db.begin().unwrap(), copy.begin().unwrap());
+    assert_eq!(Model::load(of_copy.buckets()).unwrap(), Model::load(of_db.buckets()).unwrap());
+}
+
+/// A bucket's number stands for what it stood for when the record was written, also where buckets of one name come and go.
+#[test]
+fn buckets_that_take_each_others_places_are_told_apart() {
+    let db = Options::new().open_in_memory().unwrap();
+    let copy = Options::new().open_in_memory().unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    tx.work.record_effects();
+    tx.create_bucket("a").unwrap().create_bucket("x").unwrap().put("k", "first").unwrap();
+    tx.create_bucket("b").unwrap();
+    tx.move_bucket("x", &["a"], &["b"]).unwrap();
+    tx.bucket_mut("a").unwrap().create_bucket("x").unwrap().put("k", "second").unwrap();
+    tx.bucket_mut_path(["b", "x"]).unwrap().put("l", "moved").unwrap();
+    tx.bucket_mut("a").unwrap().delete_bucket("x").unwrap();
+    tx.bucket_mut("a").unwrap().create_bucket("x").unwrap().put("k", "third").unwrap();
+    let effects = recorded(&tx);
+    tx.commit().unwrap();
+    replay(&copy, &[effects]).unwrap();
+    let (of_db, of_copy) = (db.begin().unwrap(), copy.begin().unwrap());
+    assert_eq!(Model::load(of_copy.buckets()).unwrap(), Model::load(of_db.buckets()).unwrap());
+}
+
+#[test]
+fn a_record_of_another_state_is_refused() {
+    let db = Options::new().open_in_memory().unwrap();
+    let of = |edits: &[Edit]| {
+        let mut tx = db.begin_mut().unwrap();
+        tx.work.record_effects();
+        for edit in edits {
+            edit.apply(&mut tx).unwrap();
+        }
+        recorded(&tx)
+    };
+    let path = || vec![b"b".to_vec()];
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        bucket.create_bucket("d")?;
+        bucket.create_bucket("e")?;
+        ["c", "k", "l", "m"].iter().try_for_each(|key| bucket.put(key, "v"))
+    })
+    .unwrap();
+    let bounds = || (std::ops::Bound::Included(b"l".to_vec()), std::ops::Bound::Unbounded);
+    let records = [
+        of(&[Edit::Delete(path(), b"k".to_vec())]),
+        of(&[Edit::PopFirst(path())]),
+        of(&[Edit::DeleteRange(path(), bounds().0, bounds().1, 9)]),
+        of(&[Edit::Drop(vec![b"b".to_vec(), b"d".to_vec()])]),
+        of(&[Edit::Move(vec![b"b".to_vec(), b"e".to_vec()], Vec::new())]),
+        of(&[Edit::Create(vec![b"new".to_vec()])]),
+    ];
+    for effects in &records {
+        replay(&db, std::slice::from_ref(effects)).unwrap();
+        let again = replay(&db, std::slice::from_ref(effects));
+        assert!(matches!(again, Err(Refused::DoesNotFit { .. })), "{again:?}");
+        is_clean(&db).unwrap();
+    }
+}
+
+#[test]
+fn no_bytes_make_a_replay_panic_or_break_a_file() {
+    let mut random = Random::new(3);
+    let db = database(&mut random);
+    let (mut model, mut records) = (Model::default(), Vec::new());
+    for _ in 0..TRANSACTIONS {
+        records.push(work(&db, &mut random, &mut model));
+    }
+    let (mut made, mut refused) = (0, 0);
+    for _ in 0..3000 {
+        let mut bytes = records[random.below(records.len())].clone();
+        for _ in 0..=random.below(4) {
+            if !bytes.is_empty() {
+                let at = random.below(bytes.len());
+                bytes[at] = u8::try_from(random.below(256)).unwrap();
+            }
+        }
+        match replay(&db, &[bytes]) {
+            Ok(()) => made += 1,
+            Err(_) => refused += 1,
+        }
+        if random.once_in(50) {
+            is_clean(&db).unwrap();
+        }
+    }
+    is_clean(&db).unwrap();
+    assert!(made > 0 && refused > 0, "{made} made, {refused} refused");
+}

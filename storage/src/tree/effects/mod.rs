@@ -1,0 +1,13 @@
+//! Effects: what a write transaction has done, as bytes that a journal keeps, and doing it again.
+//!
+//! - `codec`: what they look like; `record`: writing them down; `replay`: making them in another transaction
+
+#![allow(dead_code, reason = "until the journal is written")]
+
+mod codec;
+mod record;
+mod replay;
+
+pub(crate) use record::Effects;
+pub(super) use record::{Done, EffectsMark};
+pub(crate) use replay::{Refused, Replay};
