@@ -137,7 +137,7 @@ mod disk;
 mod format;
 pub mod guide;
 mod handles;
-#[allow(dead_code, unused_imports, reason = "the store attaches it next")]
+#[allow(dead_code, unused_imports, reason = "for the tool that shows what a journal holds")]
 mod journal;
 mod pages;
 mod store;
@@ -150,7 +150,7 @@ pub use disk::{Advice, remove_unfinished_files};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
 pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
 pub use journal::JournalKeep;
-pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, Options, Stats};
+pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,
     PageType, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,

@@ -16,7 +16,7 @@ fn setups() -> Vec<Setup> {
     let mut setups = Vec::new();
     for page_size in [1024, 4096, 65_536] {
         for (fill, freelist_stored) in [(None, true), (Some(0.5), true), (None, false)] {
-            setups.push(Setup { page_size, freelist_stored, fill });
+            setups.push(Setup { page_size, freelist_stored, fill, journal: false });
         }
     }
     setups

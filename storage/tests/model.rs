@@ -54,6 +54,7 @@ enum Op {
     Undone([usize; 2], Vec<(usize, EditParts)>, bool),
     CommitUnsynced,
     Sync,
+    Checkpoint,
     Shrink,
     Get(Vec<Key>, Key),
     /// From the key sought (or an end), one step for each: true is forward.
@@ -150,6 +151,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(which, then, anew)| Op::Undone(which, then, anew)),
         1 => Just(Op::CommitUnsynced),
         1 => Just(Op::Sync),
+        1 => Just(Op::Checkpoint),
         1 => Just(Op::Shrink),
         1 => Just(Op::Close),
         5 => (path(), key()).prop_map(|(path, key)| Op::Get(path, key)),
@@ -168,11 +170,8 @@ fn op() -> impl Strategy<Value = Op> {
 fn setup() -> impl Strategy<Value = Setup> {
     let fill = prop_oneof![Just(None), Just(Some(0.5)), Just(Some(0.1)), Just(Some(1.0)),];
     let page_size = prop_oneof![2 => Just(1024_u32), 1 => Just(4096_u32)];
-    (page_size, any::<bool>(), fill).prop_map(|(page_size, freelist_stored, fill)| Setup {
-        page_size,
-        freelist_stored,
-        fill,
-    })
+    let sides = (page_size, any::<bool>(), fill, any::<bool>());
+    sides.prop_map(|(page_size, freelist_stored, fill, journal)| Setup { page_size, freelist_stored, fill, journal })
 }
 
 /// A moderate number of cases, unless `PROPTEST_CASES` asks for another.
@@ -262,6 +261,10 @@ impl Machine {
             Op::Sync => {
                 self.commit(false);
                 self.db.sync().unwrap();
+            }
+            Op::Checkpoint => {
+                self.commit(false);
+                self.db.checkpoint().unwrap();
             }
             Op::Shrink => {
                 self.commit(true);

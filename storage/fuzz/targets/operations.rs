@@ -52,6 +52,7 @@ enum Operation {
     CommitUnsynced,
     Rollback,
     Sync,
+    Checkpoint,
     Shrink,
     Close,
     Crash,
@@ -177,6 +178,11 @@ impl Run {
             Operation::Sync => {
                 self.rollback();
                 self.db.sync().expect("memory can be synced");
+                self.durable = self.committed.clone();
+            }
+            Operation::Checkpoint => {
+                self.rollback();
+                self.db.checkpoint().expect("memory can be synced");
                 self.durable = self.committed.clone();
             }
             Operation::Shrink => {

@@ -110,6 +110,28 @@ pub enum Error {
         /// Transactions of metas that the journal names: the newest ones, in their order.
         found: Vec<u64>,
     },
+    /// The journal of the file records more than the file holds, and this opening cannot apply it: it is read-only, or was
+    /// not told to keep a journal. Nothing was written. Open it once with
+    /// [`Options::journal`](crate::Options::journal), and close it.
+    #[error(
+        "the file holds transactions up to {file}, and its journal in {} up to {newest}: open it with the journal first",
+        folder.display()
+    )]
+    JournalWaits {
+        /// The journal's folder.
+        folder: PathBuf,
+        /// The newest transaction in the file.
+        file: u64,
+        /// The newest one in the journal.
+        newest: u64,
+    },
+    /// A file is to be created where the journal of another one is, which is gone. Bring that one back, or move the journal
+    /// away.
+    #[error("the file is missing, and there is a journal of it in {}", folder.display())]
+    JournalWithoutFile {
+        /// The journal's folder.
+        folder: PathBuf,
+    },
     /// A journal holds something that was on the disk and is not whole any more, or something that no journal holds. It was
     /// not taken for the end; nothing was written.
     #[error("the journal is damaged: {}, byte {offset}: {what}", file.display())]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::edit::Edit;
 use super::explore::sound_state;
+use super::ground::Files;
 use super::losses::losses;
 use super::model::Model;
 use super::random::Random;
@@ -18,7 +19,8 @@ use crate::{Db, Durability, Error, FreelistStored};
 const NAME: &str = "some.db";
 /// More calls than creating a file takes.
 const MOST_CALLS: u64 = 50;
-const SETUP: Setup = Setup { page_size: 1024, freelist: FreelistStored::Always, durability: Durability::Always };
+const SETUP: Setup =
+    Setup { page_size: 1024, freelist: FreelistStored::Always, durability: Durability::Always, journal: None };
 
 /// What is there before the file is created.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -145,7 +147,7 @@ fn explore(start: Start, may_be_empty: bool, log: Vec<Event>) -> BTreeSet<usize>
 
 fn state_of(bytes: &[u8], states: &[Model], allowed: &RangeInclusive<usize>) -> Result<usize, String> {
     let allowed = allowed.start().saturating_sub(1)..=allowed.end() - 1;
-    Ok(sound_state(bytes, SETUP, states, &allowed)? + 1)
+    Ok(sound_state(&Files::only(bytes.to_vec()), SETUP, states, &allowed)? + 1)
 }
 
 /// Whatever a crash left: it is opened, or created, the next time.

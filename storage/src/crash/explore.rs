@@ -1,18 +1,17 @@
 //! Goes through a log, crashes at every moment of it, and looks at what is left.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
-use super::losses::losses;
+use super::ground::{Files, Ground, Platters};
 use super::model::Model;
 use super::random::Random;
 use super::workload::Setup;
-use crate::disk::sim::{Event, Mark, Platter, SimDisk, Trap};
+use crate::disk::sim::{Event, Fault, Mark, Trap};
 use crate::{Db, Durability, Options};
 
 /// What a disk held after a crash, and which state of the database that is.
 pub(super) struct Survivor {
-    pub(super) bytes: Vec<u8>,
+    pub(super) files: Files,
     pub(super) state: usize,
 }
 
@@ -31,17 +30,16 @@ pub(super) struct Explorer<'a> {
 impl Explorer<'_> {
     /// Crashes at every moment of what happened to a disk that held `start`. The error says what
     /// was wrong with the first bad one.
-    pub(super) fn explore(&mut self, start: Vec<u8>, log: &[Event]) -> Result<(), String> {
-        let mut platter = Platter::new(start);
+    pub(super) fn explore(&mut self, start: &Files, log: &[Event]) -> Result<(), String> {
+        let mut platters = Platters::new(start);
         let mut allowed = 0..=0;
         for (moment, event) in log.iter().enumerate() {
-            let look = happens(event, &mut platter, &mut allowed);
+            let look = happens(event, &mut platters, &mut allowed);
             if !look {
                 continue;
             }
-            for (number, loss) in losses(&platter, self.random).iter().enumerate() {
-                let bytes = platter.after(loss);
-                self.look(bytes, &allowed).map_err(|what| {
+            for (number, files) in platters.after_crashes(self.random).into_iter().enumerate() {
+                self.look(files, &allowed).map_err(|what| {
                     format!(
                         "after event {moment} of {} ({event}), loss {number}: {what}",
                         log.len(),
@@ -53,32 +51,29 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    fn look(&mut self, bytes: Vec<u8>, allowed: &RangeInclusive<usize>) -> Result<(), String> {
+    fn look(&mut self, files: Files, allowed: &RangeInclusive<usize>) -> Result<(), String> {
         self.points += 1;
-        let state = sound_state(&bytes, self.setup, self.states, allowed)?;
+        let state = sound_state(&files, self.setup, self.states, allowed)?;
         if self.survivor.is_none() || self.random.once_in(usize::try_from(self.points).unwrap_or(usize::MAX)) {
-            self.survivor = Some(Survivor { bytes, state });
+            self.survivor = Some(Survivor { files, state });
         }
         Ok(())
     }
 }
 
 /// Takes in an event; whether the disk may look different after a crash from now on, or has to.
-fn happens(event: &Event, platter: &mut Platter, allowed: &mut RangeInclusive<usize>) -> bool {
+fn happens(event: &Event, platters: &mut Platters, allowed: &mut RangeInclusive<usize>) -> bool {
     let newest = *allowed.end();
+    platters.happens(event.clone());
     match event {
-        Event::File(_, change) => platter.push(change.clone()),
         // With all that came through, this disk was looked at before the sync.
-        Event::SyncFile(_) => {
-            platter.sync();
-            return false;
-        }
+        Event::SyncFile(_) | Event::SyncFolder => return false,
         Event::Mark(Mark::Begun) => {
             *allowed = *allowed.start()..=newest + 1;
             return false;
         }
         Event::Mark(Mark::Durable) => *allowed = newest..=newest,
-        Event::Name(_) | Event::SyncFolder => return false,
+        Event::File(..) | Event::Name(_) => {}
     }
     true
 }
@@ -86,14 +81,14 @@ fn happens(event: &Event, platter: &mut Platter, allowed: &mut RangeInclusive<us
 /// Opens what a crash left: it must be sound, hold one of the allowed states (which one is
 /// returned), and take further writes.
 pub(super) fn sound_state(
-    bytes: &[u8],
+    files: &Files,
     setup: Setup,
     states: &[Model],
     allowed: &RangeInclusive<usize>,
 ) -> Result<usize, String> {
-    let disk = SimDisk::new(bytes, Trap::default());
+    let ground = Ground::new(files, &Trap::default());
     let options = setup.options().durability(Durability::Always);
-    let db = open(&disk, &options)?;
+    let db = open(&ground, &options)?;
     let mut state = None;
     for candidate in allowed.clone().rev() {
         if holds(&db, &states[candidate])? {
@@ -106,15 +101,20 @@ pub(super) fn sound_state(
     // Two commits, so that both metas are written.
     db.update(|tx| tx.create_bucket("~")?.put("k", [7; 300])).map_err(|error| format!("no write: {error}"))?;
     db.update(|tx| tx.delete_bucket("~")).map_err(|error| format!("no second write: {error}"))?;
+    if setup.journal.is_some() {
+        // The process is killed: it closes nothing.
+        ground.trap().arm(0, Fault::Killed);
+    }
     drop(db);
-    let db = open(&disk, &options)?;
+    ground.trap().disarm();
+    let db = open(&ground, &options)?;
     is_clean(&db).map_err(|what| format!("after two more commits: {what}"))?;
     let same = holds(&db, &states[state])?;
     same.then_some(state).ok_or_else(|| format!("two more commits have changed state {state}"))
 }
 
-fn open(disk: &SimDisk, options: &Options) -> Result<Db, String> {
-    Db::on_disk(Arc::new(disk.clone()), None, options).map_err(|error| format!("it does not open: {error}"))
+fn open(ground: &Ground, options: &Options) -> Result<Db, String> {
+    ground.open(options).map_err(|error| format!("it does not open: {error}"))
 }
 
 fn holds(db: &Db, model: &Model) -> Result<bool, String> {

@@ -5,15 +5,13 @@
 //! file holds the last state that was promised, or one that came after it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use super::explore::{is_clean, sound_state};
-use super::losses::losses;
+use super::ground::{Files, Ground, Platters};
 use super::model::Model;
 use super::random::Random;
 use super::workload::{Answered, Setup, edits, every};
-use crate::disk::sim::{Call, Event, Fault, Platter, SimDisk, Trap};
-use crate::store::new_database;
+use crate::disk::sim::{Call, Fault, Trap};
 use crate::{Db, Durability, Error, FreelistStored, Result};
 
 /// Transactions of the script, and how many there are to a sync point.
@@ -58,7 +56,7 @@ struct Run<'a> {
     script: &'a Script,
     fault: Fault,
     trap: Trap,
-    disk: SimDisk,
+    ground: Ground,
     /// The state that readers see, and the last one that was promised to be durable.
     newest: usize,
     durable: usize,
@@ -69,13 +67,13 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(setup: Setup, script: &'a Script, fault: Fault, trap: &Trap, disk: SimDisk) -> Self {
+    fn new(setup: Setup, script: &'a Script, fault: Fault, trap: &Trap, ground: Ground) -> Self {
         let trap = trap.clone();
-        Self { setup, script, fault, trap, disk, newest: 0, durable: 0, in_flight: 0, unsynced: 0 }
+        Self { setup, script, fault, trap, ground, newest: 0, durable: 0, in_flight: 0, unsynced: 0 }
     }
 
     fn open(&self) -> Db {
-        let open = || Db::on_disk(Arc::new(self.disk.clone()), None, &self.setup.options());
+        let open = || self.ground.open(&self.setup.options());
         match open() {
             Ok(db) => db,
             Err(Error::Io { .. }) if self.trap.sprung().is_some() => open().expect("only one call fails"),
@@ -137,7 +135,7 @@ impl<'a> Run<'a> {
         let Err(error) = work(db) else { return true };
         let call = self.trap.sprung().unwrap_or_else(|| panic!("no call failed, and still: {error}"));
         self.assert_still_there(db);
-        if self.rolls_back(call) {
+        if self.rolls_back(call, &error) {
             match self.fault {
                 Fault::TooLarge => assert!(matches!(error, Error::MaxSizeReached { .. }), "{error}"),
                 _ => assert!(matches!(error, Error::NoSpace { .. }), "{error}"),
@@ -154,7 +152,11 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the failure of this call is one that nothing in the file knows of.
-    fn rolls_back(&self, call: Call) -> bool {
+    fn rolls_back(&self, call: Call, error: &Error) -> bool {
+        if self.setup.journal.is_some() {
+            // Which file the call was for is not known: whatever says that it was rolled back has to be.
+            return matches!(error, Error::NoSpace { .. } | Error::MaxSizeReached { .. });
+        }
         let metas = 2 * u64::from(self.setup.page_size);
         let before_the_sync = match call {
             Call::Write { offset } => offset >= metas,
@@ -175,18 +177,14 @@ impl<'a> Run<'a> {
     }
 
     /// Opens what is on the disk: as it is, and as a power cut now might leave it.
-    fn assert_file_is_sound(&self, start: Vec<u8>, random: &mut Random) {
-        let mut platter = Platter::new(start);
-        for event in self.disk.log().take() {
-            match event {
-                Event::File(_, change) => platter.push(change),
-                Event::SyncFile(_) => platter.sync(),
-                Event::Name(_) | Event::SyncFolder | Event::Mark(_) => {}
-            }
+    fn assert_file_is_sound(&self, start: &Files, random: &mut Random) {
+        let mut platters = Platters::new(start);
+        for event in self.ground.log().take() {
+            platters.happens(event);
         }
-        let left = losses(&platter, random).iter().map(|loss| platter.after(loss)).collect::<Vec<_>>();
-        for bytes in std::iter::once(platter.newest()).chain(left) {
-            let state = sound_state(&bytes, self.setup, &self.script.states, &(self.durable..=self.in_flight));
+        let left = platters.after_crashes(random);
+        for files in std::iter::once(platters.newest()).chain(left) {
+            let state = sound_state(&files, self.setup, &self.script.states, &(self.durable..=self.in_flight));
             state.unwrap_or_else(|what| panic!("{what}"));
         }
     }
@@ -195,16 +193,16 @@ impl<'a> Run<'a> {
 /// Fails the n-th call for all n; returns which kinds of calls failed.
 fn fail_every_call(setup: Setup, fault: Fault) -> BTreeSet<&'static str> {
     let script = Script::new(7);
-    let start = new_database(&setup.options()).expect("the page size is right");
+    let start = Files::new_database(&setup);
     let mut random = Random::new(7);
     let mut failed = BTreeSet::new();
     for call in 0..MOST_CALLS {
         let trap = Trap::after(call, fault);
-        let disk = SimDisk::new(&start, trap.clone());
-        let mut run = Run::new(setup, &script, fault, &trap, disk);
+        let ground = Ground::new(&start, &trap);
+        let mut run = Run::new(setup, &script, fault, &trap, ground);
         let _told = Told(call, fault, setup);
         run.go();
-        run.assert_file_is_sound(start.clone(), &mut random);
+        run.assert_file_is_sound(&start, &mut random);
         match trap.sprung() {
             Some(call) => failed.insert(kind(call, setup)),
             None => return failed,
@@ -227,7 +225,7 @@ fn kind(call: Call, setup: Setup) -> &'static str {
 }
 
 fn whatever_call_fails(durability: Durability, freelist: FreelistStored) {
-    let setup = Setup { page_size: 1024, freelist, durability };
+    let setup = Setup { page_size: 1024, freelist, durability, journal: None };
     for fault in [Fault::Broken, Fault::BrokenHalfWay, Fault::Full, Fault::FullHalfWay, Fault::TooLarge] {
         let failed = fail_every_call(setup, fault);
         let every = ["growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];

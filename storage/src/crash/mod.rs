@@ -7,7 +7,7 @@
 //! - `effects`: what was recorded of random work is made again
 //!
 //! `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
-//! takes, `explore` looks at the rest. The disk is `disk::sim`.
+//! takes, `explore` looks at the rest. The disk is `disk::sim`, and `ground` what lies on it: the file, and its journal.
 
 mod creation;
 #[path = "../../tests/common/edit.rs"]
@@ -16,6 +16,7 @@ mod edit;
 mod effects;
 mod explore;
 mod fault;
+mod ground;
 mod losses;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, unreachable_pub, clippy::expect_used, clippy::panic, reason = "shared with the integration tests")]

@@ -4,12 +4,12 @@
 //! more of them, beginning with another seed; a failure names the seed that shows it again.
 
 use super::explore::Explorer;
+use super::ground::{Files, Ground};
 use super::model::Model;
 use super::random::Random;
 use super::workload::{Setup, Worker};
-use crate::disk::sim::{Event, FileOp, SimDisk, Trap};
+use crate::disk::sim::{Event, FileOp, Trap};
 use crate::store::LONGEST_WRITE;
-use crate::store::new_database;
 use crate::{Durability, FreelistStored};
 
 /// Crash points looked at, unless `BOLTKV_CRASH_POINTS` says otherwise.
@@ -27,32 +27,35 @@ fn from_environment(name: &str, default: u64) -> u64 {
 }
 
 /// Works, crashes everywhere, and goes on from one of the crashes; returns how many there were.
-fn crash_points_of(seed: u64) -> Result<u64, String> {
+fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup) -> Result<u64, String> {
     let mut random = Random::new(seed);
-    let setup = Setup::random(&mut random);
-    let mut bytes = new_database(&setup.options()).expect("the page size is right");
+    let setup = setup(&mut random);
+    let mut files = Files::new_database(&setup);
     let mut start = Model::default();
     let mut points = 0;
     for life in 0..LIVES {
-        let disk = SimDisk::new(&bytes, Trap::default());
-        let states = Worker::new(setup, &mut random, disk.clone(), start).run(TRANSACTIONS);
+        let ground = Ground::new(&files, &Trap::default());
+        let states = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
         let mut explorer = Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None };
-        let sound = explorer.explore(bytes, &disk.log().take());
+        let sound = explorer.explore(&files, &ground.log().take());
         points += explorer.points;
         sound.map_err(|what| format!("seed {seed}, crash point {points} (life {life}, {setup:?}): {what}"))?;
         let survivor = explorer.survivor.expect("a life has crash points");
-        (bytes, start) = (survivor.bytes, states[survivor.state].clone());
+        (files, start) = (survivor.files, states[survivor.state].clone());
     }
     Ok(points)
 }
 
 #[test]
 fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
-    let wanted = from_environment("BOLTKV_CRASH_POINTS", POINTS);
+    look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS), Setup::random);
+}
+
+fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) {
     let first = from_environment("BOLTKV_SEED", 1);
     let mut points = 0;
     for seed in first..=first + wanted / FEWEST_OF_A_SEED {
-        match crash_points_of(seed) {
+        match crash_points_of(seed, setup) {
             Ok(more) => points += more,
             Err(what) => panic!("{what}\nThe same again: BOLTKV_SEED={seed} cargo test -p boltkv-storage crash::power"),
         }
@@ -64,20 +67,24 @@ fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
     assert!(points >= wanted, "only {points} crash points");
 }
 
+fn synced(freelist: FreelistStored) -> Setup {
+    Setup { page_size: 1024, freelist, durability: Durability::Always, journal: None }
+}
+
 /// Explores work that synced every commit, as if some of the syncs had not been there.
 fn explore_without(lost: impl Fn(&Event, &Event) -> bool) -> Result<(), String> {
-    let setup = Setup { page_size: 1024, freelist: FreelistStored::Always, durability: Durability::Always };
-    let start = new_database(&setup.options()).expect("the page size is right");
+    let setup = synced(FreelistStored::Always);
+    let start = Files::new_database(&setup);
     let mut random = Random::new(1);
-    let disk = SimDisk::new(&start, Trap::default());
-    let states = Worker::new(setup, &mut random, disk.clone(), Model::default()).run(TRANSACTIONS);
-    let mut log = disk.log().take();
+    let ground = Ground::new(&start, &Trap::default());
+    let states = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
+    let mut log = ground.log().take();
     for at in (1..log.len() - 1).rev() {
         if matches!(log[at], Event::SyncFile(_)) && lost(&log[at - 1], &log[at + 1]) {
             log.remove(at);
         }
     }
-    Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None }.explore(start, &log)
+    Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None }.explore(&start, &log)
 }
 
 fn is_meta(event: &Event) -> bool {
@@ -94,12 +101,11 @@ fn the_simulation_shows_what_each_of_a_commits_syncs_is_for() {
 #[test]
 fn pages_that_lie_side_by_side_go_out_in_one_write() {
     for freelist in [FreelistStored::Always, FreelistStored::OnCleanClose, FreelistStored::Never] {
-        let setup = Setup { page_size: 1024, freelist, durability: Durability::Always };
-        let start = new_database(&setup.options()).expect("the page size is right");
-        let disk = SimDisk::new(&start, Trap::default());
-        Worker::new(setup, &mut Random::new(1), disk.clone(), Model::default()).run(10 * TRANSACTIONS);
+        let setup = synced(freelist);
+        let ground = Ground::new(&Files::new_database(&setup), &Trap::default());
+        Worker::new(setup, &mut Random::new(1), ground.clone(), Model::default()).run(10 * TRANSACTIONS);
         let (mut end, mut several) = (None, 0);
-        for event in disk.log().take() {
+        for event in ground.log().take() {
             match event {
                 Event::File(_, FileOp::Write { offset, data }) => {
                     // Only a long one is followed by its continuation.

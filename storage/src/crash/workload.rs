@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::edit::{Answer, Edit, Parts};
+use super::ground::Ground;
 use super::model::{BucketPath, Model};
 use super::random::Random;
-use crate::disk::sim::{Fault, Mark, SimDisk};
-use crate::{Db, Durability, Error, FreelistStored, Options, Result, Tx, TxMut};
+use crate::disk::sim::{Fault, Mark};
+use crate::{Db, Durability, Error, FreelistStored, JournalOptions, Options, Result, Tx, TxMut};
 
 /// Keys that a bucket may have.
 const KEYS: usize = 120;
@@ -26,6 +27,8 @@ pub(super) struct Setup {
     pub(super) page_size: u32,
     pub(super) freelist: FreelistStored,
     pub(super) durability: Durability,
+    /// Bytes of journal between two checkpoints, where one is kept.
+    pub(super) journal: Option<u64>,
 }
 
 /// Every so many commits one is synced, and none because of the time.
@@ -42,11 +45,16 @@ impl Setup {
             page_size: [1024, 1024, 1024, 2048, 4096][random.below(5)],
             freelist: freelist[random.below(3)],
             durability: [Durability::Always, Durability::Always, interval, Durability::Never][random.below(4)],
+            journal: None,
         }
     }
 
     pub(super) fn options(&self) -> Options {
-        Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability)
+        let options = Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability);
+        match self.journal {
+            Some(bytes) => options.journal(JournalOptions::new().checkpoint_size(bytes)),
+            None => options,
+        }
     }
 
     /// Whether the last of so many commits since a sync point is promised to be durable.
@@ -63,11 +71,13 @@ impl Setup {
 pub(super) struct Worker<'a> {
     setup: Setup,
     random: &'a mut Random,
-    disk: SimDisk,
+    ground: Ground,
     /// The content at the beginning and after each commit.
     states: Vec<Model>,
     /// The last of them that was promised to be there after a crash.
     durable: usize,
+    /// The last of them that the caller was told of.
+    acknowledged: usize,
     /// Commits since a sync point.
     unsynced: u64,
     /// Readers, and which state each of them must see.
@@ -76,8 +86,9 @@ pub(super) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// For a disk that holds `start`.
-    pub(super) fn new(setup: Setup, random: &'a mut Random, disk: SimDisk, start: Model) -> Self {
-        Self { setup, random, disk, states: vec![start], durable: 0, unsynced: 0, readers: Vec::new() }
+    pub(super) fn new(setup: Setup, random: &'a mut Random, ground: Ground, start: Model) -> Self {
+        let readers = Vec::new();
+        Self { setup, random, ground, states: vec![start], durable: 0, acknowledged: 0, unsynced: 0, readers }
     }
 
     /// Runs so many transactions; returns the states.
@@ -85,7 +96,7 @@ impl<'a> Worker<'a> {
         let mut db = self.open();
         for _ in 0..transactions {
             if self.random.once_in(6) {
-                self.disk.trap().arm(self.random.below(8) as u64, Fault::Killed);
+                self.ground.trap().arm(self.random.below(8) as u64, Fault::Killed);
             }
             let alive = self.round(&db);
             if !alive {
@@ -94,7 +105,7 @@ impl<'a> Worker<'a> {
                 db = self.open_after_a_kill();
                 continue;
             }
-            self.disk.trap().disarm();
+            self.ground.trap().disarm();
             if self.random.once_in(15) {
                 self.end_readers();
                 db.close().expect("nothing fails on this disk");
@@ -114,7 +125,8 @@ impl<'a> Worker<'a> {
         }
         self.read(db);
         if self.random.once_in(8) {
-            if self.is_killed(db.sync()) {
+            let synced = if self.random.once_in(2) { db.sync() } else { db.checkpoint() };
+            if self.is_killed(synced) {
                 return false;
             }
             self.durable();
@@ -129,26 +141,29 @@ impl<'a> Worker<'a> {
     }
 
     fn open(&self) -> Db {
-        Db::on_disk(Arc::new(self.disk.clone()), None, &self.setup.options()).expect("it holds a sound database")
+        self.ground.open(&self.setup.options()).expect("it holds a sound database")
     }
 
     /// What a killed process has written is there, if not on the disk: the cache of the system has
     /// it. What the next process finds is promised to stay.
     fn open_after_a_kill(&mut self) -> Db {
-        self.disk.trap().disarm();
+        self.ground.trap().disarm();
         let db = self.open();
         let tx = db.begin().expect("readers always may");
         let is_seen = |state: &&Model| state.is_seen_in(tx.buckets()).expect("it is whole");
-        let found = self.states[self.durable..].iter().rev().find(is_seen);
+        // A journal is in the system's cache, and a killed process has lost nothing.
+        let oldest = if self.setup.journal.is_some() { self.acknowledged } else { self.durable };
+        let found = self.states[oldest..].iter().rev().find(is_seen);
         let found = found.expect("it is a state that was promised, or a later one").clone();
-        self.disk.log().mark(Mark::Begun);
+        self.ground.log().mark(Mark::Begun);
         self.states.push(found);
+        self.acknowledged = self.states.len() - 1;
         self.durable();
         db
     }
 
     fn is_killed<T>(&self, result: Result<T>) -> bool {
-        let killed = self.disk.trap().sprung().is_some();
+        let killed = self.ground.trap().sprung().is_some();
         result.map_or_else(|error| if killed { true } else { panic!("nothing fails, and still: {error}") }, |_| false)
     }
 
@@ -157,7 +172,7 @@ impl<'a> Worker<'a> {
     }
 
     fn durable(&mut self) {
-        self.disk.log().mark(Mark::Durable);
+        self.ground.log().mark(Mark::Durable);
         self.durable = self.states.len() - 1;
         self.unsynced = 0;
     }
@@ -177,7 +192,7 @@ impl<'a> Worker<'a> {
         let edits = edits(self.random, &mut model);
         let fails = self.random.once_in(3);
         if !fails {
-            self.disk.log().mark(Mark::Begun);
+            self.ground.log().mark(Mark::Begun);
         }
         let change = Box::new(move |tx: &mut TxMut| {
             apply(&edits, tx);
@@ -217,7 +232,7 @@ impl<'a> Worker<'a> {
             tx.rollback();
             return true;
         }
-        self.disk.log().mark(Mark::Begun);
+        self.ground.log().mark(Mark::Begun);
         let synced = self.random.once_in(10);
         let committed = if synced { tx.commit_with(Durability::Always) } else { tx.commit() };
         assert_eq!(called.load(Ordering::Relaxed), usize::from(committed.is_ok()), "only the first is to be called");
@@ -230,6 +245,7 @@ impl<'a> Worker<'a> {
         if self.is_killed(committed) {
             return false;
         }
+        self.acknowledged = self.states.len() - 1;
         self.unsynced += 1;
         if synced || self.setup.is_durable_after(self.unsynced) {
             self.durable();

@@ -41,10 +41,14 @@ pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
 /// Where the journal of a database file lies, unless it is told: `NAME-journal` beside the file itself, wherever links to it
 /// are.
 pub(crate) fn journal_path(file: &Path) -> io::Result<PathBuf> {
-    let file = file.canonicalize()?;
-    let mut name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_os_string();
+    Ok(journal_of(&file.canonicalize()?))
+}
+
+/// The same for a path without links, whether there is a file or not.
+pub(crate) fn journal_of(file: &Path) -> PathBuf {
+    let mut name = file.file_name().unwrap_or_default().to_os_string();
     name.push(SUFFIX);
-    Ok(file.with_file_name(name))
+    file.with_file_name(name)
 }
 
 /// A folder of the file system, locked.

@@ -9,7 +9,6 @@ mod file;
 mod folder;
 mod heap;
 mod here;
-#[allow(dead_code, reason = "the store attaches the journal next")]
 mod journal_folder;
 mod map;
 mod map_options;
@@ -24,8 +23,7 @@ pub(crate) use create::{Publish, create};
 pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
-#[allow(unused_imports, reason = "the store attaches the journal next")]
-pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_path};
+pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};

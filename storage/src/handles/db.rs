@@ -67,7 +67,8 @@ impl Db {
 
     pub(crate) fn start(shared: Shared) -> Result<Self> {
         let shared = Arc::new(Opened::new(shared));
-        if matches!(shared.options.durability, Durability::Interval { .. }) && !shared.options.read_only {
+        let is_due = matches!(shared.options.durability, Durability::Interval { .. });
+        if (is_due || shared.options.longest_wait().is_some()) && !shared.options.read_only {
             shared.start_syncer()?;
         }
         Ok(Self(Arc::new(Common { shared, batcher: Batcher::default() })))
@@ -179,8 +180,8 @@ impl Db {
         Ok(result)
     }
 
-    /// A *sync point*: makes everything that was committed so far durable, and returns the newest
-    /// transaction's number. Waits for the write transaction that is open; nothing to do where all
+    /// A *sync point*: makes everything that was committed so far durable, in the file or in its journal, and returns the
+    /// newest transaction's number. Waits for the write transaction that is open; nothing to do where all
     /// commits are synced.
     ///
     /// # Errors
@@ -189,7 +190,19 @@ impl Db {
         if self.0.shared.options.read_only {
             return Err(Error::ReadOnly);
         }
-        self.0.shared.sync_point()
+        self.0.shared.sync()
+    }
+
+    /// Brings the file up to the newest state: what [`Self::sync`] does without a journal, and what it need not do with one.
+    /// Waits for the write transaction that is open, and makes the next one wait.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`]; [`Error::ReadOnly`].
+    pub fn checkpoint(&self) -> Result<TxId> {
+        if self.0.shared.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.0.shared.checkpoint()
     }
 
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
@@ -263,7 +276,7 @@ impl Db {
     pub fn stats(&self) -> Stats {
         let meta = self.0.shared.readers.current().meta;
         let (open_readers, oldest_reader_age) = self.0.shared.readers.count();
-        let Figures { free_pages, pending_pages, unsynced_commits, commits } = self.0.shared.figures();
+        let Figures { free_pages, pending_pages, unsynced_commits, commits, journal } = self.0.shared.figures();
         Stats {
             txid: meta.txid,
             page_size: meta.page_size,
@@ -274,6 +287,7 @@ impl Db {
             oldest_reader_age,
             unsynced_commits,
             commits,
+            journal,
         }
     }
 }

@@ -7,7 +7,7 @@ use super::Db;
 use crate::Result;
 use crate::disk::Disk;
 #[cfg(test)]
-use crate::disk::Folder;
+use crate::disk::{Folder, JournalFolder};
 use crate::store::{Options, Shared};
 
 impl Options {
@@ -37,7 +37,7 @@ impl Db {
     /// Opens the file of that name in a folder.
     #[cfg(test)]
     pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
-        Self::start(Shared::open_in(folder, path, options)?)
+        Self::start(Shared::open_in(folder, path, options, |_, _| Ok(Vec::new()))?)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -46,6 +46,16 @@ impl Db {
 
     /// Opens what is on a disk that belongs to this process.
     pub(crate) fn on_disk(disk: Arc<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
-        Self::start(Shared::on_disk(disk, path, options)?)
+        Self::start(Shared::on_disk(disk, path, options, None)?)
+    }
+
+    /// The same, with a journal in that folder.
+    #[cfg(test)]
+    pub(crate) fn on_disk_with_journal(
+        disk: Arc<dyn Disk>,
+        journal: Arc<dyn JournalFolder>,
+        options: &Options,
+    ) -> Result<Self> {
+        Self::start(Shared::on_disk(disk, None, options, Some(journal))?)
     }
 }

@@ -20,7 +20,7 @@ use crate::check::{CheckOptions, Problem};
 use crate::disk::Disk;
 use crate::format::TxId;
 use crate::pages::{Snapshot, Spans};
-use crate::store::{Durability, Opened, Reading, Sync, Writer, commit};
+use crate::store::{Durability, Opened, Reading, Sync, What, Writer, commit};
 use crate::tree::{ROOT_BUCKET, Savepoint, Source, Work};
 use crate::{Error, Result};
 
@@ -146,17 +146,17 @@ pub struct TxMut {
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
-        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+        let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+        if writer.journal.is_some() {
+            work.record_effects();
+        }
         Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        writer.free_detached(self.work.pages());
-        let released = writer.freelist.release(&writer.pinned(&self.shared));
-        // A freelist that contradicts itself would hand out a page twice.
-        released.map_err(|error| self.shared.poison("use the freelist of", std::io::Error::other(error.to_string())))
+        writer.release_pages(&self.shared, self.work.pages())
     }
 
     /// Whether pages of deleted buckets are still to be freed.
@@ -364,10 +364,11 @@ impl TxMut {
             self.shared.start_syncer()?;
         }
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
-        let sync = if writer.must_sync(durability) {
-            Sync::Point { store_freelist: self.shared.stores_freelist() }
-        } else {
-            Sync::Later
+        let sync = match writer.must_sync(durability) {
+            false => Sync::Later,
+            // Making the file smaller takes pages that are free in the file as it is on the disk.
+            true if writer.journal.is_some() && writer.shrinking == 0 => Sync::Journal,
+            true => Sync::Point { store_freelist: self.shared.stores_freelist() },
         };
         self.committing = true;
         let committed = commit(&mut self.work, &self.shared, writer, sync);
@@ -376,7 +377,12 @@ impl TxMut {
         if let Durability::Interval { every, .. } = durability
             && let Some(at) = writer.due_within(every)
         {
-            self.shared.syncer.note(at, every);
+            self.shared.syncer.note(What::Sync, at, every);
+        }
+        if let Some(every) = self.shared.options.longest_wait()
+            && let Some(at) = writer.checkpoint_due_within(every)
+        {
+            self.shared.syncer.note(What::Checkpoint, at, every);
         }
         // When this returns, the transaction is over: the next writer need not wait for the callbacks.
         Ok((txid, std::mem::take(&mut self.on_commit)))

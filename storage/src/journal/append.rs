@@ -40,6 +40,8 @@ pub(crate) struct Journal {
     checkpointed: u64,
     figures: JournalStats,
     buffer: Vec<u8>,
+    /// The last entry says that the database was closed.
+    closed: bool,
     /// What has failed: nothing is written any more.
     failed: Option<String>,
 }
@@ -125,6 +127,7 @@ impl Journal {
             checkpointed: 0,
             figures: JournalStats::default(),
             buffer: Vec::new(),
+            closed: false,
             failed: None,
         };
         journal.prepare_spare();
@@ -167,6 +170,21 @@ impl Journal {
         self.linked = Some((contains, *meta, self.recorded));
         self.figures.links += 1;
         Ok(())
+    }
+
+    /// Says that the file holds everything, so that others may change it from now on; synced. It says nothing where there is
+    /// no room: then nobody else may.
+    ///
+    /// # Errors
+    /// As [`Self::append`] and [`Self::sync`].
+    pub(crate) fn close(&mut self) -> io::Result<()> {
+        if self.closed || self.reserve(0).is_err() {
+            return Ok(());
+        }
+        let time_ms = self.current.last_time_ms;
+        self.entry(EntryKind::Closed, self.follows.max(self.base.0), time_ms, &[])?;
+        self.closed = true;
+        self.sync()
     }
 
     /// Syncs all that was appended.
@@ -252,6 +270,7 @@ impl Journal {
     /// Writes an entry; returns its bytes, with what fills its last block.
     fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
         self.check_usable()?;
+        self.closed = false;
         self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.fail(error))
     }
 

@@ -151,6 +151,8 @@ pub(crate) enum EntryKind {
     Record,
     /// A meta that is about to be written to the database's file.
     Link,
+    /// The file holds everything, and may be changed by others.
+    Closed,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -182,7 +184,7 @@ pub(crate) struct EntryHeader {
     pub(crate) before_crc: u32,
     /// Bytes after this header.
     pub(crate) payload: u64,
-    /// A record's transaction; of a link, the last one that its meta contains.
+    /// A record's transaction; of a link, the last one that its meta contains; of a closing, the last one there was.
     pub(crate) txid: TxId,
     /// The transaction of the last record before.
     pub(crate) follows: TxId,
@@ -203,6 +205,7 @@ impl EntryHeader {
             kind: U32::new(match self.kind {
                 EntryKind::Record => 1,
                 EntryKind::Link => 2,
+                EntryKind::Closed => 3,
             }),
             before_crc: self.before_crc.into(),
             payload: self.payload.into(),
@@ -233,6 +236,7 @@ impl EntryHeader {
         let kind = match raw.kind.get() {
             1 => EntryKind::Record,
             2 => EntryKind::Link,
+            3 => EntryKind::Closed,
             _ => return None,
         };
         (raw.crc.get() == crc_but_last(raw.as_bytes())).then_some(Self {

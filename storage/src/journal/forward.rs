@@ -28,6 +28,8 @@ pub(super) struct Reach {
     /// Where the last entry ends, and its checksum.
     pub(super) end: Place,
     pub(super) end_crc: u32,
+    /// The last entry says that the database was closed.
+    pub(super) closed: bool,
     /// Where something begins that is not whole, if it is not simply the end of what was written.
     pub(super) torn: Option<Place>,
 }
@@ -42,6 +44,7 @@ impl Reach {
             last_time_ms: 0,
             end: (0, 0),
             end_crc: 0,
+            closed: false,
             torn: None,
         }
     }
@@ -113,7 +116,8 @@ impl<'a> Forward<'a> {
 
     /// Takes note of an entry; whether it is a record that the meta does not contain.
     fn take(&mut self, entry: &EntryHeader, (index, at): Place) -> Result<bool> {
-        if entry.kind == EntryKind::Link {
+        self.reach.closed = entry.kind == EntryKind::Closed;
+        if entry.kind != EntryKind::Record {
             return Ok(false);
         }
         self.reach.last_time_ms = entry.time_ms;

@@ -44,13 +44,21 @@ impl Log {
     /// What is recorded beyond `meta`, the newest in the database's file.
     ///
     /// # Errors
-    /// No entry and no header names that meta: the journal is another file's, or the file was changed without it. Or what
+    /// No entry and no header names that meta: the journal is another file's, or the file was changed without it, and not
+    /// after a clean close. Or what
     /// follows it is damaged, or missing. Nothing is changed by looking.
     pub(crate) fn after(self, meta: &MetaBytes) -> Result<Waiting> {
         if self.is_empty() {
             return Ok(self.discarded(meta.txid()));
         }
         let Some(located) = self.locate(meta)? else {
+            let newest = self.path.len() - 1;
+            let reach = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(newest)?;
+            if reach.closed && reach.end.0 == newest {
+                // The file held everything, and was changed without the journal since.
+                let reach = Reach { records: 0, last: meta.txid(), ..reach };
+                return Ok(Waiting { log: self, contains: meta.txid(), reach, goes_on: true });
+            }
             let (folder, found) = (self.folder.clone(), self.newest_metas()?);
             return Err(Error::JournalDoesNotFit { folder, file: meta.txid(), found });
         };
@@ -161,6 +169,11 @@ impl Waiting {
     /// The last transaction that the database's file contains.
     pub(crate) fn contains(&self) -> TxId {
         self.contains
+    }
+
+    /// Whether the database was closed, so that others may change its file.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.log.is_empty() || self.reach.closed
     }
 
     /// How many records wait, and their bytes with what fills their blocks.

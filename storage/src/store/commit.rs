@@ -5,17 +5,21 @@
 //! unknown, and poisons the database.
 //!
 //! A commit that is not synced writes data pages only: no meta, no freelist. The next *sync point*
-//! (a synced commit, or [`sync_point`]) writes both for all that came before it. Until then the
+//! (a synced commit, or [`sync_point`](super::sync_point)) writes both for all that came before it. Until then the
 //! last durable state is pinned like a reader, so that the file is whole at any moment.
+//!
+//! With a journal all commits are of that kind: what makes them durable is their record, which is appended once their pages
+//! have found room, and before anybody sees them.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
-use crate::tree::{BucketId, Fill, Part, Spare, Work};
+use crate::tree::{BucketId, Fill, Part, Work};
 use crate::{Error, Result};
 
 /// Contiguous pages go out in one write, up to about this many bytes. Longer ones would make a growing file lie in
@@ -73,48 +77,53 @@ impl Prepared {
 pub(crate) enum Sync {
     /// It is: data, freelist and meta go to the disk, and stay.
     Point { store_freelist: bool },
-    /// Data pages only; the new state is published from memory.
+    /// Data pages only, and a record in the journal, which is synced.
+    Journal,
+    /// Data pages only; the new state is published from memory. Where there is a journal it has a record.
     Later,
+}
+
+impl Sync {
+    fn is_point(self) -> bool {
+        matches!(self, Self::Point { .. })
+    }
 }
 
 /// Commits what `work` has changed, under the next number.
 pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
-    write(work, txid, shared, writer, sync)
+    let txid = write(work, txid, shared, writer, sync)?;
+    checkpoint_if_due(shared, writer);
+    Ok(txid)
 }
 
 /// Only a damaged meta can bring us here.
-fn ids_used_up() -> Error {
+pub(super) fn ids_used_up() -> Error {
     Error::corrupt(0, "the numbers of transactions are used up (2^64 - 1)")
 }
 
-/// Makes the newest state durable, if it is not; `store_freelist` also where only the list is missing and can be stored.
-pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
-    shared.check_usable()?;
-    let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
-    let txid = work.base.meta.txid;
-    let store_freelist = store_freelist && writer.detached.is_accounted_for();
-    if writer.is_durable(txid, store_freelist) {
-        return Ok(txid);
-    }
-    writer.freelist.release(&writer.pinned(shared))?;
-    write(&mut work, txid, shared, writer, Sync::Point { store_freelist })
-}
-
-fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, mut sync: Sync) -> Result<TxId> {
+/// Commits what `work` has changed, under this number or, at a sync point, the next.
+pub(super) fn write(
+    work: &mut Work,
+    mut txid: TxId,
+    shared: &Shared,
+    writer: &mut Writer,
+    mut sync: Sync,
+) -> Result<TxId> {
     shared.check_usable()?;
     if let Sync::Point { store_freelist } = &mut sync {
         // A list that is not whole is not stored.
         *store_freelist &= work.detached.is_empty() && writer.detached.is_accounted_for();
     }
     let clock = shared.options.statistics.then(Instant::now);
-    if sync != Sync::Later {
+    if sync.is_point() {
         // The slot of the last durable meta is not touched before this one is durable.
-        txid = txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)?;
+        txid = number_of_sync_point(txid, writer)?;
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
-    let written =
-        write_pages(work, &mut prepared, shared, writer).and_then(|()| writer.map(shared, prepared.meta.mark));
+    let written = write_pages(work, &mut prepared, shared, writer)
+        .and_then(|()| writer.reserve_journal(work))
+        .and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
         writer.keep_map(shared);
@@ -133,7 +142,8 @@ fn write(work: &mut Work, mut txid: TxId, shared: &Shared, writer: &mut Writer, 
         writer.freelist.give_back(&prepared.taken);
         return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
     }
-    if sync != Sync::Later {
+    record(work, txid, shared, writer, sync)?;
+    if sync.is_point() {
         make_durable(&snapshot.meta, shared, writer)?;
     }
     publish(work, &prepared, snapshot, shared, writer, sync);
@@ -151,7 +161,7 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
         let id = BucketId(u32::try_from(number).expect("buckets are numbered with a u32"));
         work.rebalance_bucket(id).map_err(|error| work.located(id, error))?;
     }
-    if sync != Sync::Later {
+    if sync.is_point() {
         work.freed.extend(writer.stored_freelist);
     }
     let mut mark = work.base.meta.mark;
@@ -286,37 +296,13 @@ fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &m
     Ok(())
 }
 
-fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+pub(super) fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
     if data.is_empty() {
         return Ok(());
     }
     writer.commits.writes += 1;
     writer.commits.bytes_written += data.len() as u64;
     shared.disk.write_at(data, offset)
-}
-
-/// Syncs the pages, then writes and syncs the meta that refers to them.
-fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
-    let offset = meta.slot() * u64::from(meta.page_size);
-    sync_disk(shared, writer)?;
-    let mut buffer = std::mem::take(&mut writer.buffer);
-    let page_size = meta.page_size as usize;
-    if buffer.len() < page_size {
-        buffer.resize(page_size, 0);
-    }
-    meta.write(&mut buffer[..page_size]);
-    let written = write_out(&buffer[..page_size], offset, shared, writer);
-    writer.buffer = buffer;
-    written.map_err(|error| shared.poison("write the meta page of", error))?;
-    sync_disk(shared, writer)
-}
-
-fn sync_disk(shared: &Shared, writer: &mut Writer) -> Result<()> {
-    let clock = shared.options.statistics.then(Instant::now);
-    shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
-    writer.commits.syncs += 1;
-    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
-    Ok(())
 }
 
 fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Instant) {
@@ -337,11 +323,19 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     writer.detached.committed(meta.txid, &mut work.detached, snapshot.pages(), taken);
     shared.readers.publish(snapshot);
     match sync {
-        Sync::Later => writer.unsynced.get_or_insert_default().commits += 1,
+        Sync::Journal | Sync::Later => {
+            writer.unsynced.get_or_insert_default().commits += 1;
+            if sync == Sync::Journal {
+                writer.unsynced_records = None;
+            } else if writer.journal.is_some() {
+                writer.unsynced_records.get_or_insert_default().commits += 1;
+            }
+        }
         Sync::Point { .. } => {
             writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
             writer.stored_freelist = prepared.freelist;
             writer.unsynced = None;
+            writer.unsynced_records = None;
         }
     }
     // Who allocated a page matters while something older than it is pinned.

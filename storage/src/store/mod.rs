@@ -3,15 +3,19 @@
 //! - `open`: from a path to a locked file and its newest meta
 //! - `shared`: what its handles and write transactions have in common
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
-//! - `commit`: write, make durable, publish; `syncer`: the thread that makes durable what was committed unsynced;
+//! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
 //!   `detached`: what commits have cut off, and is freed later
-//! - `options`, `stats`: what a database is asked for, and what it says of itself
+//! - `recover`: what a journal records beyond the file is done again when it is opened
+//! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
 mod commit;
 mod detached;
+mod durable;
+mod journal_options;
 mod open;
 mod options;
 mod readers;
+mod recover;
 mod shared;
 mod stats;
 mod syncer;
@@ -19,12 +23,14 @@ mod writer;
 
 #[cfg(test)]
 pub(crate) use commit::LONGEST_WRITE;
-pub(crate) use commit::{Sync, commit, sync_point};
+pub(crate) use commit::{Sync, commit};
+pub(crate) use durable::sync_point;
+pub use journal_options::JournalOptions;
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
 pub(crate) use readers::{Readers, Reading};
 pub(crate) use shared::{Opened, Shared};
-pub(crate) use stats::Figures;
-pub use stats::{CommitStats, DamagedMeta, Stats};
-pub(crate) use syncer::Syncer;
+pub use stats::{CommitStats, DamagedMeta, JournalFigures, Stats};
+pub(crate) use stats::{Figures, Stalls};
+pub(crate) use syncer::{Syncer, What};
 pub(crate) use writer::{Writer, WriterSlot};

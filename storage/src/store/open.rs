@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::recover::{self, Found};
 use super::writer::{Writer, map_size};
 use super::{DamagedMeta, Figures, Options, Shared};
-use crate::disk::{Disk, Folder, HeapDisk, OsFolder, Publish, create};
+use crate::disk::{Disk, Folder, HeapDisk, JournalFolder, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
     is_page_size,
@@ -24,13 +25,20 @@ const NEWEST_OF_NEW: TxId = 1;
 
 impl Shared {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
-        Self::open_in(&OsFolder { map: options.map }, path, options)
+        recover::refuse_orphans(path, options)?;
+        Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders)
     }
 
-    /// Opens the file of that name in a folder.
-    pub(crate) fn open_in<F: Folder>(folder: &F, path: &Path, options: &Options) -> Result<Self> {
+    /// Opens the file of that name in a folder. `journals` says where its journal may be, once it is there.
+    pub(crate) fn open_in<F: Folder>(
+        folder: &F,
+        path: &Path,
+        options: &Options,
+        journals: impl FnOnce(&Path, &Options) -> Result<Vec<Arc<dyn JournalFolder>>>,
+    ) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
-        let shared = Self::on_disk(Arc::new(file), Some(path), options)?;
+        let journals = journals(path, options)?;
+        let (shared, found) = Self::on_disk_beside(Arc::new(file), Some(path), options, journals)?;
         // Before anything is committed to a file its name has to be on the disk. Who created, renamed or restored it may
         // not have seen to that, so that everybody who will write does.
         if !options.read_only
@@ -42,17 +50,38 @@ impl Shared {
                 return Err(Error::io("sync the folder of", Some(path))(error));
             }
         }
-        Ok(shared)
+        shared.keep_journal_found(found)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
         let disk = HeapDisk::default();
         disk.write_at(&new_database(options)?, 0).map_err(Error::io("create a database in memory", None))?;
-        Self::on_disk(Arc::new(disk), None, options)
+        Self::on_disk(Arc::new(disk), None, options, None)
     }
 
-    /// Opens what is on a disk that belongs to this process.
-    pub(crate) fn on_disk(disk: Arc<dyn Disk>, path: Option<&Path>, options: &Options) -> Result<Self> {
+    /// Opens what is on a disk that belongs to this process, with a journal in this folder if there is one.
+    pub(crate) fn on_disk(
+        disk: Arc<dyn Disk>,
+        path: Option<&Path>,
+        options: &Options,
+        journal: Option<Arc<dyn JournalFolder>>,
+    ) -> Result<Self> {
+        let (shared, found) = Self::on_disk_beside(disk, path, options, journal.into_iter().collect())?;
+        shared.keep_journal_found(found)
+    }
+
+    fn keep_journal_found(self, found: Option<Found>) -> Result<Self> {
+        found.map_or(Ok(()), |found| self.keep_journal(found))?;
+        Ok(self)
+    }
+
+    /// Opens what is on a disk, and looks into the journals beside it.
+    fn on_disk_beside(
+        disk: Arc<dyn Disk>,
+        path: Option<&Path>,
+        options: &Options,
+        journals: Vec<Arc<dyn JournalFolder>>,
+    ) -> Result<(Self, Option<Found>)> {
         if !options.read_only {
             // A process that was killed may have left a meta in the system's cache only. The pages
             // that its transaction freed must not be written over before it is on the disk.
@@ -61,6 +90,7 @@ impl Shared {
         let len = disk.len().map_err(Error::io("look at", path))?;
         let (meta, damaged_meta) = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
+        let found = recover::look(journals, &meta, options)?;
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);
@@ -81,7 +111,7 @@ impl Shared {
             figures.pending_pages = Some(0);
             Some(Writer::new(freelist, stored, meta, len, map_len))
         };
-        Ok(Self::new(disk, path, options, snapshot, writer, figures, damaged_meta))
+        Ok((Self::new(disk, path, options, snapshot, writer, figures, damaged_meta), found))
     }
 }
 

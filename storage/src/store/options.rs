@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::JournalOptions;
 use crate::disk::{Advice, MapOptions};
 use crate::tree::Fill;
 
@@ -25,7 +26,9 @@ pub enum FreelistStored {
 ///
 /// None of these can break the file, or leave half of a transaction: what is lost in a crash is
 /// always the newest commits, none before an older one. A killed process loses as much as a power
-/// cut, because a commit that is not synced is published from memory only.
+/// cut, because a commit that is not synced is published from memory only; with a
+/// [journal](Options::journal) a killed process loses nothing, because each commit is recorded before it
+/// returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
@@ -40,7 +43,8 @@ pub enum Durability {
         /// Every so many commits one is synced, and those before it with it.
         commits: u64,
     },
-    /// When [`Db::sync`](crate::Db::sync) is called, or the database is closed.
+    /// When [`Db::sync`](crate::Db::sync) is called, or the database is closed; with a journal also when the
+    /// system chooses to.
     Never,
 }
 
@@ -80,6 +84,7 @@ pub struct Options {
     pub(crate) ignore_freelist: bool,
     pub(crate) mlock: bool,
     pub(crate) map: MapOptions,
+    pub(crate) journal: Option<JournalOptions>,
 }
 
 impl Default for Options {
@@ -102,6 +107,7 @@ impl Default for Options {
             ignore_freelist: false,
             mlock: false,
             map: MapOptions::default(),
+            journal: None,
         }
     }
 }
@@ -157,6 +163,47 @@ impl Options {
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
+    }
+
+    /// Record every commit in a journal beside the file, which makes it durable with one sync of what lies in one place,
+    /// where a commit without one scatters pages and syncs twice. The file is brought up to date at *checkpoints*, and when
+    /// the database is closed; it is an ordinary bolt file at any time, also after a crash, which lacks what was committed
+    /// since. Opening it with a journal applies that.
+    ///
+    /// Without this option, or read-only, a file whose journal holds more than the file is refused with
+    /// [`Error::JournalWaits`](crate::Error::JournalWaits), so that nobody takes it for the newest state. What others
+    /// change in the file while a journal waits makes the two not fit
+    /// ([`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit)); after [`Db::close`](crate::Db::close) the file can
+    /// be used without it, moved, and changed by any bolt library. Default: none.
+    ///
+    /// ```
+    /// # fn main() -> boltkv_storage::Result<()> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("app.db");
+    /// use boltkv_storage::{JournalOptions, Options};
+    ///
+    /// let db = Options::new().journal(JournalOptions::new()).open(&path)?;
+    /// db.update(|tx| tx.create_bucket("users")?.put("ada", "lovelace"))?;
+    /// // As after a crash: the commit is in the journal only.
+    /// # let records = db.stats().journal.map(|journal| journal.records);
+    /// # assert_eq!(records, Some(1));
+    /// db.checkpoint()?; // Now the file holds it.
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn journal(mut self, journal: JournalOptions) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// How long a commit may be in the journal only.
+    pub(crate) fn longest_wait(&self) -> Option<Duration> {
+        self.journal.as_ref().and_then(JournalOptions::longest_wait)
+    }
+
+    /// Whether commits are recorded.
+    pub(crate) fn keeps_journal(&self) -> bool {
+        self.journal.is_some() && !self.read_only
     }
 
     /// The size, in bytes, that the file may not grow past: a commit that would is rolled back with

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{
-    CommitStats, DamagedMeta, Figures, FreelistStored, Options, Readers, Syncer, Writer, WriterSlot, sync_point,
+    CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
+    sync_point,
 };
 use crate::disk::Disk;
-use crate::format::TxId;
 use crate::pages::Snapshot;
 use crate::{Error, Result};
 
@@ -80,7 +80,8 @@ impl Shared {
         let figures = Figures {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),
-            unsynced_commits: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+            unsynced_commits: writer.syncing + writer.not_durable().map_or(0, |unsynced| unsynced.commits),
+            journal: writer.journal.as_ref().map(|journal| JournalFigures::new(journal, &writer.stalls)),
             commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
@@ -99,16 +100,6 @@ impl Shared {
         self.disk.sync().map_err(|error| self.poison("sync", error))
     }
 
-    /// Makes the newest state durable.
-    fn sync(&self, store_freelist: bool) -> Result<TxId> {
-        self.writer.with(|writer| sync_point(self, writer, store_freelist))
-    }
-
-    /// Makes the newest state durable, as a synced commit does.
-    pub(crate) fn sync_point(&self) -> Result<TxId> {
-        self.sync(self.stores_freelist())
-    }
-
     /// Whether a sync point stores the freelist, other than the one that closes the database.
     pub(crate) fn stores_freelist(&self) -> bool {
         self.options.freelist == FreelistStored::Always
@@ -125,7 +116,8 @@ impl Shared {
             if store_freelist {
                 writer.free_all_detached(self.readers.current().pages());
             }
-            sync_point(self, writer, store_freelist).map(|_| ())
+            sync_point(self, writer, store_freelist)?;
+            self.close_journal(writer)
         })
     }
 

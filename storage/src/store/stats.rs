@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::format::{Pgid, TxId};
+use crate::journal::Journal;
 
 /// Figures about a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,66 @@ pub struct Stats {
     pub unsynced_commits: u64,
     /// What commits have done since the database was opened.
     pub commits: CommitStats,
+    /// The journal's; `None` where there is none.
+    pub journal: Option<JournalFigures>,
+}
+
+/// Figures about a journal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JournalFigures {
+    /// Drawn anew at each opening: numbers of transactions are counted on within it. Where commits are not synced one by
+    /// one, a power cut can take some, and their numbers come again.
+    pub epoch: u64,
+    /// Commits that were recorded since the database was opened.
+    pub records: u64,
+    /// Bytes that were written to the journal since then.
+    pub bytes_written: u64,
+    /// Bytes of records that the file does not hold yet.
+    pub since_checkpoint: u64,
+    /// Files of the journal, and their bytes: those that are written, kept, and ready to be written over.
+    pub segments: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// How often the file was brought up to date since the database was opened, closing it aside.
+    pub checkpoints: u64,
+    /// For how long writes have waited for that, the longest time and the last.
+    pub longest_stall: Duration,
+    /// The last time.
+    pub last_stall: Duration,
+}
+
+impl JournalFigures {
+    pub(super) fn new(journal: &Journal, stalls: &Stalls) -> Self {
+        let stats = journal.stats();
+        Self {
+            epoch: journal.epoch(),
+            records: stats.records,
+            bytes_written: stats.bytes_written,
+            since_checkpoint: stats.since_checkpoint,
+            segments: stats.segments,
+            bytes: stats.bytes,
+            checkpoints: stalls.count,
+            longest_stall: stalls.longest,
+            last_stall: stalls.last,
+        }
+    }
+}
+
+/// How often, and for how long, writes have waited for checkpoints.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stalls {
+    count: u64,
+    longest: Duration,
+    last: Duration,
+}
+
+impl Stalls {
+    pub(super) fn note(&mut self, time: Duration) {
+        self.count += 1;
+        self.last = time;
+        self.longest = self.longest.max(time);
+    }
 }
 
 /// What commits have done since the database was opened; all zeros with statistics off.
@@ -40,7 +101,7 @@ pub struct CommitStats {
     pub count: u64,
     /// Time that they took, from the call to the return.
     pub time: Duration,
-    /// Syncs: two to a synced commit.
+    /// Syncs: two to a synced commit, or one with a journal.
     pub syncs: u64,
     /// The part of `time` that was spent in syncs.
     pub sync_time: Duration,
@@ -67,6 +128,7 @@ pub(crate) struct Figures {
     pub(crate) pending_pages: Option<u64>,
     pub(crate) unsynced_commits: u64,
     pub(crate) commits: CommitStats,
+    pub(crate) journal: Option<JournalFigures>,
 }
 
 /// A file's meta page that cannot be read, beside one that can; see [`Db::damaged_meta`](crate::Db::damaged_meta).

@@ -1,4 +1,4 @@
-//! Syncs what was committed unsynced when its time has come: one thread a database, which sleeps while nothing is due.
+//! Syncs what was committed unsynced, and brings the file up to its journal, when the time has come: one thread a database, which sleeps while nothing is due.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
@@ -11,8 +11,18 @@ use crate::{Error, Result};
 /// How long it waits at least before it tries again after a full disk.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 
+/// What can be due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// To make durable what was committed.
+    Sync,
+    /// To bring the file up to its journal.
+    Checkpoint,
+}
+
 /// When something is due, and how long it could wait.
 struct Due {
+    what: What,
     at: Instant,
     every: Duration,
 }
@@ -44,11 +54,11 @@ impl Syncer {
         Ok(())
     }
 
-    /// A commit is to be synced at that moment, after it could wait for `every`.
-    pub(crate) fn note(&self, at: Instant, every: Duration) {
+    /// A commit waits for that until this moment, after it could wait for `every`.
+    pub(crate) fn note(&self, what: What, at: Instant, every: Duration) {
         if let Some(thread) = self.thread().as_ref() {
             // The thread is gone where no more writes are taken.
-            let _ = thread.due.send(Due { at, every });
+            let _ = thread.due.send(Due { what, at, every });
         }
     }
 
@@ -64,31 +74,38 @@ impl Syncer {
 }
 
 fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
-    while let Ok(first) = due.recv() {
-        let Some(mut next) = wait(first, due) else { return };
-        while let Some(shared) = database.upgrade() {
-            match shared.sync_point() {
-                Ok(_) => break,
-                Err(Error::Poisoned { .. }) => return,
-                // A full disk may have room next time; any other failure stops all writes.
-                Err(_) => {}
-            }
-            drop(shared);
-            next.at = Instant::now() + next.every.max(SHORTEST_RETRY);
-            let Some(again) = wait(next, due) else { return };
-            next = again;
+    let mut waiting = Vec::new();
+    while let Some(Due { what, every, .. }) = next(&mut waiting, due) {
+        let Some(shared) = database.upgrade() else { return };
+        let done = match what {
+            What::Sync => shared.sync(),
+            What::Checkpoint => shared.checkpoint(),
+        };
+        match done {
+            Ok(_) => {}
+            Err(Error::Poisoned { .. }) => return,
+            // A full disk may have room next time; any other failure stops all writes.
+            Err(_) => waiting.push(Due { what, at: Instant::now() + every.max(SHORTEST_RETRY), every }),
         }
     }
 }
 
-/// Sleeps until the first of what is due; `None` where the database is closed.
-fn wait(mut next: Due, due: &Receiver<Due>) -> Option<Due> {
+/// Sleeps until the first of what is due, at most one of each kind; `None` where the database is closed.
+fn next(waiting: &mut Vec<Due>, due: &Receiver<Due>) -> Option<Due> {
     loop {
-        match due.recv_timeout(next.at.saturating_duration_since(Instant::now())) {
-            Ok(other) if other.at < next.at => next = other,
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => return Some(next),
-            Err(RecvTimeoutError::Disconnected) => return None,
+        let first = (0..waiting.len()).min_by_key(|&which| waiting[which].at);
+        let heard = match first {
+            Some(first) => due.recv_timeout(waiting[first].at.saturating_duration_since(Instant::now())),
+            None => due.recv().map_err(RecvTimeoutError::from),
+        };
+        match (heard, first) {
+            (Ok(another), _) => match waiting.iter_mut().find(|other| other.what == another.what) {
+                Some(other) if other.at <= another.at => {}
+                Some(other) => *other = another,
+                None => waiting.push(another),
+            },
+            (Err(RecvTimeoutError::Timeout), Some(first)) => return Some(waiting.swap_remove(first)),
+            (Err(_), _) => return None,
         }
     }
 }

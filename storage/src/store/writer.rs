@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::detached::Detached;
-use super::{CommitStats, Durability, Shared};
+use super::{CommitStats, Durability, Shared, Stalls};
+use crate::Result;
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
-use crate::pages::{Freelist, Run};
-use crate::tree::Spare;
+use crate::journal::Journal;
+use crate::pages::{Freelist, Pages, Run};
+use crate::tree::{Spare, Work};
 
 /// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
 /// needs: bbolt's `AllocSize`.
@@ -51,6 +53,13 @@ pub(crate) struct Writer {
     pub(crate) stored_freelist: Option<Run>,
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
+    /// Where all commits are recorded, if that is asked for.
+    pub(crate) journal: Option<Journal>,
+    /// What was recorded in it since it was synced, and how many commits are being synced.
+    pub(crate) unsynced_records: Option<Unsynced>,
+    pub(crate) syncing: u64,
+    /// How long checkpoints have kept writes waiting.
+    pub(crate) stalls: Stalls,
     pub(crate) commits: CommitStats,
     /// Memory of the last transaction, for the next.
     pub(crate) spare: Spare,
@@ -67,6 +76,14 @@ pub(crate) struct Unsynced {
     since: Instant,
     /// When the first of them that may not wait for ever is to be synced.
     due: Option<Instant>,
+}
+
+impl Unsynced {
+    fn due_within(&mut self, every: Duration) -> Option<Instant> {
+        let at = Instant::now().checked_add(every)?;
+        let is_first = self.due.is_none_or(|due| at < due);
+        is_first.then(|| *self.due.insert(at))
+    }
 }
 
 impl Default for Unsynced {
@@ -97,6 +114,10 @@ impl Writer {
             detached: Detached::default(),
             stored_freelist,
             unsynced: None,
+            journal: None,
+            unsynced_records: None,
+            syncing: 0,
+            stalls: Stalls::default(),
             commits,
             spare: Spare::default(),
             buffer: Vec::new(),
@@ -115,19 +136,28 @@ impl Writer {
             Durability::Always => true,
             Durability::Never => false,
             Durability::Interval { every, .. } if every.is_zero() => true,
-            Durability::Interval { every, commits } => match &self.unsynced {
+            Durability::Interval { every, commits } => match self.not_durable() {
                 None => commits <= 1,
                 Some(unsynced) => unsynced.commits + 1 >= commits || unsynced.since.elapsed() >= every,
             },
         }
     }
 
+    /// The commits that a power cut would take.
+    pub(crate) fn not_durable(&self) -> Option<&Unsynced> {
+        if self.journal.is_some() { self.unsynced_records.as_ref() } else { self.unsynced.as_ref() }
+    }
+
     /// What was just committed unsynced is to be synced within `every`: when, unless something else is due before.
     pub(crate) fn due_within(&mut self, every: Duration) -> Option<Instant> {
-        let unsynced = self.unsynced.as_mut()?;
-        let at = Instant::now().checked_add(every)?;
-        let is_first = unsynced.due.is_none_or(|due| at < due);
-        is_first.then(|| *unsynced.due.insert(at))
+        let unsynced = if self.journal.is_some() { &mut self.unsynced_records } else { &mut self.unsynced };
+        unsynced.as_mut()?.due_within(every)
+    }
+
+    /// What was just recorded is to be in the file within `every`: when, unless something else is due before.
+    pub(crate) fn checkpoint_due_within(&mut self, every: Duration) -> Option<Instant> {
+        let unsynced = self.unsynced.as_mut().filter(|_| self.journal.is_some())?;
+        unsynced.due_within(every)
     }
 
     /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
@@ -140,6 +170,21 @@ impl Writer {
             pinned.insert(at, self.durable.txid);
         }
         pinned
+    }
+
+    /// Makes the pages that nobody can see any more available to the next transaction. `pages` are those of the newest
+    /// snapshot.
+    pub(crate) fn release_pages(&mut self, shared: &Shared, pages: Pages<'_>) -> Result<()> {
+        self.free_detached(pages);
+        let released = self.freelist.release(&self.pinned(shared));
+        // A freelist that contradicts itself would hand out a page twice.
+        released.map_err(|error| shared.poison("use the freelist of", io::Error::other(error.to_string())))
+    }
+
+    /// Sees to it that the journal, where there is one, has room for what is to be recorded.
+    pub(crate) fn reserve_journal(&mut self, work: &Work) -> io::Result<()> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        journal.reserve(work.with_effects(|effects| effects.iter().map(|piece| piece.len() as u64).sum()))
     }
 
     /// Makes room in the file for all pages below `mark`, in bbolt's steps.

@@ -103,6 +103,8 @@ impl Db {
         let before = self.file_len()?;
         // Whoever may not write may not shrink. What was deleted makes room.
         while self.begin_mut()?.has_detached() {}
+        // What the state on the disk still needs is not free.
+        self.checkpoint()?;
         let _low = KeepLow::new(self);
         let mut moved = 0;
         let mut fewest = usize::MAX;

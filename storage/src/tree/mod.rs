@@ -26,7 +26,6 @@ mod view;
 mod walk;
 mod work;
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "until the journal is written"))]
 pub(crate) use effects::{Refused, Replay};
 pub use fill::Fill;
 pub(crate) use slots::At;

@@ -1,6 +1,6 @@
 //! How a database is opened for a test, said once for both sides.
 
-use boltkv_storage::{Fill, FreelistStored, Options};
+use boltkv_storage::{Fill, FreelistStored, JournalOptions, Options};
 
 /// How to open a file, here and with Go's bbolt.
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +11,13 @@ pub struct Setup {
     pub freelist_stored: bool,
     /// bbolt's fill percent; `None` is this engine's own rule, and bbolt's default there.
     pub fill: Option<f64>,
+    /// Whether commits go to a journal first; bbolt has none.
+    pub journal: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { page_size: 4096, freelist_stored: true, fill: Some(0.5) }
+        Self { page_size: 4096, freelist_stored: true, fill: Some(0.5), journal: false }
     }
 }
 
@@ -28,7 +30,9 @@ impl Setup {
         let freelist = if self.freelist_stored { FreelistStored::Always } else { FreelistStored::Never };
         // Buckets for which no fill is set, the root above all, have bbolt's default there.
         let fill = self.fill.map_or(Fill::Auto, |_| Fill::Percent(0.5));
-        Options::new().page_size(self.page_size).freelist(freelist).fill(fill)
+        let options = Options::new().page_size(self.page_size).freelist(freelist).fill(fill);
+        // As small as it may be, so that there are checkpoints in between.
+        if self.journal { options.journal(JournalOptions::new().checkpoint_size(0)) } else { options }
     }
 
     pub fn fill(&self) -> Fill {

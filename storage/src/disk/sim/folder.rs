@@ -107,6 +107,12 @@ impl SimFolder {
         Ok(self.state().names.keys().cloned().collect())
     }
 
+    /// A file, without a call to the folder.
+    pub(crate) fn file(&self, name: &Path) -> Option<SimDisk> {
+        let state = self.state();
+        state.names.get(name).map(|&id| state.files[id].clone())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

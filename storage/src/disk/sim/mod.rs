@@ -84,19 +84,10 @@ pub(crate) struct SimDisk {
 }
 
 impl SimDisk {
-    /// The only file of its kind, which holds `bytes` for certain.
-    pub(crate) fn new(bytes: &[u8], trap: Trap) -> Self {
-        Self::with_log(0, bytes, Log::default(), trap)
-    }
-
     fn with_log(file: FileId, bytes: &[u8], log: Log, trap: Trap) -> Self {
         let now = HeapDisk::default();
         now.write_at(bytes, 0).expect("the heap takes it");
         Self { file, now: Arc::new(now), log, trap }
-    }
-
-    pub(crate) fn log(&self) -> &Log {
-        &self.log
     }
 
     pub(crate) fn trap(&self) -> &Trap {

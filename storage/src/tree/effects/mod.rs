@@ -2,8 +2,6 @@
 //!
 //! - `codec`: what they look like; `record`: writing them down; `replay`: making them in another transaction
 
-#![allow(dead_code, reason = "until the journal is written")]
-
 mod codec;
 mod record;
 mod replay;

@@ -1,0 +1,162 @@
+//! Making the newest state durable: in the file, at a *sync point*; or in the journal, where there is one.
+//!
+//! With a journal a sync point is a *checkpoint*: it does nothing for the commits, which are durable by their records, but
+//! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
+//! because the links are what tells, after a crash, where the file stands in the journal.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::commit::{Sync, ids_used_up, write, write_out};
+use super::{Shared, Writer};
+use crate::format::{Meta, TxId};
+use crate::journal::{Journal, MetaBytes};
+use crate::tree::{Spare, Work};
+use crate::{Error, Result};
+
+/// Begins to change the newest state: what no reader sees any more can be used.
+pub(super) fn begin(shared: &Shared, writer: &mut Writer) -> Result<Work> {
+    let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+    writer.release_pages(shared, work.pages())?;
+    Ok(work)
+}
+
+/// Makes the newest state durable in the file, if it is not; `store_freelist` also where only the list is missing and can be
+/// stored.
+pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
+    shared.check_usable()?;
+    let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
+    let txid = work.base.meta.txid;
+    let store_freelist = store_freelist && writer.detached.is_accounted_for();
+    if writer.is_durable(txid, store_freelist) {
+        return Ok(txid);
+    }
+    let clock = Instant::now();
+    writer.freelist.release(&writer.pinned(shared))?;
+    let synced = write(&mut work, txid, shared, writer, Sync::Point { store_freelist });
+    if writer.journal.is_some() {
+        writer.stalls.note(clock.elapsed());
+        shared.note_figures(writer);
+    }
+    synced
+}
+
+/// A checkpoint, where one is due. A failure is not that of the commit before it, which is durable: a full disk is tried
+/// again with the next commit, and the journal keeps what the file lacks; any other failure has stopped all writes.
+pub(super) fn checkpoint_if_due(shared: &Shared, writer: &mut Writer) {
+    if writer.journal.as_ref().is_some_and(Journal::is_checkpoint_due) {
+        let _ = sync_point(shared, writer, shared.stores_freelist());
+    }
+}
+
+/// Writes down what a commit has done, before anybody sees it; and syncs it where that is asked for.
+pub(super) fn record(work: &Work, txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<()> {
+    let is_checkpoint = matches!(sync, Sync::Point { .. });
+    let Some(journal) = &mut writer.journal else { return Ok(()) };
+    // The link says what a checkpoint contains. Every other commit has a record, so that none seems to be missing.
+    if is_checkpoint && !work.has_effects() {
+        return Ok(());
+    }
+    let appended = work.with_effects(|effects| journal.append(txid, now_ms(), effects));
+    appended.map_err(|error| shared.poison("write the journal of", error))?;
+    if sync == Sync::Journal { sync_journal(shared, writer) } else { Ok(()) }
+}
+
+fn now_ms() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "a record tells when it was written, to people")]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Syncs all records.
+fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
+    let Some(journal) = &mut writer.journal else { return Ok(()) };
+    let clock = shared.options.statistics.then(Instant::now);
+    journal.sync().map_err(|error| shared.poison("sync the journal of", error))?;
+    writer.commits.syncs += 1;
+    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    Ok(())
+}
+
+/// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
+/// two the journal gets a link to it.
+pub(super) fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
+    sync_file(shared, writer)?;
+    if let Some(journal) = &mut writer.journal {
+        let linked = journal.link(meta.txid, &MetaBytes::of(meta));
+        linked.map_err(|error| shared.poison("write the journal of", error))?;
+        sync_journal(shared, writer)?;
+    }
+    let offset = meta.slot() * u64::from(meta.page_size);
+    let mut buffer = std::mem::take(&mut writer.buffer);
+    let page_size = meta.page_size as usize;
+    if buffer.len() < page_size {
+        buffer.resize(page_size, 0);
+    }
+    meta.write(&mut buffer[..page_size]);
+    let written = write_out(&buffer[..page_size], offset, shared, writer);
+    writer.buffer = buffer;
+    written.map_err(|error| shared.poison("write the meta page of", error))?;
+    sync_file(shared, writer)?;
+    if let Some(journal) = &mut writer.journal {
+        journal.checkpointed();
+    }
+    Ok(())
+}
+
+fn sync_file(shared: &Shared, writer: &mut Writer) -> Result<()> {
+    let clock = shared.options.statistics.then(Instant::now);
+    shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
+    writer.commits.syncs += 1;
+    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    Ok(())
+}
+
+/// The number that a sync point gives the state `txid`: one more where its meta would take the place of the durable one.
+pub(super) fn number_of_sync_point(txid: TxId, writer: &Writer) -> Result<TxId> {
+    txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)
+}
+
+impl Shared {
+    /// Makes the newest state durable, as a synced commit does.
+    pub(crate) fn sync(&self) -> Result<TxId> {
+        let Some((txid, pending)) = self.writer.with(|writer| {
+            let journal = writer.journal.as_ref()?;
+            let pending = journal.begin_sync();
+            writer.syncing = writer.unsynced_records.take().map_or(0, |unsynced| unsynced.commits);
+            Some((self.readers.current().meta.txid, pending))
+        }) else {
+            return self.checkpoint();
+        };
+        self.check_usable()?;
+        let Some(pending) = pending else { return Ok(txid) };
+        // The writer goes on meanwhile.
+        let synced = pending.run();
+        self.writer.with(|writer| {
+            writer.syncing = 0;
+            if let Some(journal) = &mut writer.journal {
+                match synced {
+                    Ok(()) => journal.synced(&pending),
+                    Err(error) => return Err(self.poison("sync the journal of", journal.fail(error))),
+                }
+            }
+            self.note_figures(writer);
+            Ok(txid)
+        })
+    }
+
+    /// Tells the journal that the file holds everything.
+    pub(super) fn close_journal(&self, writer: &mut Writer) -> Result<()> {
+        let closed = writer.journal.as_mut().map_or(Ok(()), Journal::close);
+        closed.map_err(|error| self.poison("write the journal of", error))
+    }
+
+    /// Brings the file up to the newest state, durably.
+    pub(crate) fn checkpoint(&self) -> Result<TxId> {
+        self.writer.with(|writer| sync_point(self, writer, self.stores_freelist()))
+    }
+}
+
+/// An error that tells of a full disk or file: nothing was lost, and it can be tried again.
+pub(super) fn is_full(error: &Error) -> bool {
+    matches!(error, Error::NoSpace { .. } | Error::MaxSizeReached { .. })
+}

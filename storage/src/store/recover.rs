@@ -1,0 +1,197 @@
+//! Opening a file that has a journal: what was recorded beyond the file's newest meta is done again, or waits for who can.
+//!
+//! Doing it again changes nothing that is durable until it is done: commits go into free pages, unsynced, and no meta is
+//! written. Then a new segment is begun, whose header follows the last record that was read and names the old meta as the
+//! newest in the file; then comes a checkpoint. A crash before the checkpoint's meta leaves the old meta, and the journal with
+//! the same records beyond it: the new segment has none, and a link that no meta fits is harmless. A crash after it leaves the
+//! new meta, to which the new segment has the link. So opening can be interrupted as often as it likes.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::commit::{Sync, write};
+use super::durable::{begin, is_full, sync_point};
+use super::{JournalOptions, Options, Shared, Writer};
+use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
+use crate::format::Meta;
+use crate::journal::{Journal, MetaBytes, Record, Waiting, read};
+use crate::tree::{Refused, Replay, Work};
+use crate::{Error, Result};
+
+/// Bytes of effects that are done again in one commit: many small transactions in one cost what one of that size does.
+const AT_ONCE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+
+/// A journal, and what it holds beyond the file.
+#[derive(Debug)]
+pub(super) struct Found {
+    folder: Arc<dyn JournalFolder>,
+    waiting: Waiting,
+}
+
+/// The journals that a file at `path` may have: the one that is asked for, and the one in the usual place.
+pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn JournalFolder>>> {
+    let mut folders: Vec<Arc<dyn JournalFolder>> = Vec::new();
+    let usual = journal_path(path).map_err(Error::io("look for the journal of", Some(path)))?;
+    let asked = options.journal.as_ref().map(|journal| journal.folder.as_deref().unwrap_or(&usual));
+    match asked {
+        Some(asked) if options.keeps_journal() => {
+            let folder = OsJournalFolder::open_or_create(asked, path)?;
+            if asked == usual && !folder.is_on_device_of(path)? {
+                let what = "it is on another device than the database's file: one could be mounted without the other; \
+                            name the folder that is meant";
+                let error = io::Error::new(io::ErrorKind::InvalidInput, what);
+                return Err(Error::io("keep a journal in", Some(asked))(error));
+            }
+            folders.push(Arc::new(folder));
+        }
+        Some(asked) => folders.extend(opened(asked, path, options)?),
+        None => {}
+    }
+    if asked.is_none_or(|asked| asked != usual) {
+        folders.extend(opened(&usual, path, options)?);
+    }
+    Ok(folders)
+}
+
+/// The folder of a journal that will not be kept, if it is there.
+fn opened(path: &Path, file: &Path, options: &Options) -> Result<Option<Arc<dyn JournalFolder>>> {
+    // A file of that name is somebody else's.
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    if options.read_only || !file.exists() {
+        return Ok(OsJournalFolder::open(path)?.map(|folder| Arc::new(folder) as _));
+    }
+    Ok(Some(Arc::new(OsJournalFolder::open_or_create(path, file)?)))
+}
+
+/// Refuses a journal with something in it beside a file that is about to be created: all new files are alike, so that it
+/// would seem to be this one's.
+pub(super) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
+    let is_new = path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0);
+    if !is_new || !options.create || options.read_only {
+        return Ok(());
+    }
+    let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let usual = beside.canonicalize().ok().zip(path.file_name()).map(|(folder, name)| journal_of(&folder.join(name)));
+    let asked = options.journal.as_ref().and_then(|journal| journal.folder.clone());
+    for folder in asked.into_iter().chain(usual) {
+        if let Some(folder) = opened(&folder, path, options)?
+            && !read(&*folder)?.is_empty()
+        {
+            return Err(Error::JournalWithoutFile { folder: folder.path().into() });
+        }
+    }
+    Ok(())
+}
+
+/// Looks into the journals of a file whose newest meta this is. What it holds beyond that is the first one's, if one is to
+/// be kept; otherwise nothing may wait, and a file that will be changed without its journal is said to.
+pub(super) fn look(journals: Vec<Arc<dyn JournalFolder>>, meta: &Meta, options: &Options) -> Result<Option<Found>> {
+    let mut journals = journals.into_iter();
+    let kept = if options.keeps_journal() { journals.next() } else { None };
+    for folder in journals {
+        let found = Found::look(folder, meta, options)?;
+        found.refuse_waiting(meta)?;
+        if !options.read_only && !found.waiting.is_closed() {
+            found.leave(meta)?;
+        }
+    }
+    kept.map(|folder| Found::look(folder, meta, options)).transpose()
+}
+
+impl Found {
+    /// What is recorded beyond `meta`; nothing is changed.
+    pub(super) fn look(folder: Arc<dyn JournalFolder>, meta: &Meta, options: &Options) -> Result<Self> {
+        let log = read(&*folder)?;
+        let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+        let waiting = if discards { log.discarded(meta.txid) } else { log.after(&MetaBytes::of(meta))? };
+        Ok(Self { folder, waiting })
+    }
+
+    /// Says in a journal in which nothing waits that the file is changed without it from now on.
+    fn leave(self, meta: &Meta) -> Result<()> {
+        let Self { folder, waiting } = self;
+        let limits = JournalOptions::new().limits();
+        let path = folder.path().to_path_buf();
+        let mut journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(meta), meta.txid)?;
+        journal.close().map_err(Error::io("write the journal in", Some(&path)))
+    }
+
+    /// An error where something waits.
+    pub(super) fn refuse_waiting(&self, meta: &Meta) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        Err(Error::JournalWaits { folder: self.folder.path().into(), file: meta.txid, newest: self.waiting.last() })
+    }
+}
+
+impl Shared {
+    /// Brings the file up to what its journal records, and keeps that journal from now on.
+    pub(super) fn keep_journal(&self, found: Found) -> Result<()> {
+        let Found { folder, waiting } = found;
+        let limits = self.options.journal.clone().unwrap_or_default().limits();
+        self.writer.with(|writer| {
+            let base = writer.durable;
+            self.replay(writer, &folder, &waiting)?;
+            let is_behind = !waiting.is_empty();
+            writer.journal = Some(Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid)?);
+            if is_behind {
+                match sync_point(self, writer, self.stores_freelist()) {
+                    // The journal has it, and the next checkpoint may find room.
+                    Err(error) if is_full(&error) => {}
+                    checkpointed => drop(checkpointed?),
+                }
+            }
+            self.note_figures(writer);
+            Ok(())
+        })
+    }
+
+    fn replay(&self, writer: &mut Writer, folder: &Arc<dyn JournalFolder>, waiting: &Waiting) -> Result<()> {
+        let mut records = waiting.iter();
+        let mut next = records.next().transpose()?;
+        while let Some(first) = next.take() {
+            let mut work = begin(self, writer)?;
+            let mut record = first;
+            let mut bytes = 0;
+            let txid = loop {
+                let txid = record.txid;
+                bytes += record.effects.left();
+                do_again(&mut work, record, &**folder)?;
+                next = records.next().transpose()?;
+                match next.take() {
+                    Some(another) if bytes < AT_ONCE => record = another,
+                    other => {
+                        next = other;
+                        break txid;
+                    }
+                }
+            };
+            write(&mut work, txid, self, writer, Sync::Later)?;
+            writer.spare = work.take_spare();
+        }
+        Ok(())
+    }
+}
+
+fn do_again(work: &mut Work, record: Record<'_>, folder: &dyn JournalFolder) -> Result<()> {
+    let Record { txid, mut effects, .. } = record;
+    let damaged = |at: usize, what: &str| Error::JournalDamaged {
+        file: folder.path().into(),
+        offset: at as u64,
+        what: format!("counted from the first effect of transaction {txid}: {what}"),
+    };
+    let failed = Error::io("read the journal in", Some(folder.path()));
+    let mut bytes = Vec::new();
+    let len = usize::try_from(effects.left()).map_err(|_| damaged(0, "it is larger than memory"))?;
+    bytes.try_reserve_exact(len).map_err(|_| damaged(0, "it is larger than memory"))?;
+    effects.read_to_end(&mut bytes).map_err(failed)?;
+    Replay::make_all(work, &bytes).map_err(|refused| match refused {
+        Refused::Unreadable(unreadable) => damaged(unreadable.at, unreadable.what),
+        Refused::DoesNotFit { at, what } => damaged(at, &what),
+        Refused::Damaged(error) => error,
+    })
+}
