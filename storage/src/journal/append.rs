@@ -30,9 +30,9 @@ pub(crate) struct Journal {
     making: Option<JoinHandle<io::Result<Spare>>>,
     /// The checksum of the last entry, and the number of the last record.
     last_crc: u32,
-    follows: TxId,
+    pub(super) follows: TxId,
     /// The newest meta that is on the disk, and what it contains.
-    base: (TxId, MetaBytes),
+    pub(super) base: (TxId, MetaBytes),
     /// The last link, and how many bytes of records there were before it.
     linked: Option<(TxId, MetaBytes, u64)>,
     /// Bytes of records, over all, and up to the last checkpoint's link.
@@ -41,7 +41,7 @@ pub(crate) struct Journal {
     figures: JournalStats,
     buffer: Vec<u8>,
     /// The last entry says that the database was closed.
-    closed: bool,
+    pub(super) closed: bool,
     /// What has failed: nothing is written any more.
     failed: Option<String>,
 }
@@ -64,7 +64,6 @@ pub(crate) struct JournalStats {
 impl Journal {
     /// Goes on behind what was found, in a segment of its own: what was found may be in the system's cache only, and is not
     /// appended to. `base` is the newest meta on the disk, and `contains` the last transaction in it.
-    ///
     /// When this returns, what was found and the new segment's header are synced.
     pub(crate) fn begin(
         folder: Arc<dyn JournalFolder>,
@@ -172,21 +171,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Says that the file holds everything, so that others may change it from now on; synced. It says nothing where there is
-    /// no room: then nobody else may.
-    ///
-    /// # Errors
-    /// As [`Self::append`] and [`Self::sync`].
-    pub(crate) fn close(&mut self) -> io::Result<()> {
-        if self.closed || self.reserve(0).is_err() {
-            return Ok(());
-        }
-        let time_ms = self.current.last_time_ms;
-        self.entry(EntryKind::Closed, self.follows.max(self.base.0), time_ms, &[])?;
-        self.closed = true;
-        self.sync()
-    }
-
     /// Syncs all that was appended.
     ///
     /// # Errors
@@ -268,7 +252,7 @@ impl Journal {
     }
 
     /// Writes an entry; returns its bytes, with what fills its last block.
-    fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
+    pub(super) fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
         self.check_usable()?;
         self.closed = false;
         self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.fail(error))
