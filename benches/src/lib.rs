@@ -7,10 +7,12 @@
 //! - `worker`: does one work on one engine; `runner`: starts a worker for each, and watches it
 //! - `works`: the table and the experiments; `goal`: what is read off the table, and what it should come to
 //! - `measure`: does works by everyone; `results`: what it found, as a file; `print` and `report`: for people
-//! - `shell`: a server measured from the shell; `process`: the memory and the end of what was started
+//! - `shell`: a server measured from the shell; `servers`: several, over the network, by `boltkv bench`'s generator
+//! - `daemon`: a server that was started here; `process`: the memory and the end of what was started
 //! - `go/`: the worker for Go's engines, on the same data and works
 
 pub mod contestant;
+pub mod daemon;
 pub mod data;
 pub mod engines;
 pub mod goal;
@@ -23,6 +25,7 @@ pub mod records;
 pub mod report;
 pub mod results;
 pub mod runner;
+pub mod servers;
 pub mod shell;
 pub mod stats;
 pub mod versions;

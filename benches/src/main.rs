@@ -13,7 +13,7 @@ use boltkv_benches::measure::{self, Plan};
 use boltkv_benches::report::Measured;
 use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
-use boltkv_benches::{print, results, shell};
+use boltkv_benches::{print, results, servers, shell};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures boltkv's engine beside every peer.
@@ -38,6 +38,8 @@ enum Command {
     Growth(Measure),
     /// Measure a server from the shell, with hyperfine and nc, on an empty file and one of 1 MB and of 1 GB.
     Shell(FromShell),
+    /// Measure servers over the network: boltkv on a fresh and on an aged file, Redis, memcached.
+    Servers(OverNetwork),
     /// Write docs/benchmarks.md and its plots from what was measured.
     Report {
         /// Results that `--json` kept. [default: every .json in docs/benchmarks]
@@ -99,6 +101,38 @@ struct FromShell {
     server: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct OverNetwork {
+    /// Only rows of these names, or whose names begin so; separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// How often each row is measured. [default: 5, with --quick 1]
+    #[arg(long)]
+    rounds: Option<NonZeroUsize>,
+    /// Seconds of each round of a row. [default: 5, with --quick 0.2]
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<Duration>,
+    /// A hundredth of the entries, once: to see that all of it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Keep what was measured in this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Where files are made; on the disk to be measured. [default: the system's folder for such]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// boltkv's program. [default: that beside this one]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+}
+
+/// Some time, up to an hour.
+fn seconds(text: &str) -> Result<Duration> {
+    let seconds: f64 = text.parse()?;
+    anyhow::ensure!((0.01..=3600.0).contains(&seconds), "from 0.01 to 3600 seconds");
+    Ok(Duration::from_secs_f64(seconds))
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -115,6 +149,7 @@ fn run(command: Command) -> Result<()> {
         Command::Experiments { suite, measure } => measure.run(suite),
         Command::Growth(measure) => measure.run(Suite::Growth),
         Command::Shell(shell) => shell.run(),
+        Command::Servers(servers) => servers.run(),
         Command::Report { from, docs } => report(from, &docs),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
@@ -155,6 +190,25 @@ impl FromShell {
             results::write(file, &measured)?;
         }
         Ok(write!(std::io::stdout().lock(), "{}", print::shell(&measured))?)
+    }
+}
+
+impl OverNetwork {
+    fn run(self) -> Result<()> {
+        let plan = servers::Plan {
+            only: self.only,
+            rounds: self.rounds.map_or(if self.quick { 1 } else { 5 }, NonZeroUsize::get),
+            time: self.seconds.unwrap_or(if self.quick { Duration::from_millis(200) } else { Duration::from_secs(5) }),
+            quick: self.quick,
+            server: self.server,
+            folder: self.folder.unwrap_or_else(std::env::temp_dir),
+            command: asked(),
+        };
+        let measured = servers::measure(&plan)?;
+        if let Some(file) = &self.json {
+            results::write(file, &measured)?;
+        }
+        Ok(write!(std::io::stdout().lock(), "{}", print::servers(&measured))?)
     }
 }
 

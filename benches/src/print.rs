@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::goal::{Figure, Goal, Row, Standing, digits, per_second, short};
 use crate::results::Results;
+use crate::servers::{Servers, Who, rows};
 use crate::shell::Shell;
 use crate::stats::Summary;
 
@@ -83,6 +84,37 @@ pub fn shell(shell: &Shell) -> String {
         }
     }
     for out in &shell.left_out {
+        let _ = writeln!(text, "{} is left out: {}", out.contestant, out.why);
+    }
+    text
+}
+
+/// What was measured of servers: a line for each row and server.
+#[must_use]
+pub fn servers(servers: &Servers) -> String {
+    let mut text = if servers.quick { format!("{TRIAL}\n") } else { String::new() };
+    for row in rows() {
+        let mut heading = format!("{}\n", row.title);
+        for who in Who::ALL.map(Who::title) {
+            let Some(rate) = servers.summary(row.name, who, |run| Some(run.rate)) else { continue };
+            text.push_str(&std::mem::take(&mut heading));
+            let spread = format!("({} – {})", per_second(rate.min), per_second(rate.max));
+            let _ = write!(text, "  {who:<12} {:>10}  {spread:>24}", per_second(rate.median));
+            let p99 = servers.summary(row.name, who, |run| Some(run.p99)).map_or(0.0, |p99| p99.median);
+            let cpu = servers.summary(row.name, who, |run| Some(run.cpu)).map_or(0.0, |cpu| cpu.median);
+            let _ = write!(text, "  p99 {:>7}s  {:>5} µs of processor each", short(p99), digits(cpu * 1e6));
+            if let Some(ratio) = servers.ratio(row.name, [who, Who::Redis.title()], |run| run.rate) {
+                let _ = write!(text, "  {:>5} × Redis", digits(ratio.median));
+            }
+            let failed: u64 =
+                servers.runs.iter().filter(|run| run.row == row.name && run.server == who).map(|run| run.failed).sum();
+            if failed > 0 {
+                let _ = write!(text, "  {failed} failed");
+            }
+            text.push('\n');
+        }
+    }
+    for out in &servers.left_out {
         let _ = writeln!(text, "{} is left out: {}", out.contestant, out.why);
     }
     text

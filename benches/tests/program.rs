@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use boltkv_benches::results::{self, Results};
+use boltkv_benches::servers::Servers;
 use boltkv_benches::shell::Shell;
 
 fn peers(args: &[&str], folder: &Path) -> Output {
@@ -157,4 +158,37 @@ fn a_server_is_measured_from_the_shell_and_reported() {
     peers(&["report", "--from", "shell.json"], folder.path());
     let page = std::fs::read_to_string(folder.path().join("docs/benchmarks.md")).unwrap();
     assert!(page.contains("## A server measured from the shell") && page.contains("benchmarks/shell.svg"));
+}
+
+#[boltkv_needs::program("redis-server", "memcached")]
+#[test]
+fn servers_are_measured_over_the_network_and_reported() {
+    build_server();
+    let folder = tempfile::tempdir().unwrap();
+    let output = peers(
+        &[
+            "servers",
+            "--quick",
+            "--seconds",
+            "0.05",
+            "--json",
+            "servers.json",
+            "--folder",
+            ".",
+            "--only",
+            "get-50,get-8-beside-set,set-50,scan",
+        ],
+        folder.path(),
+    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.starts_with("A trial run") && said.contains("× Redis") && !said.contains("failed"), "{said}");
+
+    let servers: Servers = results::read(&folder.path().join("servers.json")).unwrap();
+    assert!(servers.left_out.is_empty(), "{:?}", servers.left_out);
+    let of = |row: &str| servers.runs.iter().filter(|run| run.row == row).collect::<Vec<_>>();
+    assert_eq!([of("get-50").len(), of("set-50").len(), of("scan").len()], [4, 3, 3]);
+    assert!(servers.runs.iter().all(|run| run.rate > 0.0 && run.failed == 0), "{:?}", servers.runs);
+    assert!(of("get-8-beside-set").iter().all(|run| run.beside.is_some_and(|rate| rate > 0.0)));
+    assert!(of("set-50").iter().any(|run| run.group.is_some_and(|group| group >= 1.0)));
+    assert!(servers.files.iter().any(|files| files.server == "boltkv, aged" && files.aged >= files.loaded));
 }

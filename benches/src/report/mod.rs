@@ -11,6 +11,7 @@ mod page;
 mod peers;
 mod plot;
 mod rounds;
+mod servers;
 mod shell;
 mod users;
 
@@ -25,6 +26,7 @@ use crate::goal::short;
 use crate::machine::Machine;
 use crate::print::TRIAL;
 use crate::results::{LeftOut, Results};
+use crate::servers::Servers;
 use crate::shell::Shell;
 use crate::stats::Summary;
 use crate::works::Suite;
@@ -41,6 +43,8 @@ pub enum Measured {
     Works(Results),
     /// A server measured from the shell.
     Shell(Shell),
+    /// Servers measured over the network.
+    Servers(Servers),
 }
 
 /// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts.
@@ -73,6 +77,11 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
         page.note(&name(suite))?;
         left_out(&results.left_out, &mut page);
     }
+    if let Some(servers) = measured.iter().rev().find_map(Measured::servers) {
+        servers::section(servers, &mut page)?;
+        page.note("servers")?;
+        left_out(&servers.left_out, &mut page);
+    }
     if let Some(shell) = measured.iter().rev().find_map(Measured::shell) {
         shell::section(shell, &mut page)?;
         page.note("shell")?;
@@ -95,8 +104,15 @@ impl Measured {
 
     fn shell(&self) -> Option<&Shell> {
         match self {
-            Self::Works(_) => None,
             Self::Shell(shell) => Some(shell),
+            Self::Works(_) | Self::Servers(_) => None,
+        }
+    }
+
+    fn servers(&self) -> Option<&Servers> {
+        match self {
+            Self::Servers(servers) => Some(servers),
+            Self::Works(_) | Self::Shell(_) => None,
         }
     }
 
@@ -105,6 +121,7 @@ impl Measured {
         match self {
             Self::Works(results) => name(results.suite),
             Self::Shell(_) => "shell".to_owned(),
+            Self::Servers(_) => "servers".to_owned(),
         }
     }
 
@@ -112,6 +129,7 @@ impl Measured {
         match self {
             Self::Works(results) => (&results.machine, &results.versions),
             Self::Shell(shell) => (&shell.machine, &shell.versions),
+            Self::Servers(servers) => (&servers.machine, &servers.versions),
         }
     }
 }
@@ -199,6 +217,7 @@ mod tests {
         let docs = tempfile::tempdir().unwrap();
         let mut results: Vec<_> = SUITES.into_iter().map(made_up).collect();
         results.push(Measured::Shell(shell::made_up()));
+        results.push(Measured::Servers(servers::made_up()));
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len());

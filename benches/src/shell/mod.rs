@@ -1,7 +1,6 @@
 //! A server measured from the shell: what `echo 'SET hello world' | nc` takes, whatever the size of the file, beside a
 //! server that only echoes and beside Redis. hyperfine does the timing; nothing here may time a command itself.
 
-mod daemon;
 mod echo;
 mod files;
 mod hyperfine;

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::daemon::{Daemon, Ready};
 use super::results::{Target, Timing};
 use super::tools::Tools;
 use super::{echo, files, hyperfine};
+use crate::daemon::{Daemon, Ready};
 use crate::process;
 use crate::stats::Summary;
 

@@ -2,6 +2,7 @@
 //! is waited for without a limit.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -12,22 +13,25 @@ use crate::process::{self, Resident};
 
 /// How long a server may take to get ready, or to end: far more than any does.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two looks whether it listens.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A server that runs; killed when it is dropped.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub struct Daemon {
     process: Child,
     name: String,
 }
 
 /// A server that is ready.
 #[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) daemon: Daemon,
+pub struct Ready {
+    /// The server.
+    pub daemon: Daemon,
     /// The line that told it.
-    pub(super) line: String,
+    pub line: String,
     /// From its start until that line came.
-    pub(super) after: Duration,
+    pub after: Duration,
 }
 
 impl Daemon {
@@ -35,7 +39,7 @@ impl Daemon {
     ///
     /// # Errors
     /// It does not start, or does not get ready; why, it says on standard error, which is ours.
-    pub(super) fn start(command: &mut Command, is_ready: impl Fn(&str) -> bool) -> Result<Ready> {
+    pub fn start(command: &mut Command, is_ready: impl Fn(&str) -> bool) -> Result<Ready> {
         let name = command.get_program().to_string_lossy().into_owned();
         let clock = Instant::now();
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
@@ -56,8 +60,33 @@ impl Daemon {
         bail!("{} ended, or was not ready within {} s", daemon.name, PATIENCE.as_secs());
     }
 
+    /// Starts a server that says nothing, and waits until somebody listens at `addr`.
+    ///
+    /// # Errors
+    /// It does not start, or does not listen.
+    pub fn start_listening(command: &mut Command, addr: &str) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let spawned = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
+        let mut daemon = Self { process: spawned.with_context(|| format!("{name} does not start"))?, name };
+        let clock = Instant::now();
+        while clock.elapsed() < PATIENCE && daemon.process.try_wait()?.is_none() {
+            if TcpStream::connect(addr).is_ok() {
+                return Ok(daemon);
+            }
+            std::thread::sleep(LOOK);
+        }
+        bail!("{} ended, or did not listen within {} s", daemon.name, PATIENCE.as_secs());
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its memory now.
-    pub(super) fn resident(&self) -> Option<Resident> {
+    #[must_use]
+    pub fn resident(&self) -> Option<Resident> {
         process::resident(self.process.id())
     }
 
@@ -65,7 +94,15 @@ impl Daemon {
     ///
     /// # Errors
     /// It does not, or not in peace.
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub fn stop(mut self) -> Result<()> {
+        self.end()
+    }
+
+    /// As [`stop`](Self::stop), for a value that stays.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn end(&mut self) -> Result<()> {
         // The shell's own `kill`: nothing else is everywhere.
         let kill = format!("kill -TERM {}", self.process.id());
         process::output(Command::new("sh").args(["-c", &kill]), PATIENCE)?;

@@ -1,0 +1,207 @@
+//! Servers beside each other: rates, what they take, and how boltkv stands to Redis.
+
+use anyhow::Result;
+
+use super::bars::Bar;
+use super::headed;
+use super::page::Page;
+use crate::goal::{digits, per_second, short};
+use crate::servers::{Row, Run, Servers, Who, rows};
+use crate::stats::Summary;
+
+const ABOUT: &str = "\
+One generator (`boltkv bench`, as a library) asks boltkv, Redis and memcached the same over the loopback, on the same
+processors as the servers. All run at once, and each is asked in its turn; the rounds of a row are interleaved. A cell is
+the median of the rounds; in brackets the smallest and the largest.
+
+- Keys have 16 bytes, and each is as likely as any other: out of 1,000,000 with values of 100 bytes, out of 100,000 with
+  1 KiB, out of 10,000 with 16 KiB.
+- *boltkv* serves a file into which every key was put once, in an order that looks random. For each round of a row that
+  writes it is made anew, so that it stays fresh. *boltkv, aged* serves one on which three times as many keys as there
+  are were overwritten at random after that, and all that rows write comes on top.
+- *Redis* has each write on the disk before it answers (`appendonly yes`, `appendfsync always`), and does not rewrite
+  its log meanwhile. *memcached* writes nothing down, and takes no part in rows of writes.
+- Beside SETs, those come at a rate, the same for all (an open loop); what of it was done stands in the second table.
+- Redis has no order of keys: a scan of all is SCAN with COUNT 1000 and an MGET for each step.";
+
+const COSTS: &str = "\
+What that took. The processor is the server's, a request, in microseconds, with all that ran beside it; the generator's
+is its own. Syncs are flushes of the disk a second, by whomever. A group is how many requests boltkv's writer took at
+once. Bytes are what the server gave to the disk, a request. Memory is the most that it had for itself (`RssAnon`).
+Latencies are in a closed loop, medians of the rounds but for the longest, which is that of all of them.";
+
+/// Bars of boltkv, of boltkv with an aged file, and of others.
+const KINDS: [Who; 2] = [Who::Fresh, Who::Aged];
+
+pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
+    let command = format!("cargo build --release -p boltkv\n{}", servers.command);
+    headed((&command, servers.quick), "## Servers", ABOUT, page);
+    let rounds = servers.rounds;
+    page.paragraph(&format!("Requests a second; of scans, entries. {rounds} rounds of {} s.", digits(servers.seconds)));
+    let measured = || rows().iter().filter(|row| servers.runs.iter().any(|run| run.row == row.name));
+    let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
+    page.table(&head, &measured().map(|row| rates(servers, row)).collect::<Vec<_>>());
+    page.bars("servers", "rates as so many times those of Redis", "times Redis' rate", &bars(servers))?;
+    page.paragraph(&files(servers));
+    page.paragraph(COSTS);
+    let head = [
+        "work",
+        "server",
+        "processor",
+        "generator",
+        "syncs/s",
+        "group",
+        "bytes",
+        "memory",
+        "SETs beside",
+        "p50",
+        "p99",
+        "p99.9",
+        "longest",
+        "errors",
+    ];
+    let costs = measured().flat_map(|row| Who::ALL.into_iter().filter_map(|who| cost(servers, row, who)));
+    page.table(&head, &costs.collect::<Vec<_>>());
+    Ok(())
+}
+
+fn rates(servers: &Servers, row: &Row) -> Vec<String> {
+    let rate = |who: Who| {
+        let rates = servers.summary(row.name, who.title(), |run| Some(run.rate));
+        rates.map_or_else(dash, |rates| spread(rates, short))
+    };
+    let ratio = servers.ratio(row.name, [Who::Fresh, Who::Redis].map(Who::title), |run| run.rate);
+    let mut cells = vec![row.title.to_owned()];
+    cells.extend(Who::ALL.map(rate));
+    cells.push(ratio.map_or_else(dash, |ratio| spread(ratio, digits)));
+    cells.extend([row.bar, row.aim].map(|goal| format!("{goal} ×")));
+    cells
+}
+
+fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
+    let median = |of: fn(&Run) -> Option<f64>| servers.summary(row.name, who.title(), of).map(|found| found.median);
+    let cell = |of: fn(&Run) -> Option<f64>, show: fn(f64) -> String| median(of).map_or_else(dash, show);
+    let micros = |seconds: f64| digits(seconds * 1e6);
+    let time = |seconds: f64| format!("{}s", short(seconds));
+    median(|run| Some(run.rate))?;
+    let longest = servers.summary(row.name, who.title(), |run| Some(run.longest))?.max;
+    #[expect(clippy::cast_precision_loss, reason = "counts, far below 2^52")]
+    let failed = servers.summary(row.name, who.title(), |run| Some(run.failed as f64))?.max;
+    #[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
+    let memory = |run: &Run| run.memory.map(|bytes| bytes as f64 / f64::from(1 << 20));
+    Some(vec![
+        row.title.to_owned(),
+        who.title().to_owned(),
+        cell(|run| Some(run.cpu), micros),
+        cell(|run| Some(run.generator_cpu), micros),
+        cell(|run| run.syncs, plain),
+        cell(|run| run.group, digits),
+        cell(|run| run.bytes, plain),
+        cell(memory, |mebibytes| format!("{} MiB", digits(mebibytes))),
+        cell(|run| run.beside, per_second),
+        cell(|run| Some(run.p50), time),
+        cell(|run| Some(run.p99), time),
+        cell(|run| Some(run.p999), time),
+        time(longest),
+        if failed > 0.0 { short(failed) } else { dash() },
+    ])
+}
+
+fn bars(servers: &Servers) -> Vec<Bar> {
+    let bar = |row: &Row, (kind, who): (usize, Who)| {
+        let ratio = servers.ratio(row.name, [who, Who::Redis].map(Who::title), |run| run.rate)?;
+        let spread = (ratio.max - ratio.min) / 2.0;
+        // A scan is so many times as fast that nothing else would be seen.
+        (!row.scan).then(|| Bar { name: format!("{}: {who}", row.name), value: ratio.median, spread, kind })
+    };
+    rows().iter().flat_map(|row| KINDS.into_iter().enumerate().filter_map(move |kind| bar(row, kind))).collect()
+}
+
+/// How the aged files have grown, and what their writes make of the fresh ones'.
+fn files(servers: &Servers) -> String {
+    let Some(aged) = servers.files.iter().find(|files| files.server == Who::Aged.title()) else { return String::new() };
+    #[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
+    let growth = digits(aged.aged as f64 / aged.loaded.max(1) as f64);
+    let ratio = |row: &Row| {
+        let ratio = servers.ratio(row.name, [Who::Aged, Who::Fresh].map(Who::title), |run| run.rate)?;
+        Some(format!("{} {} ×", row.title, digits(ratio.median)))
+    };
+    let ratios: Vec<_> = rows().iter().filter(|row| row.writes).filter_map(ratio).collect();
+    format!(
+        "The aged file is {growth} × as long as it was when it was loaded. Rates on it beside the fresh one's: {}.",
+        ratios.join("; ")
+    )
+}
+
+fn spread(of: Summary, show: fn(f64) -> String) -> String {
+    let [median, min, max] = [of.median, of.min, of.max].map(show);
+    if (of.max - of.min).abs() > 0.0 { format!("{median} ({min}–{max})") } else { median }
+}
+
+/// A number that may be 0.
+fn plain(value: f64) -> String {
+    if value > 0.0 { short(value) } else { "0".to_owned() }
+}
+
+fn dash() -> String {
+    "–".to_owned()
+}
+
+#[cfg(test)]
+pub(super) fn made_up() -> Servers {
+    use crate::machine::Machine;
+    use crate::servers::Files;
+
+    let run = |row: &Row, who: Who, rate: f64| Run {
+        row: row.name.to_owned(),
+        server: who.title().to_owned(),
+        rate,
+        p50: 0.001,
+        p99: 0.002,
+        p999: 0.003,
+        longest: 0.2,
+        failed: 0,
+        cpu: 1e-5,
+        generator_cpu: 5e-6,
+        syncs: Some(100.0),
+        bytes: None,
+        group: Some(20.0),
+        memory: Some(8 << 20),
+        beside: None,
+    };
+    let rates = [(Who::Fresh, 200.0), (Who::Aged, 190.0), (Who::Redis, 100.0)];
+    let runs = rows().iter().flat_map(|row| rates.map(|(who, rate)| run(row, who, rate)));
+    Servers {
+        machine: Machine::default(),
+        command: "cargo run".to_owned(),
+        quick: false,
+        rounds: 1,
+        seconds: 5.0,
+        versions: std::iter::once(("Redis".to_owned(), "Redis 7.0".to_owned())).collect(),
+        runs: runs.collect(),
+        files: vec![Files { server: Who::Aged.title().to_owned(), loaded: 100, aged: 180 }],
+        left_out: vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_its_rates_its_ratio_and_its_goals() {
+        let row = rows().iter().find(|row| row.name == "set-50").unwrap();
+        let cells = rates(&made_up(), row);
+        assert_eq!(cells[1..], ["200", "190", "100", "–", "2.00", "0.75 ×", "1.5 ×"]);
+        assert_eq!(cost(&made_up(), row, Who::Memcached), None);
+        let cost = cost(&made_up(), row, Who::Redis).unwrap();
+        assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "–"]);
+    }
+
+    #[test]
+    fn what_age_does_is_told() {
+        let text = files(&made_up());
+        assert!(text.contains("is 1.80 × as long") && text.contains("durable SET, 50 0.95 ×"), "{text}");
+        assert_eq!(files(&Servers { files: vec![], ..made_up() }), "");
+    }
+}
