@@ -26,7 +26,8 @@ the median of the rounds; in brackets the smallest and the largest.
 
 const COSTS: &str = "\
 What that took. The processor is the server's, a request, in microseconds, with all that ran beside it; the generator's
-is its own. Syncs are flushes of the disk a second, by whomever. A group is how many requests boltkv's writer took at
+is its own. Syncs are flushes of the disk a second, by whomever; a disk that keeps nothing
+in a cache of its own is told of none. A group is how many requests boltkv's writer took at
 once. Bytes are what the server gave to the disk, a request. Memory is the most that it had for itself (`RssAnon`).
 Latencies are in a closed loop, medians of the rounds but for the longest, which is that of all of them.";
 
