@@ -63,9 +63,33 @@
 //!
 //! # Reading one bucket and writing another
 //!
-//! Two buckets of a transaction are not open for writing at once, and what was read of one is in the way of writing to
-//! it. To read beside what is written, take [`TxMut::snapshot`](crate::TxMut::snapshot): the state before the
-//! transaction.
+//! What was read of a transaction is in the way of writing to it, and two of its buckets are not lent for writing at once.
+//! A [`BucketHandle`](crate::BucketHandle) lends nothing, and can be copied: with handles the buckets take turns, and
+//! each shows what the transaction has changed so far. A [`Walk`](crate::Walk) goes through one of them meanwhile.
+//!
+//! ```
+//! # fn main() -> boltkv_storage::Result<()> {
+//! # let db = boltkv_storage::Options::new().open_in_memory()?;
+//! # db.update(|tx| { let mut b = tx.create_bucket("users")?; b.put("1", "ada")?; b.put("2", "alan") })?;
+//! db.update(|tx| {
+//!     let by_name = tx.create_bucket("users by name")?.handle();
+//!     let users = tx.bucket_mut("users")?.handle();
+//!     tx.at_mut(users)?.put("3", "grace")?;
+//!
+//!     let mut walk = users.walk(..);
+//!     while let Some((id, name)) = walk.next(tx)? {
+//!         if let Some(name) = name {
+//!             tx.at_mut(by_name)?.put(name, id)?;
+//!         }
+//!     }
+//!     Ok(())
+//! })?;
+//! # assert_eq!(db.begin()?.bucket("users by name")?.get("grace")?, Some(&b"3"[..]));
+//! # Ok(()) }
+//! ```
+//!
+//! A walk looks its place up again at each step. What is to be read as it was before the transaction is read faster, and
+//! without a copy, from [`TxMut::snapshot`](crate::TxMut::snapshot):
 //!
 //! ```
 //! # fn main() -> boltkv_storage::Result<()> {

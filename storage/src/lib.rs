@@ -109,7 +109,7 @@
 //! # Ok::<_, boltkv_storage::Error>(())
 //! ```
 //!
-//! Two buckets are not open for writing at once:
+//! Two buckets are not open for writing at once ([handles](BucketHandle) take turns):
 //!
 //! ```compile_fail,E0499
 //! # let db = boltkv_storage::Options::new().open_in_memory()?;
@@ -148,7 +148,9 @@ pub use base::{BucketPath, Error, Pgid, Result, TxId};
 pub use check::{CheckOptions, Problem};
 pub use disk::{Advice, remove_unfinished_files};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
-pub use handles::{Bucket, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut};
+pub use handles::{
+    Bucket, BucketHandle, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut, Walk,
+};
 pub use journal::JournalKeep;
 pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
 pub use tools::{

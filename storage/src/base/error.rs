@@ -166,6 +166,9 @@ pub enum Error {
     /// A savepoint of another transaction, or one that an earlier rollback has undone.
     #[error("the savepoint is not one of this transaction, or was undone")]
     SavepointNotFound,
+    /// A bucket's handle of another transaction.
+    #[error("the bucket's handle is not one of this transaction")]
+    ForeignHandle,
     /// An earlier write or sync failed, so nobody knows what the disk holds: no more writes are
     /// taken until the file is opened again. Reads go on.
     ///

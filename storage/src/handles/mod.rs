@@ -9,6 +9,7 @@ mod callbacks;
 mod cursor;
 mod db;
 mod delete_many;
+mod handle;
 #[cfg(all(test, loom))]
 mod interleavings;
 mod key_range;
@@ -19,6 +20,7 @@ mod tx;
 pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
+pub use handle::{BucketHandle, Walk};
 pub use key_range::KeyRange;
 pub use range::Range;
 pub use tx::{Tx, TxMut};

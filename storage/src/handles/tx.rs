@@ -192,7 +192,7 @@ impl TxMut {
     }
 
     /// The state that this transaction began with, as a read transaction: its buckets can be read while this transaction
-    /// writes to others, or to the same ones. It does not see what this transaction has changed.
+    /// writes to others, or to the same ones. It does not see what this transaction has changed; [`Self::at`] does.
     ///
     /// ```
     /// # let db = boltkv_storage::Options::new().open_in_memory()?;

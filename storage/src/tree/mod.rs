@@ -41,7 +41,7 @@ pub(crate) use work::Work;
 pub(crate) struct NodeId(u32);
 
 /// A bucket that was opened for writing, by its place in the list of buckets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct BucketId(pub(crate) u32);
 
 pub(crate) const ROOT_BUCKET: BucketId = BucketId(0);

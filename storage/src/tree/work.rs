@@ -1,6 +1,7 @@
 //! Everything a write transaction has changed so far. Dropping it is the rollback.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::{Arena, Bytes};
 use super::buckets::{BucketState, Buckets, Name};
@@ -20,6 +21,8 @@ use crate::{Error, Result};
 
 /// The nodes, bytes and buckets of one write transaction, over the snapshot it began with.
 pub(crate) struct Work {
+    /// Unique in the process: a handle of another transaction is recognised by it.
+    pub(crate) number: u64,
     pub(crate) base: Arc<Snapshot>,
     pub(crate) nodes: Vec<Node>,
     /// Buckets that were opened for writing, and some that were deleted since.
@@ -43,8 +46,10 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn new(base: Arc<Snapshot>, mut spare: Spare, fill: Fill) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         let root = BucketState::new(base.meta.root, base.meta.sequence, None, fill);
         Self {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             base,
             nodes: std::mem::take(&mut spare.nodes),
             buckets: std::mem::take(&mut spare.buckets).begin(root),

@@ -31,6 +31,17 @@ pub enum Edit {
     SetSequence(BucketPath, u64),
     /// In hundredths; none is `Fill::Auto`.
     SetFill(BucketPath, Option<u8>),
+    /// From the first bucket to the second one, by handles: up to so many entries from a key on get another letter before
+    /// their keys; moved where that is asked for, else copied.
+    Carry(BucketPath, BucketPath, Vec<u8>, Carry),
+}
+
+/// How entries are carried from one bucket to another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Carry {
+    most: u8,
+    letter: u8,
+    moved: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +81,11 @@ pub struct Parts {
 
 impl Edit {
     /// How many kinds there are.
-    pub const KINDS: usize = 15;
+    pub const KINDS: usize = 16;
+
+    /// The kind that takes whole leaves away.
+    #[allow(dead_code, reason = "not every driver asks for it")]
+    pub const DELETE_RANGE: usize = 9;
 
     /// An edit of the kind of that number.
     pub fn of_kind(kind: usize, parts: Parts) -> Self {
@@ -86,7 +101,7 @@ impl Edit {
             6 => Self::PutMany(path, key, small[0], value[..value.len().min(60)].to_vec()),
             7 => Self::Delete(path, key),
             8 => Self::DeleteMany(path, 1 + usize::from(small[0] % 8)),
-            9 => {
+            Self::DELETE_RANGE => {
                 let limit = if small[2] < 100 { usize::MAX } else { usize::from(small[3]) };
                 Self::DeleteRange(path, bound(small[0], key), bound(small[1], other_key), limit)
             }
@@ -94,7 +109,12 @@ impl Edit {
             11 => Self::Cursor(path, key, small.map(step).to_vec()),
             12 => Self::NextSequence(path),
             13 => Self::SetSequence(path, number),
-            _ => Self::SetFill(path, (small[0] < 200).then_some(small[0] / 2)),
+            14 => Self::SetFill(path, (small[0] < 200).then_some(small[0] / 2)),
+            _ => {
+                // Into the bucket itself now and then.
+                let to = if small[3] < 64 || to.is_empty() { path.clone() } else { to };
+                Self::Carry(path, to, key, Carry { most: small[0] % 32, letter: small[1], moved: small[2] < 128 })
+            }
         }
     }
 
@@ -137,6 +157,7 @@ impl Edit {
                 let fill = part.map_or(Fill::Auto, |part| Fill::Percent(f64::from(part) / 100.0));
                 tx.bucket_mut_path(path).map(|mut bucket| bucket.set_fill(fill))
             }
+            Self::Carry(path, to, from, how) => return how.apply(tx, path, to, from),
             of_entries => return of_entries.apply_to_entries(tx),
         }
         .map(|()| Answer::Done)
@@ -203,6 +224,7 @@ impl Edit {
                 let keys = steps.iter().map(|step| step.take_in_model(&mut place, model, path, key));
                 return keys.collect::<Result<_, _>>().map(Answer::Keys);
             }
+            Self::Carry(_, to, from, how) => return how.apply_to_model(model, path, to, from),
             Self::NextSequence(_) => return model.next_sequence(path).map(Answer::Number),
             Self::SetSequence(_, number) => model.set_sequence(path, *number)?,
         }
@@ -225,8 +247,55 @@ impl Edit {
             | Self::Cursor(path, ..)
             | Self::NextSequence(path)
             | Self::SetSequence(path, _)
-            | Self::SetFill(path, _) => path,
+            | Self::SetFill(path, _)
+            | Self::Carry(path, ..) => path,
         }
+    }
+}
+
+impl Carry {
+    fn apply(self, tx: &mut TxMut, path: &[Vec<u8>], to: &[Vec<u8>], from: &[u8]) -> Result<Answer> {
+        let [path, to] = [tx.bucket_mut_path(path)?.handle(), tx.bucket_mut_path(to)?.handle()];
+        let mut walk = path.walk(from..);
+        let mut carried = 0;
+        while carried < u64::from(self.most)
+            && let Some((key, value)) = walk.next(tx)?
+        {
+            carried += 1;
+            let Some(value) = value else { continue };
+            if self.moved {
+                tx.at_mut(path)?.delete(key)?;
+            }
+            tx.at_mut(to)?.put([&[self.letter], key].concat(), value)?;
+        }
+        Ok(Answer::Number(carried))
+    }
+
+    fn apply_to_model(
+        self,
+        model: &mut Model,
+        path: &[Vec<u8>],
+        to: &[Vec<u8>],
+        from: &[u8],
+    ) -> Result<Answer, Refusal> {
+        model.bucket(path)?;
+        model.bucket(to)?;
+        let mut last = Bound::Included(from.to_vec());
+        let mut carried = 0;
+        while carried < u64::from(self.most) {
+            let from = (last.as_ref().map(Vec::as_slice), Bound::Unbounded);
+            let next = model.bucket(path)?.items.range::<[u8], _>(from).next();
+            let Some((key, item)) = next.map(|(key, item)| (key.clone(), item.clone())) else { break };
+            carried += 1;
+            if let Item::Value(value) = item {
+                if self.moved {
+                    model.delete(path, &key)?;
+                }
+                model.put(to, &[&[self.letter], key.as_slice()].concat(), &value)?;
+            }
+            last = Bound::Excluded(key);
+        }
+        Ok(Answer::Number(carried))
     }
 }
 
