@@ -308,9 +308,13 @@ pub(super) fn edits(random: &mut Random, model: &mut Model) -> Vec<Answered> {
     (0..count).filter_map(|_| taken(some_edit(random, model), model)).collect()
 }
 
-/// A bucket moved, and edits in it.
+/// A bucket moved, and edits in it: first, often, one that takes whole leaves away.
 pub(super) fn moved(random: &mut Random, model: &mut Model) -> Vec<Answered> {
-    let then: Vec<_> = (0..4).map(|_| (random.below(Edit::KINDS), parts(random, Vec::new(), Vec::new()))).collect();
+    let mut kinds = [(); 4].map(|()| random.below(Edit::KINDS));
+    if random.once_in(2) {
+        kinds[0] = Edit::DELETE_RANGE;
+    }
+    let then: Vec<_> = kinds.into_iter().map(|kind| (kind, parts(random, Vec::new(), Vec::new()))).collect();
     let which = [(); 2].map(|()| random.below(MOST_BUCKETS * MOST_BUCKETS));
     Edit::of_moved(model, which, then).into_iter().filter_map(|edit| taken(edit, model)).collect()
 }
@@ -333,10 +337,17 @@ fn some_edit(random: &mut Random, model: &Model) -> Edit {
     let old_key = model.bucket(&path).ok().and_then(|bucket| bucket.some_key(random.next()));
     match (random.below(100), old_key) {
         (0..=14, _) => any_edit(random, path, &paths),
+        (15..=17, _) if model.bucket(&path).is_ok_and(|bucket| bucket.items.len() < KEYS) => many(random, path),
         (15..=40, Some(key)) => Edit::Delete(path, key),
         (41..=55, Some(key)) => Edit::Put(path, key, value(random)),
         _ => Edit::Put(path, key(random), value(random)),
     }
+}
+
+/// What makes trees grow levels; only small ones, because each crash point is compared with the model.
+fn many(random: &mut Random, path: BucketPath) -> Edit {
+    let (key, [count, len, ..]) = (key(random), random.next().to_le_bytes());
+    Edit::PutMany(path, key, count % 100, random.bytes((len % 40).into()))
 }
 
 /// Each kind comes up; what makes much of the content go, not often.
