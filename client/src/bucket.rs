@@ -69,7 +69,7 @@ impl Bucket {
     /// May be dropped at any point: a read changes nothing.
     pub async fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Bytes>, Error> {
         let request = ReadRequest::Get { path: self.path.clone(), key: key.as_ref() };
-        match self.client.call(&request.into()).await {
+        match self.client.call(request).await {
             Ok(Reply::Value(value)) => Ok(Some(value)),
             Ok(_) => Err(wrong_shape()),
             Err(error) if error.code() == Some(ErrorCode::KeyNotFound) => Ok(None),
@@ -167,7 +167,7 @@ impl Bucket {
     pub async fn delete_if(&self, key: impl AsRef<[u8]>, cond: Cond) -> Result<Deleted, Error> {
         let path = self.path.clone();
         let request = WriteRequest::Delete { path, key: key.as_ref(), cond: cond.as_slice() };
-        match self.client.call(&request.into()).await? {
+        match self.client.call(request).await? {
             Reply::Deleted { txid, existed } => Ok(Deleted { txid, existed }),
             _ => Err(wrong_shape()),
         }
@@ -221,7 +221,7 @@ impl Bucket {
 
     /// Sends what is answered with a transaction's id.
     async fn write(&self, request: WriteRequest<&[u8]>) -> Result<Written, Error> {
-        match self.client.call(&request.into()).await? {
+        match self.client.call(request).await? {
             Reply::Written { txid } => Ok(Written { txid }),
             _ => Err(wrong_shape()),
         }

@@ -7,6 +7,9 @@ use bytes::Bytes;
 
 use crate::{Client, Error};
 
+/// Scans that may be open at once, unless the caller says how many.
+const MOST_SCANS: usize = 64;
+
 /// What every connection of a client has in common.
 #[derive(Clone)]
 pub(crate) struct Config {
@@ -15,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) token: Bytes,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) max_scans: usize,
 }
 
 /// The token stays out of logs.
@@ -25,6 +29,7 @@ impl fmt::Debug for Config {
             .field("name", &self.name)
             .field("timeout", &self.timeout)
             .field("connect_timeout", &self.connect_timeout)
+            .field("max_scans", &self.max_scans)
             .finish_non_exhaustive()
     }
 }
@@ -56,6 +61,7 @@ impl ClientBuilder {
             token: Bytes::new(),
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
+            max_scans: MOST_SCANS,
         };
         Self { config }
     }
@@ -82,6 +88,15 @@ impl ClientBuilder {
     /// How long connecting may take, HELLO included. 5 s unless told otherwise.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = timeout;
+        self
+    }
+
+    /// How many scans may be open at once; each has a connection of its own, so that who reads one slowly holds up nobody.
+    /// One more waits until another has ended or is dropped, for as long as a request may take, and then fails with
+    /// [`Error::TooManyScans`]. At least 1; 64 unless told otherwise. Counts are not limited by it: they share the
+    /// connection of all other requests.
+    pub fn max_scans(mut self, scans: usize) -> Self {
+        self.config.max_scans = scans.max(1);
         self
     }
 

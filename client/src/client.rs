@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{Path, ReadRequest, Reply, Request};
+use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, StreamRequest, WriteRequest};
 
 use crate::builder::Config;
 use crate::link::Link;
@@ -68,7 +68,7 @@ impl Client {
     /// # Cancellation
     /// May be dropped at any point.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.call(&ReadRequest::Ping(&[][..]).into()).await.map(drop)
+        self.call(ReadRequest::Ping(&[][..])).await.map(drop)
     }
 
     pub(crate) fn link(&self) -> &Link {
@@ -77,7 +77,9 @@ impl Client {
 
     /// Sends a request that has one reply, and waits for it. Where that can do no harm it is sent once more, on a new connection:
     /// when the connection is lost, and when the server refuses it because it is stopping.
-    pub(crate) async fn call(&self, request: &Request<&[u8]>) -> Result<Reply, Error> {
+    pub(crate) async fn call<'a>(&self, request: impl Answered<'a>) -> Result<Reply, Error> {
+        let expect = request.expects();
+        let request = &request.into();
         let deadline = self.link.deadline();
         let mut again = true;
         let mut refused = None;
@@ -87,7 +89,7 @@ impl Client {
                 // That the server stops says more than that nobody has taken its place yet.
                 Err(error) => return Err(refused.unwrap_or(error)),
             };
-            match connection.request(request, deadline).await {
+            match connection.request(request, expect, deadline).await {
                 Ok(Reply::Error(error)) => {
                     let error = Error::Server(error);
                     if !error.is_shutting_down() {
@@ -105,5 +107,29 @@ impl Client {
             }
             again = false;
         }
+    }
+}
+
+/// A request that has a reply, which not every frame has that a client sends.
+pub(crate) trait Answered<'a>: Into<Request<&'a [u8]>> {
+    /// What the reply looks like when the request succeeds.
+    fn expects(&self) -> Expect;
+}
+
+impl<'a> Answered<'a> for ReadRequest<&'a [u8]> {
+    fn expects(&self) -> Expect {
+        self.expects()
+    }
+}
+
+impl<'a> Answered<'a> for WriteRequest<&'a [u8]> {
+    fn expects(&self) -> Expect {
+        self.expects()
+    }
+}
+
+impl Answered<'static> for StreamRequest {
+    fn expects(&self) -> Expect {
+        self.expects()
     }
 }

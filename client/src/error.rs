@@ -41,6 +41,23 @@ pub enum Error {
         /// What the system says.
         source: Arc<io::Error>,
     },
+    /// The address names no server: it is no `HOST:PORT`, or no such host is known. Nothing was sent.
+    #[error("{addr} names no server: {source}")]
+    Address {
+        /// What was given as the address.
+        addr: String,
+        /// What the system says.
+        source: Arc<io::Error>,
+    },
+    /// So many scans are open on this client that another would be over its limit, and none ended in time: see
+    /// [`ClientBuilder::max_scans`](crate::ClientBuilder::max_scans). Nothing was sent.
+    #[error("{limit} scans of this client are open, which is its limit, and none ended within {waited:?}")]
+    TooManyScans {
+        /// How many there may be.
+        limit: usize,
+        /// How long this one has waited for its turn.
+        waited: Duration,
+    },
     /// Something accepted the connection and did not answer HELLO: a server that is stopped or stuck, or something else. No
     /// request was sent.
     #[error("{addr} takes connections but does not answer: {source}")]
@@ -98,15 +115,22 @@ impl Error {
     /// Whether no server was reached, so that nothing was asked of any.
     #[must_use]
     pub const fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. })
+        matches!(
+            self,
+            Self::Connect { .. } | Self::Address { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. }
+        )
     }
 
     /// Whether nothing was done and the same request may succeed later, as it is: the server is not there, is stopping, has too
-    /// much to do or no space. Wait a little before trying again.
+    /// much to do or no space. Wait a little before trying again. An [`Address`](Self::Address) is as wrong later as now.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         match self {
-            Self::Connect { .. } | Self::NoAnswer { .. } | Self::ConnectionLost(_) | Self::Timeout(_) => true,
+            Self::Connect { .. }
+            | Self::TooManyScans { .. }
+            | Self::NoAnswer { .. }
+            | Self::ConnectionLost(_)
+            | Self::Timeout(_) => true,
             Self::Server(reply) => {
                 matches!(reply.code, ErrorCode::Overloaded | ErrorCode::ShuttingDown | ErrorCode::NoSpace)
             }

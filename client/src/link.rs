@@ -1,11 +1,13 @@
 //! Which connection a request takes.
 //!
 //! Requests with one reply share one connection. A stream takes one of its own for as long as it runs: a server may send faster
-//! than a caller reads, and then the connection has to wait for the caller, but nobody else shall.
+//! than a caller reads, and then the connection has to wait for the caller, but nobody else shall. So there is a bound to how
+//! many streams are open at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Error;
@@ -23,13 +25,16 @@ pub(crate) struct Link {
     config: Arc<Config>,
     shared: Arc<Shared>,
     spares: Arc<Spares>,
+    /// A permit for each stream that may be open.
+    scans: Arc<Semaphore>,
 }
 
 impl Link {
     pub(crate) async fn open(config: Config) -> Result<Self, Error> {
         let config = Arc::new(config);
         let shared = Arc::new(Shared::open(Arc::clone(&config)).await?);
-        Ok(Self { config, shared, spares: Arc::default() })
+        let scans = Arc::new(Semaphore::new(config.max_scans.min(Semaphore::MAX_PERMITS)));
+        Ok(Self { config, shared, spares: Arc::default(), scans })
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -47,13 +52,18 @@ impl Link {
         self.shared.connection(deadline).await
     }
 
-    /// A connection for one stream.
+    /// A connection for one stream, as soon as no more streams are open than the client may have.
     pub(crate) async fn stream_connection(&self, deadline: Instant) -> Result<Lease, Error> {
+        let turn = timeout_at(deadline, Arc::clone(&self.scans).acquire_owned()).await;
+        let Ok(turn) = turn else {
+            return Err(Error::TooManyScans { limit: self.config.max_scans, waited: self.config.timeout });
+        };
         let connection = match self.spares.take() {
             Some(connection) => connection,
             None => self.new_connection(deadline).await?,
         };
-        Ok(Lease { connection, spares: Arc::clone(&self.spares) })
+        // Nobody closes the semaphore.
+        Ok(Lease { connection, spares: Arc::clone(&self.spares), _turn: turn.ok() })
     }
 
     async fn new_connection(&self, deadline: Instant) -> Result<Arc<Connection>, Error> {
@@ -95,6 +105,7 @@ impl Spares {
 pub(crate) struct Lease {
     connection: Arc<Connection>,
     spares: Arc<Spares>,
+    _turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol as protocol;
-use boltkv_protocol::{KeyRange, LowBound, Path, Reply, Request, ScanMode, StreamRequest};
+use boltkv_protocol::{KeyRange, LowBound, Path, Reply, ScanMode, StreamRequest};
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
@@ -80,7 +80,7 @@ impl Scan {
             return Ok(Entries::none());
         }
         let client = self.client.clone();
-        Entries::open(&client, &self.request()).await
+        Entries::open(&client, &self.request().into()).await
     }
 
     /// Counts the entries on the server.
@@ -97,14 +97,14 @@ impl Scan {
         }
         self.wanted.options.mode = ScanMode::Count;
         let client = self.client.clone();
-        match client.call(&self.request()).await? {
+        match client.call(self.request()).await? {
             Reply::Count(count) => Ok(count),
             _ => Err(wrong_shape()),
         }
     }
 
-    fn request(self) -> Request<&'static [u8]> {
+    fn request(self) -> StreamRequest {
         let list_or_scan = if self.buckets_only { StreamRequest::ListBuckets } else { StreamRequest::Scan };
-        Request::Stream(list_or_scan(self.wanted))
+        list_or_scan(self.wanted)
     }
 }

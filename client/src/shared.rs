@@ -102,7 +102,11 @@ impl Shared {
                 sleep_until(not_before).await;
             }
             if shared.strong_count() > 0 {
-                let outcome = Connection::open(&config).await.map(Arc::new);
+                let outcome = Connection::open(&config).await.map(Arc::new).map_err(|error| match error {
+                    // The name was good once. That it is not known now is as passing as that nobody is there.
+                    Error::Address { addr, source } => Error::Connect { addr, source },
+                    error => error,
+                });
                 Self::finish(&shared, &outcome);
                 sender.send_replace(Some(outcome));
             }

@@ -113,3 +113,15 @@ async fn a_dropped_client_closes_its_connection() {
     drop(clone);
     assert_eq!(conn.closed().await, b"");
 }
+
+#[tokio::test]
+async fn an_address_that_names_nobody_is_no_passing_trouble() {
+    for addr in ["junk", "127.0.0.1:99999", "no such host:7878", ""] {
+        let error = Client::connect(addr).await.unwrap_err();
+        assert!(matches!(&error, Error::Address { addr: named, .. } if named == addr), "{addr}: {error}");
+        assert!(error.is_unreachable() && !error.is_passing() && !error.is_outcome_unknown(), "{addr}");
+    }
+    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let error = Client::connect(nobody.to_string()).await.unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }) && error.is_passing(), "who is not there may come: {error}");
+}

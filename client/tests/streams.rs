@@ -334,3 +334,15 @@ async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
         common::soon(entries.next()).await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_scan_over_the_limit_waits_until_another_ends() {
+    let peer = Peer::listen().await;
+    let one = Client::builder(peer.addr.as_str()).max_scans(1).timeout(Duration::from_secs(2));
+    let (client, _main) = peer.client_by(one).await;
+    let (first, _conn, _) = open(&peer, &client).await;
+    let error = client.bucket("b").unwrap().scan().stream().await.unwrap_err();
+    assert!(matches!(error, Error::TooManyScans { limit: 1, .. }) && error.is_passing(), "{error}");
+    drop(first);
+    let (_second, _conn, _) = open(&peer, &client).await;
+}

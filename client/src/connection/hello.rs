@@ -1,6 +1,7 @@
 //! The opening of a connection: TCP, then HELLO. Nothing else is sent before the server has agreed.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use boltkv_protocol::{
@@ -8,7 +9,7 @@ use boltkv_protocol::{
 };
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_util::codec::Decoder;
 
@@ -29,7 +30,8 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
     let mut reached = false;
     let opening = async {
         let unreachable = |error| unreachable(config, error);
-        let stream = TcpStream::connect(&config.addr).await.map_err(unreachable)?;
+        let addresses = lookup_host(&config.addr).await.map_err(|error| no_address(config, error))?;
+        let stream = connect_to_one(addresses).await.map_err(unreachable)?;
         // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
         stream.set_nodelay(true).map_err(unreachable)?;
         reached = true;
@@ -40,6 +42,18 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
         let late = io::Error::new(io::ErrorKind::TimedOut, format!("nothing within {:?}", config.connect_timeout));
         Err(if reached { no_answer(config, late) } else { unreachable(config, late) })
     })
+}
+
+/// Tries the addresses of a host one after the other.
+async fn connect_to_one(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no address");
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Error> {
@@ -95,6 +109,11 @@ fn agreed(frame: Frame) -> Result<HelloReply, Error> {
 /// There is nobody.
 fn unreachable(config: &Config, source: io::Error) -> Error {
     Error::Connect { addr: config.addr.clone(), source: Arc::new(source) }
+}
+
+/// There is nobody of that name.
+fn no_address(config: &Config, source: io::Error) -> Error {
+    Error::Address { addr: config.addr.clone(), source: Arc::new(source) }
 }
 
 /// There is somebody, who does not speak.

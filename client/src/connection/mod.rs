@@ -93,10 +93,13 @@ impl Connection {
         self.flight.is_idle()
     }
 
-    /// Sends a request that has one reply, and waits for it.
-    pub(crate) async fn request(&self, request: &Request<&[u8]>, deadline: Instant) -> Result<Reply, Failure> {
-        // Only CREDIT and CANCEL have no reply, and they are not sent by this way.
-        let expect = request.expects().unwrap_or(Expect::Pong);
+    /// Sends a request that has one reply, which looks like `expect`, and waits for it.
+    pub(crate) async fn request(
+        &self,
+        request: &Request<&[u8]>,
+        expect: Expect,
+        deadline: Instant,
+    ) -> Result<Reply, Failure> {
         let (sender, receiver) = oneshot::channel();
         let heard = self.flight.heard();
         let sending = self.flight.send(request, Waiter::Reply { expect, sender });

@@ -75,7 +75,7 @@ impl Peer {
         self.client_by(Client::builder(self.addr.as_str()).timeout(timeout)).await
     }
 
-    async fn client_by(&self, builder: ClientBuilder) -> (Client, Conn) {
+    pub(crate) async fn client_by(&self, builder: ClientBuilder) -> (Client, Conn) {
         let (client, conn) = tokio::join!(builder.connect(), self.accept());
         (client.unwrap(), conn)
     }

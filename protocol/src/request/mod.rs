@@ -150,7 +150,7 @@ impl<B> From<WriteRequest<B>> for Request<B> {
     }
 }
 
-impl From<StreamRequest> for Request {
+impl<B> From<StreamRequest> for Request<B> {
     fn from(request: StreamRequest) -> Self {
         Self::Stream(request)
     }
