@@ -115,10 +115,7 @@ impl Error {
     /// Whether no server was reached, so that nothing was asked of any.
     #[must_use]
     pub const fn is_unreachable(&self) -> bool {
-        matches!(
-            self,
-            Self::Connect { .. } | Self::Address { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. }
-        )
+        matches!(self, Self::Connect { .. } | Self::Address { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. })
     }
 
     /// Whether nothing was done and the same request may succeed later, as it is: the server is not there, is stopping, has too
