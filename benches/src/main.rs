@@ -13,7 +13,7 @@ use boltkv_benches::measure::{self, Plan};
 use boltkv_benches::report::Measured;
 use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
-use boltkv_benches::{print, results, servers, shell};
+use boltkv_benches::{cold, print, results, servers, shell};
 use clap::{Args, Parser, Subcommand};
 
 /// Measures boltkv's engine beside every peer.
@@ -40,6 +40,8 @@ enum Command {
     Shell(FromShell),
     /// Measure servers over the network: boltkv on a fresh and on an aged file, Redis, memcached.
     Servers(OverNetwork),
+    /// Measure a server on a file that is not in memory: GETs, and a PING beside them.
+    Cold(OfCold),
     /// Write docs/benchmarks.md and its plots from what was measured.
     Report {
         /// Results that `--json` kept. [default: every .json in docs/benchmarks]
@@ -126,6 +128,25 @@ struct OverNetwork {
     server: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+struct OfCold {
+    /// Seconds that each load goes on.
+    #[arg(long, default_value = "5")]
+    seconds: NonZeroU64,
+    /// MiB of memory of the control group; the file has ten times as many.
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    memory: NonZeroU64,
+    /// Bytes of a value.
+    #[arg(long, value_name = "BYTES", default_value = "900")]
+    value: NonZeroUsize,
+    /// Where the file is made; on the disk to be measured. [default: the system's folder for such]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// boltkv's program. [default: that beside this one]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+}
+
 /// Some time, up to an hour.
 fn seconds(text: &str) -> Result<Duration> {
     let seconds: f64 = text.parse()?;
@@ -150,6 +171,7 @@ fn run(command: Command) -> Result<()> {
         Command::Growth(measure) => measure.run(Suite::Growth),
         Command::Shell(shell) => shell.run(),
         Command::Servers(servers) => servers.run(),
+        Command::Cold(cold) => cold.run(),
         Command::Report { from, docs } => report(from, &docs),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
@@ -209,6 +231,20 @@ impl OverNetwork {
             results::write(file, &measured)?;
         }
         Ok(write!(std::io::stdout().lock(), "{}", print::servers(&measured))?)
+    }
+}
+
+impl OfCold {
+    fn run(self) -> Result<()> {
+        let plan = cold::Plan {
+            time: Duration::from_secs(self.seconds.get()),
+            memory: self.memory.get() << 20,
+            value: self.value.get(),
+            server: self.server,
+            folder: self.folder.unwrap_or_else(std::env::temp_dir),
+        };
+        let measured = cold::measure(&plan)?;
+        Ok(write!(std::io::stdout().lock(), "{}", cold::table(&measured))?)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::Db;
 
+use crate::cold::Cold;
 use crate::commands::{Reader, ScanRun, Snapshot, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
@@ -26,6 +27,7 @@ pub(crate) struct Executor {
     /// The way to the writer; `None` where all writes are refused.
     writer: Option<Queue>,
     health: Arc<Health>,
+    cold: Cold,
     max_frame: usize,
 }
 
@@ -38,8 +40,8 @@ pub(crate) struct Access<'a> {
 
 impl Executor {
     /// An executor that gives no value and no entry longer than fits a frame of `max_frame` bytes.
-    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, max_frame: usize) -> Self {
-        Self { db, writer, health, max_frame }
+    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, cold: Cold, max_frame: usize) -> Self {
+        Self { db, writer, health, cold, max_frame }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -53,6 +55,11 @@ impl Executor {
 
     pub(crate) fn health(&self) -> &Health {
         &self.health
+    }
+
+    /// Whether reads may have to wait for the disk.
+    pub(crate) const fn cold(&self) -> &Cold {
+        &self.cold
     }
 
     /// Whether writes can be done.

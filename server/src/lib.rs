@@ -22,6 +22,7 @@
 //! | `session` | a connection: bytes to requests, replies to bytes, and how much one client may ask for at a time |
 //! | `executor` | the one door to what requests do |
 //! | `commands` | what a request does, a file for each kind |
+//! | `cold` | where reads wait for the disk |
 //! | `writer` | the one thread that changes the database, in groups |
 //! | `memory` | the budget of all connections for what is large |
 //! | `silent` | the connections that have said nothing yet |
@@ -33,6 +34,7 @@
 //! all connections for what is large, and a little for each. Keys and values
 //! never appear in logs.
 
+mod cold;
 mod commands;
 mod config;
 mod dialect;

@@ -13,6 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use crate::Error;
+use crate::cold::{Cold, Waiting};
 use crate::config::{Config, Database, OnWriteFailure, Timeouts};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -42,6 +43,7 @@ pub struct Server {
     shared: Arc<Shared>,
     /// None where all writes are refused.
     writer: Option<Writer>,
+    waiting: Waiting,
     on_write_failure: OnWriteFailure,
 }
 
@@ -68,10 +70,11 @@ impl Server {
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
-        let executor = Executor::new(db, queue, health, limits.max_frame);
+        let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
+        let executor = Executor::new(db, queue, health, cold, limits.max_frame);
         let memory = Arc::new(Memory::new(memory));
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory });
-        Ok(Self { socket, address, shared, writer, on_write_failure })
+        Ok(Self { socket, address, shared, writer, waiting, on_write_failure })
     }
 
     /// The address that it listens on, with the port that it was given.
@@ -102,7 +105,7 @@ impl Server {
     /// # Errors
     /// [`Error::WritesFailed`] and [`Error::WriterStopped`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { socket, address, shared, writer, on_write_failure } = self;
+        let Self { socket, address, shared, writer, waiting, on_write_failure } = self;
         let stop = CancellationToken::new();
         let _stop_if_dropped = stop.clone().drop_guard();
         let connections = TaskTracker::new();
@@ -125,6 +128,8 @@ impl Server {
             Some(writer) => spawn_blocking(|| writer.join()).await.unwrap_or(false),
             None => true,
         };
+        // They hold the database, and shall not when it is opened again.
+        let _ = spawn_blocking(|| waiting.join()).await;
         info!("stopped");
         match failure {
             _ if !sound => Err(Error::WriterStopped),

@@ -53,6 +53,8 @@ fn read_bucket(bucket: Bucket<'_>, depth: usize, seen: &mut usize) {
         let Ok((key, _)) = entry else { break };
         count(key);
     }
+    let _ = bucket.is_resident("k4");
+    bucket.fault_in(&["k4", "", "not there"]);
     let mut cursor = bucket.cursor();
     let mut found = cursor.seek(b"k4");
     while let Ok(Some((key, _))) = found {

@@ -87,8 +87,9 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
         page.note("shell")?;
         left_out(&shell.left_out, &mut page);
     }
-    // Measured by hand: the commands on files are programs, not engines.
+    // Measured by hand: these are programs, not engines.
     page.note("files")?;
+    page.note("cold")?;
     let text = page.text.trim_end().to_owned() + "\n";
     let file = docs.join("benchmarks.md");
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))

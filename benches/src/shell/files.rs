@@ -25,18 +25,25 @@ const BATCH: usize = 100_000;
 /// # Errors
 /// The engine's.
 pub(super) fn make(path: &Path, asked: u64) -> Result<File> {
-    let entries = asked / ENTRY;
-    let values = Values::new(VALUE);
+    let (entries, values) = (asked / ENTRY, Values::new(VALUE));
+    Ok(File { asked, entries, bytes: fill(path, entries, |n| values.value(n))? })
+}
+
+/// Makes a file of these values, whose keys are their numbers in 16 digits; how long it came to be.
+///
+/// # Errors
+/// As [`make`].
+pub(crate) fn fill<V: AsRef<[u8]>>(path: &Path, entries: u64, value: impl Fn(u64) -> V) -> Result<u64> {
     let db = Options::new().durability(Durability::Never).open(path)?;
     for start in (0..entries).step_by(BATCH) {
         db.update(|tx| {
             let mut bucket = tx.create_bucket_if_not_exists(BUCKET)?;
-            (start..entries).take(BATCH).try_for_each(|n| bucket.put(format!("{n:016}"), values.value(n)))?;
+            (start..entries).take(BATCH).try_for_each(|n| bucket.put(format!("{n:016}"), value(n)))?;
             Ok::<_, Error>(())
         })?;
     }
     db.close()?;
-    Ok(File { asked, entries, bytes: std::fs::metadata(path)?.len() })
+    Ok(std::fs::metadata(path)?.len())
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //! server that only echoes and beside Redis. hyperfine does the timing; nothing here may time a command itself.
 
 mod echo;
-mod files;
+pub(crate) mod files;
 mod hyperfine;
 mod results;
-mod target;
-mod tools;
+pub(crate) mod target;
+pub(crate) mod tools;
 
 use std::path::PathBuf;
 

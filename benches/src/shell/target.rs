@@ -76,7 +76,7 @@ pub(super) fn boltkv(tools: &Tools, folder: &Path, bytes: u64) -> Result<Running
     running.target.file = Some(files::make(&path, bytes)?);
     let mut serve = Command::new(&tools.boltkv);
     serve.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(path);
-    let line = running.start(&mut serve, |line| line.starts_with("boltkv: serving "))?;
+    let line = running.start(&mut serve, is_ready)?;
     running.port = port(&line).with_context(|| format!("boltkv tells no port: {line:?}"))?;
     Ok(running)
 }
@@ -99,8 +99,13 @@ pub(super) fn redis(tools: &Tools, folder: &Path) -> Result<Running> {
     Ok(running)
 }
 
+/// Whether boltkv says in a line that it is ready.
+pub(crate) fn is_ready(line: &str) -> bool {
+    line.starts_with("boltkv: serving ")
+}
+
 /// The port in the line that says that boltkv is ready.
-fn port(ready: &str) -> Option<u16> {
+pub(crate) fn port(ready: &str) -> Option<u16> {
     let (before, _) = ready.rsplit_once(", ")?;
     let (_, address) = before.rsplit_once(" on ")?;
     Some(address.parse::<SocketAddr>().ok()?.port())

@@ -32,11 +32,7 @@ impl Tools {
     /// # Errors
     /// One is missing.
     pub(super) fn find(server: Option<&Path>) -> Result<Self> {
-        let boltkv = server.map_or_else(beside, |path| Ok(path.to_owned()))?;
-        if !boltkv.is_file() {
-            let path = boltkv.display();
-            bail!("there is no {path}: `cargo build --release -p boltkv` builds it, or --server says where it is");
-        }
+        let boltkv = server_at(server)?;
         let hyperfine = said("hyperfine", "--version").context("hyperfine is missing: `apt-get install hyperfine`")?;
         let netcat = NETCATS.into_iter().find_map(|name| Some((name, openbsd(name)?)));
         let (nc, netcat) = netcat.context("OpenBSD's netcat is missing: `apt-get install netcat-openbsd`")?;
@@ -46,6 +42,19 @@ impl Tools {
         }
         Ok(Self { boltkv, nc, versions })
     }
+}
+
+/// boltkv's program: where it was said to be, or beside this one.
+///
+/// # Errors
+/// It is not there.
+pub(crate) fn server_at(path: Option<&Path>) -> Result<PathBuf> {
+    let boltkv = path.map_or_else(beside, |path| Ok(path.to_owned()))?;
+    if !boltkv.is_file() {
+        let path = boltkv.display();
+        bail!("there is no {path}: `cargo build --release -p boltkv` builds it, or --server says where it is");
+    }
+    Ok(boltkv)
 }
 
 /// The program beside this one: cargo puts both into one folder.

@@ -12,7 +12,7 @@ mod refusal;
 mod scan;
 mod write;
 
-pub(crate) use read::{Reader, Snapshot};
+pub(crate) use read::{Reader, Snapshot, fault_in};
 pub(crate) use refusal::refusal;
 pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use write::{Effect, Write, apply};

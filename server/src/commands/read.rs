@@ -9,6 +9,27 @@ use boltkv_storage::{Bucket, Db, Tx};
 
 use super::refusal::refusal;
 
+/// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
+/// asked of the disk together.
+pub(crate) fn fault_in(db: &Db, reads: &[ReadRequest]) {
+    let Ok(tx) = db.begin() else { return };
+    let wanted: Vec<_> = reads
+        .iter()
+        .filter_map(|read| match read {
+            ReadRequest::Get { path, key } => Some((path, key)),
+            ReadRequest::Ping(_) => None,
+        })
+        .collect();
+    for of_one_bucket in wanted.chunk_by(|(one, _), (other, _)| one == other) {
+        let keys: Vec<_> = of_one_bucket.iter().map(|(_, key)| key).collect();
+        if let Some((path, _)) = of_one_bucket.first()
+            && let Ok(bucket) = tx.bucket_path(path.names())
+        {
+            bucket.fault_in(&keys);
+        }
+    }
+}
+
 /// One state of the database, taken when it is first asked for. It keeps pages from being used again, so it is not held
 /// while anything is waited for.
 #[derive(Debug, Default)]
@@ -47,6 +68,15 @@ impl<'a> Reader<'a> {
         match request {
             ReadRequest::Ping(bytes) => Reply::Pong(bytes),
             ReadRequest::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
+        }
+    }
+
+    /// Whether a read could be answered without waiting for the disk.
+    pub(crate) fn is_resident(&mut self, request: &ReadRequest) -> bool {
+        match request {
+            ReadRequest::Ping(_) => true,
+            // What cannot be had is found out at once.
+            ReadRequest::Get { path, key } => self.bucket(path).map_or(true, |bucket| bucket.is_resident(key)),
         }
     }
 

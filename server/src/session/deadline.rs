@@ -75,7 +75,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .not_introduced()
             .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
         let executing = [self.stream_deadline(), self.memory_deadline()];
-        let is_executing = self.in_flight() > 0 || self.waiting.is_some() || executing.iter().any(Option::is_some);
+        let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
+        let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
         let all = [introduction, self.item_deadline(), quiet].into_iter().chain(executing);
         all.flatten().min_by_key(|(at, _)| *at)

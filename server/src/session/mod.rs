@@ -3,11 +3,12 @@
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending side
 //! - `wire`: the bytes and their memory; `stream`: replies in parts; `turn`: how much is done at a time;
-//!   `pace`, `alarm`: whether something goes on, and when not
+//!   `ahead`: what waits for the disk; `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
 
+mod ahead;
 mod alarm;
 mod binary;
 mod codec;
@@ -36,6 +37,7 @@ pub(crate) use serve::Session;
 pub(crate) use text::TextCodec;
 pub(crate) use wire::{Socket, Wire};
 
+use crate::cold::FaultIn;
 use crate::executor::Caller;
 use crate::memory::Lease;
 use crate::shared::Shared;
@@ -56,6 +58,8 @@ pub(crate) struct Connection<S> {
     queueing: Option<Push>,
     /// What waits for memory. Nothing is taken meanwhile.
     starving: Option<Starving>,
+    /// What waits for the disk. Nothing is taken meanwhile.
+    faulting: Option<FaultIn>,
 }
 
 /// Something waits for memory.
@@ -75,7 +79,7 @@ enum UseFor {
 /// What a connection waits for.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Bytes arrived or left, the peer ended, the queue took a write, or there is memory.
+    /// Bytes arrived or left, the peer ended, the queue took a write, or there is memory, or what is to be read.
     Progress,
     /// The writer answered.
     Answered(Answered),
@@ -98,6 +102,7 @@ impl<S: Socket> Connection<S> {
             answers: None,
             queueing: None,
             starving: None,
+            faulting: None,
         })
     }
 
@@ -120,6 +125,7 @@ impl<S: Socket> Connection<S> {
                 }
                 Ok(Event::Progress)
             }
+            () = until_faulted(&mut self.faulting) => Ok(Event::Progress),
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
         }
     }
@@ -165,6 +171,14 @@ async fn until_queued(queueing: &mut Option<Push>) {
     let Some(push) = queueing else { return pending().await };
     push.await;
     *queueing = None;
+}
+
+/// Waits until what is to be read is in memory.
+async fn until_faulted(faulting: &mut Option<FaultIn>) {
+    let Some(waiting) = faulting else { return pending().await };
+    // Given up or done: the reads go on.
+    let _ = waiting.await;
+    *faulting = None;
 }
 
 /// Waits for the memory that is waited for.

@@ -4,7 +4,7 @@
 //! Reads are answered where they stand, all of a burst from one snapshot and into one write to the socket. Writes go to the
 //! writer and are answered when it has committed; streams go on part by part, in turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) streams: Streams<C::Tag>,
     /// What was taken and has to wait, for the answers to the writes before it or for memory.
     pub(super) waiting: Option<Taken<C>>,
+    /// What was taken before its turn: reads whose pages are being brought into memory, or are there now.
+    pub(super) ahead: VecDeque<Taken<C>>,
     /// How much had arrived, and whether that was all, when there was nothing whole left to take.
     starved_at: Option<(u64, bool)>,
     pub(super) paces: Paces,
@@ -49,7 +51,7 @@ pub(crate) struct Session<C: Codec, S> {
 pub(super) struct Taken<C: Codec> {
     pub(super) asked: Asked<C::Tag, C::Own>,
     /// It holds memory of the server's.
-    leased: bool,
+    pub(super) leased: bool,
 }
 
 impl<C: Codec, S: Socket> Session<C, S> {
@@ -61,6 +63,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             writes: HashMap::new(),
             streams: Streams::new(),
             waiting: None,
+            ahead: VecDeque::new(),
             starved_at: None,
             paces: Paces::default(),
             closing: false,
@@ -125,6 +128,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             && !self.closing
             && self.conn.queueing.is_none()
             && self.conn.starving.is_none()
+            && self.conn.faulting.is_none()
             && self.in_flight() < self.conn.shared.limits.max_in_flight as usize
             && self.conn.wire.has_output_room()
     }
@@ -141,7 +145,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Whether there is nothing whole left to take.
     pub(super) fn is_starved(&self) -> bool {
-        self.starved_at == Some(self.arrived())
+        self.ahead.is_empty() && self.starved_at == Some(self.arrived())
     }
 
     fn arrived(&self) -> (u64, bool) {
@@ -159,22 +163,34 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let caller = Arc::clone(&self.caller);
         let snapshot = Snapshot::default();
         let mut reader = shared.executor.admit(&caller).reader(&snapshot);
-        let mut turn = Turn::new();
+        let is_wary = shared.executor.cold().is_wary();
+        let (mut turn, mut over) = (Turn::new(), false);
         while self.can_take() {
             if turn.is_over() {
-                return true;
+                over = true;
+                break;
             }
-            let Some(taken) = self.waiting.take().or_else(|| self.take()) else {
-                self.starved_at = Some(self.arrived());
-                return false;
+            let taken = match self.waiting.take().or_else(|| self.next_ahead()) {
+                None => {
+                    let Some(taken) = self.take() else {
+                        self.starved_at = Some(self.arrived());
+                        break;
+                    };
+                    if is_wary { self.put_aside_if_cold(taken, &mut reader) } else { Some(taken) }
+                }
+                taken => taken,
             };
+            let Some(taken) = taken else { break };
             turn.count(matches!(taken.asked, Asked::Stream(..)));
             self.execute(taken, &mut reader);
         }
-        false
+        if !is_wary && turn.seems_to_have_waited() {
+            shared.executor.cold().suspect();
+        }
+        over
     }
 
-    fn take(&mut self) -> Option<Taken<C>> {
+    pub(super) fn take(&mut self) -> Option<Taken<C>> {
         let wire = &mut self.conn.wire;
         let was_leased = wire.input.is_leased();
         let (arrived, ended) = (wire.received().last, wire.has_ended());
@@ -325,6 +341,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn stop(&mut self) {
         self.closing = true;
         self.conn.starving = None;
+        self.conn.faulting = None;
         self.end_streams(&shutting_down());
     }
 
@@ -343,7 +360,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     fn refuse_the_rest(&mut self) {
         while self.conn.wire.has_output_room()
-            && let Some(taken) = self.waiting.take().or_else(|| self.take())
+            && let Some(taken) = self.waiting.take().or_else(|| self.next_ahead()).or_else(|| self.take())
         {
             match taken.asked {
                 Asked::Read(due, _) | Asked::Write(due, _) | Asked::Stream(due, _) => {

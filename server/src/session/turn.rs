@@ -10,6 +10,11 @@ const TIME: Duration = Duration::from_micros(500);
 /// After so many requests the clock is looked at.
 const LOOK: u32 = 16;
 
+/// Work takes less than this, and less for each request on top of it: what takes longer has waited, for the disk or for
+/// another process.
+const WORK: Duration = Duration::from_micros(50);
+const WORK_EACH: Duration = Duration::from_micros(10);
+
 /// One turn.
 #[derive(Debug)]
 pub(super) struct Turn {
@@ -27,6 +32,11 @@ impl Turn {
     /// A request is done.
     pub(super) const fn count(&mut self, is_stream: bool) {
         self.done += if is_stream { STREAM_COST } else { 1 };
+    }
+
+    /// Whether something in it seems to have waited.
+    pub(super) fn seems_to_have_waited(&self) -> bool {
+        self.done > 0 && self.started.elapsed() >= WORK + WORK_EACH * self.done
     }
 
     pub(super) fn is_over(&mut self) -> bool {
@@ -54,7 +64,8 @@ mod tests {
         assert!(over_after(false, 2 * MOST).is_some());
         assert!(over_after(true, 9).is_some());
         let mut turn = Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
+        assert!(!turn.seems_to_have_waited(), "nothing was done");
         (0..LOOK).for_each(|_| turn.count(false));
-        assert!(turn.is_over());
+        assert!(turn.is_over() && turn.seems_to_have_waited());
     }
 }

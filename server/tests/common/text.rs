@@ -15,6 +15,11 @@ impl Text {
         Self { socket: BufReader::new(connect(address)) }
     }
 
+    /// The same connection once more, to send from another thread.
+    pub fn sender(&self) -> Self {
+        Self { socket: BufReader::new(self.socket.get_ref().try_clone().unwrap()) }
+    }
+
     /// Sends bytes as they are.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.socket.get_mut().write_all(bytes.as_ref()).unwrap();

@@ -124,6 +124,24 @@ impl Map {
         }
     }
 
+    /// Whether `len` bytes from `offset` are in memory, so that reading them does not wait for the disk. `true` where the
+    /// system does not tell, and of what is outside of the map.
+    pub(crate) fn is_resident(&self, offset: u64, len: usize) -> bool {
+        let Memory::File(_) = &self.memory else { return true };
+        let Some(start) = usize::try_from(offset).ok().filter(|&start| start < self.len) else { return true };
+        let page = rustix::param::page_size();
+        let end = start + len.min(self.len - start);
+        let mut resident = [0; 64];
+        (start / page * page..end).step_by(resident.len() * page).all(|start| {
+            let pages = (end - start).div_ceil(page).min(resident.len());
+            let len = (pages * page).min(self.len - start);
+            // SAFETY: the range begins on a page of the system's and is inside the map; it is only asked about. There is a
+            // byte of `resident` for each of its pages.
+            let asked = unsafe { libc::mincore(self.base.add(start).cast_mut().cast(), len, resident.as_mut_ptr()) };
+            asked != 0 || resident[..pages].iter().all(|state| state & 1 == 1)
+        })
+    }
+
     /// `len` bytes from `offset`, or `None` where they are not all inside the map.
     ///
     /// They must lie on one run of pages that is reachable from a registered snapshot (see the

@@ -15,6 +15,7 @@ mod interleavings;
 mod key_range;
 mod open;
 mod range;
+mod resident;
 mod tx;
 
 pub use bucket::{Bucket, BucketMut, Buckets, Deleted};

@@ -18,6 +18,13 @@ const APART: u64 = 4;
 /// Bytes that are read ahead at most: what a branch page of 4 KiB leads to is less.
 const AHEAD: usize = 4 << 20;
 
+/// Bytes of a page's run that are looked for in memory, or brought there: more than the replies of a server have.
+const RUN: usize = 16 << 20;
+
+/// Bytes that are asked of the disk at a time. Of what is asked for at once, the system may drop what exceeds its own
+/// measure, which is this or more.
+const PIECE: usize = 128 << 10;
+
 /// Bytes that the processor fetches at a time.
 const LINE: u64 = 64;
 
@@ -140,6 +147,37 @@ impl<'a> Pages<'a> {
             for child in (0..branch.len()).filter_map(|index| branch.child(index).ok()) {
                 self.map.read_ahead(child.saturating_mul(self.page_size as u64), self.page_size);
             }
+        }
+    }
+
+    /// Page `id`, of which nothing has been read, will be read in a while.
+    pub(crate) fn read_page_ahead(&self, id: Pgid) {
+        self.map.read_ahead(id.saturating_mul(self.page_size as u64), self.page_size);
+    }
+
+    /// Whether page `id` is in memory with what it runs on over. `true` of what is no page: to find that out takes no disk.
+    pub(crate) fn is_resident(&self, id: Pgid) -> bool {
+        let offset = id.saturating_mul(self.page_size as u64);
+        if !self.map.is_resident(offset, self.page_size) {
+            return false;
+        }
+        self.sound(id)
+            .is_none_or(|(_, run)| run.len() == self.page_size || self.map.is_resident(offset, run.len().min(RUN)))
+    }
+
+    /// Waits until page `id` is in memory with what it runs on over.
+    pub(crate) fn fault_in(&self, id: Pgid) {
+        let Some((_, run)) = self.sound(id) else { return };
+        let run = &run[..run.len().min(RUN)];
+        if run.len() > self.page_size {
+            let offset = id * self.page_size as u64;
+            for piece in (0..run.len()).step_by(PIECE) {
+                self.map.read_ahead(offset + piece as u64, PIECE.min(run.len() - piece));
+            }
+        }
+        // No system has smaller pages.
+        for byte in run.iter().step_by(4096) {
+            std::hint::black_box(*byte);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! - `arena`: where bytes lie; `slots`, `node`: a page taken apart; `buckets`: those that were opened; `spare`: memory
 //!   for the next transaction
-//! - `view`: one way to read pages and nodes; `walk`: visiting all of a bucket; `work`: all that a write transaction has
+//! - `view`: one way to read pages and nodes; `resident`: which of them are in memory; `walk`: visiting all of a bucket; `work`: all that a write transaction has
 //!   changed
 //! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
 //!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it
@@ -18,6 +18,7 @@ mod move_bucket;
 mod node;
 mod prune;
 mod rebalance;
+mod resident;
 mod slots;
 mod spare;
 mod spill;
