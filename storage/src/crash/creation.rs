@@ -11,9 +11,10 @@ use super::explore::sound_state;
 use super::ground::Files;
 use super::losses::losses;
 use super::model::Model;
+use super::platters::Platters;
 use super::random::Random;
 use super::workload::Setup;
-use crate::disk::sim::{Event, Fault, FileId, Mark, Names, Platter, SimFolder, Trap};
+use crate::disk::sim::{Event, Fault, FileId, Mark, SimFolder, Trap};
 use crate::{Db, Durability, Error, FreelistStored};
 
 const NAME: &str = "some.db";
@@ -67,30 +68,7 @@ fn open_and_commit(folder: &SimFolder) {
     folder.log().mark(Mark::Durable);
 }
 
-/// A folder as the disk has it.
-struct Platters {
-    names: Names,
-    files: Vec<Platter>,
-}
-
 impl Platters {
-    fn happens(&mut self, event: Event) {
-        match event {
-            Event::File(id, change) => self.file(id).push(change),
-            Event::SyncFile(id) => self.file(id).sync(),
-            Event::Name(op) => self.names.push(op),
-            Event::SyncFolder => self.names.sync(),
-            Event::Mark(_) => {}
-        }
-    }
-
-    fn file(&mut self, id: FileId) -> &mut Platter {
-        while self.files.len() <= id {
-            self.files.push(Platter::new(Vec::new()));
-        }
-        &mut self.files[id]
-    }
-
     /// What the file may be after a crash: `None` where there is none.
     fn after_each_crash(&self, random: &mut Random) -> Vec<Option<Vec<u8>>> {
         let mut outcomes = Vec::new();
@@ -112,7 +90,7 @@ impl Platters {
 /// (no file, or an empty one where that may be), 1 an empty database, 2 the first commit.
 fn explore(start: Start, may_be_empty: bool, log: Vec<Event>) -> BTreeSet<usize> {
     let (names, contents) = start.files();
-    let mut platters = Platters { names: Names::new(names), files: contents.into_iter().map(Platter::new).collect() };
+    let mut platters = Platters::new(names, contents);
     let mut states = vec![Model::default(), Model::default()];
     for change in first_commit() {
         change.apply_to_model(&mut states[1]).expect("it can be done");

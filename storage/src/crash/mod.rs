@@ -5,9 +5,11 @@
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
 //! - `effects`: what was recorded of random work is made again
+//! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
 //! `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
-//! takes, `explore` looks at the rest. The disk is `disk::sim`, and `ground` what lies on it: the file, and its journal.
+//! takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
+//! lies on it: the file, and its journal.
 
 mod creation;
 #[path = "../../tests/common/edit.rs"]
@@ -17,10 +19,12 @@ mod effects;
 mod explore;
 mod fault;
 mod ground;
+mod journal;
 mod losses;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, unreachable_pub, clippy::expect_used, clippy::panic, reason = "shared with the integration tests")]
 mod model;
+mod platters;
 mod power;
 #[path = "../../tests/common/random.rs"]
 #[allow(unreachable_pub, clippy::unwrap_used, reason = "shared with the integration tests")]

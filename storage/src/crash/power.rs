@@ -21,7 +21,7 @@ const LIVES: usize = 3;
 /// Transactions between two crashes.
 const TRANSACTIONS: usize = 16;
 
-fn from_environment(name: &str, default: u64) -> u64 {
+pub(super) fn from_environment(name: &str, default: u64) -> u64 {
     let given = std::env::var(name).ok();
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }

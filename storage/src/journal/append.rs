@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
-use super::retain::{History, JournalLimits, Used};
+use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
 use super::{MetaBytes, PendingSync, Waiting};
 use crate::base::TxId;
@@ -23,11 +23,11 @@ pub(crate) struct Journal {
     pub(super) current: Current,
     /// Full segments that are not synced, in their order.
     unsynced: Vec<(u64, Arc<dyn Disk>)>,
-    synced: Position,
+    pub(super) synced: Position,
     pub(super) history: History,
     pub(super) spares: Vec<Spare>,
     /// The thread that makes the next one.
-    making: Option<JoinHandle<io::Result<Spare>>>,
+    pub(super) making: Option<JoinHandle<io::Result<Spare>>>,
     /// The checksum of the last entry, and the number of the last record.
     last_crc: u32,
     pub(super) follows: TxId,
@@ -35,6 +35,9 @@ pub(crate) struct Journal {
     pub(super) base: (TxId, MetaBytes),
     /// The last link, and how many bytes of records there were before it.
     linked: Option<(TxId, MetaBytes, u64)>,
+    link_segment: u64,
+    /// The segment with the link of that meta, and the first one whose header names the meta.
+    pub(super) named_in: (u64, u64),
     /// Bytes of records, over all, and up to the last checkpoint's link.
     recorded: u64,
     checkpointed: u64,
@@ -64,6 +67,7 @@ pub(crate) struct JournalStats {
 impl Journal {
     /// Goes on behind what was found, in a segment of its own: what was found may be in the system's cache only, and is not
     /// appended to. `base` is the newest meta on the disk, and `contains` the last transaction in it.
+    ///
     /// When this returns, what was found and the new segment's header are synced.
     pub(crate) fn begin(
         folder: Arc<dyn JournalFolder>,
@@ -89,11 +93,13 @@ impl Journal {
         let follows = found.last.max(contains);
         let header = Header {
             store,
-            number: found.highest + 1,
+            number: next_number(found.highest)?,
             generation: folder.random()?,
             epoch,
             time_ms: found.last_time_ms,
             before: found.end,
+            // What was found was synced just now.
+            synced: found.end,
             before_crc: found.end_crc,
             carried: 0,
             follows,
@@ -122,6 +128,8 @@ impl Journal {
             follows,
             base: (contains, *base),
             linked: None,
+            link_segment: header.number,
+            named_in: (header.number, header.number),
             recorded: found.waiting_bytes,
             checkpointed: 0,
             figures: JournalStats::default(),
@@ -167,6 +175,7 @@ impl Journal {
         let time_ms = self.current.last_time_ms;
         self.entry(EntryKind::Link, contains, time_ms, &[&meta.0])?;
         self.linked = Some((contains, *meta, self.recorded));
+        self.link_segment = self.current.header.number;
         self.figures.links += 1;
         Ok(())
     }
@@ -176,7 +185,7 @@ impl Journal {
     /// # Errors
     /// What the system says. Nothing is written any more then: a second sync after a failed one says nothing.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
-        self.check_usable()?;
+        self.is_usable()?;
         let Some(pending) = self.begin_sync() else { return Ok(()) };
         if let Err(error) = pending.run() {
             return Err(self.fail(error));
@@ -226,6 +235,7 @@ impl Journal {
         if let Some((contains, meta, recorded)) = self.linked.take() {
             self.base = (contains, meta);
             self.checkpointed = recorded;
+            self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();
         }
     }
@@ -245,7 +255,8 @@ impl Journal {
         }
     }
 
-    fn check_usable(&self) -> io::Result<()> {
+    /// An error where a write or a sync has failed: nothing is written any more.
+    pub(crate) fn is_usable(&self) -> io::Result<()> {
         self.failed.as_ref().map_or(Ok(()), |reason| {
             Err(io::Error::other(format!("no more is written to the journal: an earlier write failed ({reason})")))
         })
@@ -253,7 +264,7 @@ impl Journal {
 
     /// Writes an entry; returns its bytes, with what fills its last block.
     pub(super) fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
-        self.check_usable()?;
+        self.is_usable()?;
         self.closed = false;
         self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.fail(error))
     }
@@ -327,10 +338,11 @@ impl Journal {
         };
         let old = &self.current;
         let header = Header {
-            number: old.header.number + 1,
+            number: next_number(old.header.number)?,
             generation: self.folder.random()?,
             time_ms: old.last_time_ms,
             before: Position { segment: old.header.number, offset: old.at },
+            synced: self.synced,
             before_crc: self.last_crc,
             carried,
             follows: self.follows,
@@ -341,60 +353,14 @@ impl Journal {
         let next = Current::begin(spare, header)?;
         self.figures.bytes_written += BLOCK_LEN;
         let full = std::mem::replace(&mut self.current, next);
+        self.history.push(full.used());
         self.unsynced.push((full.header.number, full.disk));
-        self.history.push(Used { name: full.name, len: full.len, last: full.last, last_time_ms: full.last_time_ms });
         self.prepare_spare();
         Ok(())
     }
-
-    /// Sees to it that there is a spare when the next segment is needed, without waiting for it.
-    fn prepare_spare(&mut self) {
-        if !self.spares.is_empty() || self.making.is_some() {
-            return;
-        }
-        if let Some(spare) = self.reuse() {
-            self.spares.push(spare);
-        } else if self.limits.ahead {
-            let (folder, len) = (Arc::clone(&self.folder), self.limits.segment_size);
-            let make = move || Spare::make(&*folder, len);
-            // Where no thread can be had, it is made when it is needed.
-            self.making = thread::Builder::new().name("boltkv-journal".into()).spawn(make).ok();
-        }
-    }
-
-    /// A free segment: one that is no longer needed, or the one that is being made, or a new one.
-    fn obtain_spare(&mut self) -> io::Result<Spare> {
-        if let Some(spare) = self.reuse() {
-            return Ok(spare);
-        }
-        if let Some(making) = self.making.take()
-            && let Ok(Ok(spare)) = making.join()
-        {
-            return Ok(spare);
-        }
-        Spare::make(&*self.folder, self.limits.segment_size)
-    }
-
-    /// The oldest segment, where it is needed no more.
-    fn reuse(&mut self) -> Option<Spare> {
-        let now_ms = self.current.last_time_ms;
-        while let Some(used) = self.history.take_unneeded(self.base.0, self.limits.keep, now_ms) {
-            // One of another size is left to the next opening, which removes it.
-            if used.len == self.limits.segment_size
-                && let Ok(disk) = self.folder.open(&used.name)
-            {
-                return Some(Spare { name: used.name, disk, len: used.len });
-            }
-        }
-        None
-    }
 }
 
-impl Drop for Journal {
-    fn drop(&mut self) {
-        // The folder is not left while somebody still works in it.
-        if let Some(making) = self.making.take() {
-            let _ = making.join();
-        }
-    }
+/// Only a damaged header can bring us to an error.
+fn next_number(number: u64) -> io::Result<u64> {
+    number.checked_add(1).ok_or_else(|| io::Error::other("the numbers of segments are used up (2^64 - 1)"))
 }

@@ -43,6 +43,8 @@ struct RawHeader {
     time: U64,
     before_segment: U64,
     before_offset: U64,
+    synced_segment: U64,
+    synced_offset: U64,
     carried: U64,
     follows: U64,
     contains: U64,
@@ -66,9 +68,11 @@ pub(crate) struct Header {
     pub(crate) time_ms: u64,
     /// Where the entries before end; segment 0 where there are none.
     pub(crate) before: Position,
-    /// The checksum of the last of them.
+    /// Up to where the journal was synced when this was written.
+    pub(crate) synced: Position,
+    /// The checksum of the last entry before.
     pub(crate) before_crc: u32,
-    /// Bytes of that entry which are in this segment, or further on.
+    /// Bytes of that entry that are in this segment, or further on.
     pub(crate) carried: u64,
     /// The number of the last transaction before this segment.
     pub(crate) follows: TxId,
@@ -100,6 +104,8 @@ impl Header {
             time: self.time_ms.into(),
             before_segment: self.before.segment.into(),
             before_offset: self.before.offset.into(),
+            synced_segment: self.synced.segment.into(),
+            synced_offset: self.synced.offset.into(),
             carried: self.carried.into(),
             follows: self.follows.into(),
             contains: self.contains.into(),
@@ -130,6 +136,7 @@ impl Header {
             epoch: raw.epoch.get(),
             time_ms: raw.time.get(),
             before: Position { segment: raw.before_segment.get(), offset: raw.before_offset.get() },
+            synced: Position { segment: raw.synced_segment.get(), offset: raw.synced_offset.get() },
             before_crc: raw.before_crc.get(),
             carried: raw.carried.get(),
             follows: raw.follows.get(),
@@ -282,6 +289,7 @@ mod tests {
             epoch: 4,
             time_ms: 5,
             before: Position { segment: 6, offset: 7 },
+            synced: Position { segment: 13, offset: 14 },
             before_crc: 8,
             carried: 9,
             follows: 10,

@@ -2,17 +2,17 @@
 //!
 //! An entry that is not whole is a *tear* where nothing says that it was ever synced: reading ends there, whatever lies
 //! behind. It is *damage* where something does: a later entry that says up to where the journal was synced when it was
-//! written, the meta itself, which is written only after its link was synced, or a segment of a later opening, which
-//! syncs what it found before it goes on. Damage is an error, and never taken for the end.
+//! written, a later segment's header that says so, or the file's meta, which is written only after its link was synced.
+//! Damage is an error, and never taken for the end.
 
 use std::path::Path;
 
 use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
 use super::judge::Place;
-use super::log::{Segment, damaged};
+use super::log::{Segment, damaged, limit, unreadable};
 use super::walk::{Blocks, Found, entry_at};
+use crate::Result;
 use crate::base::TxId;
-use crate::{Error, Result};
 
 /// How far reading came, and what it found beyond the meta.
 #[derive(Debug, Clone, Copy)]
@@ -34,22 +34,6 @@ pub(super) struct Reach {
     pub(super) torn: Option<Place>,
 }
 
-impl Reach {
-    pub(super) fn nothing(contains: TxId) -> Self {
-        Self {
-            start: (0, 0),
-            records: 0,
-            bytes: 0,
-            last: contains,
-            last_time_ms: 0,
-            end: (0, 0),
-            end_crc: 0,
-            closed: false,
-            torn: None,
-        }
-    }
-}
-
 pub(super) struct Forward<'a> {
     path: &'a [Segment],
     folder: &'a Path,
@@ -62,14 +46,17 @@ pub(super) struct Forward<'a> {
 
 impl<'a> Forward<'a> {
     pub(super) fn new(path: &'a [Segment], folder: &'a Path, contains: TxId, linked: Option<Place>) -> Self {
-        Self { path, folder, contains, linked, reach: Reach::nothing(contains), buffer: Vec::new() }
+        let (start, end) = ((0, 0), (0, 0));
+        let (records, bytes, last_time_ms, end_crc, closed, torn) = (0, 0, 0, 0, false, None);
+        let reach = Reach { start, records, bytes, last: contains, last_time_ms, end, end_crc, closed, torn };
+        Self { path, folder, contains, linked, reach, buffer: Vec::new() }
     }
 
     /// Reads from the first entry of a segment on; what the meta contains may be damaged.
     pub(super) fn read_from(mut self, first: usize) -> Result<Reach> {
-        let header = &self.path[first].header;
-        let (mut at, mut crc) = ((first, header.first_entry()), header.before_crc);
-        self.reach.last_time_ms = header.time_ms;
+        let segment = &self.path[first];
+        let (mut at, mut crc) = ((first, segment.first_entry()), segment.header.before_crc);
+        self.reach.last_time_ms = segment.header.time_ms;
         let mut start = None;
         loop {
             if let Some(next) = self.next_segment(at, crc) {
@@ -94,24 +81,18 @@ impl<'a> Forward<'a> {
         Ok(self.reach)
     }
 
-    /// Where entries of a segment end for which the next one stands.
-    fn limit(&self, index: usize) -> u64 {
-        let len = self.path[index].len;
-        self.path.get(index + 1).map_or(len, |next| next.header.before.offset.min(len))
-    }
-
     /// Where the next segment's entries begin, if all of this one's were read.
     fn next_segment(&self, (index, at): Place, crc: u32) -> Option<Place> {
-        let next = &self.path.get(index + 1)?.header;
-        (at == self.limit(index) && crc == next.before_crc).then(|| (index + 1, next.first_entry()))
+        let next = self.path.get(index + 1)?;
+        (at == limit(self.path, index) && crc == next.header.before_crc).then(|| (index + 1, next.first_entry()))
     }
 
     fn entry_at(&mut self, (index, at): Place, crc: u32) -> Result<Found> {
-        if at >= self.limit(index) {
+        if at >= limit(self.path, index) {
             return Ok(Found::Nothing);
         }
         let found = entry_at(self.path, index, at, Some(crc), &mut self.buffer);
-        found.map_err(|error| unreadable(self.folder, &self.path[index], error))
+        found.map_err(unreadable(self.folder, &self.path[index]))
     }
 
     /// Takes note of an entry; whether it is a record that the meta does not contain.
@@ -144,16 +125,15 @@ impl<'a> Forward<'a> {
         let segment = &self.path[index];
         let mut blocks = Blocks::new(&*segment.disk);
         let mut offset = at + BLOCK_LEN;
-        while offset < self.limit(index) {
-            let block = blocks.at(offset).map_err(|error| unreadable(self.folder, segment, error))?;
+        while offset < limit(self.path, index) {
+            let block = blocks.at(offset).map_err(unreadable(self.folder, segment))?;
             if let Some(entry) = EntryHeader::decode(block, segment.header.generation) {
                 return Ok((entry.follows <= self.contains).then_some(((index, offset), entry.before_crc)));
             }
             offset += BLOCK_LEN;
         }
-        let next = self.path.get(index + 1).map(|next| &next.header);
-        let next = next.filter(|next| next.follows <= self.contains);
-        Ok(next.map(|next| ((index + 1, next.first_entry()), next.before_crc)))
+        let next = self.path.get(index + 1).filter(|next| next.header.follows <= self.contains);
+        Ok(next.map(|next| ((index + 1, next.first_entry()), next.header.before_crc)))
     }
 
     /// Takes `at` for the end, unless something says that what is not whole there was synced.
@@ -170,19 +150,16 @@ impl<'a> Forward<'a> {
         if self.linked.is_some_and(|linked| linked > at) {
             return Ok(Some("the file's meta".into()));
         }
-        let opened = |pair: &&[Segment]| pair[0].header.epoch != pair[1].header.epoch;
-        let later = self.path[at.0..].windows(2).filter(opened).find(|pair| {
-            let before = pair[1].header.before;
-            self.place(before).is_some_and(|before| before > at)
-        });
-        if let Some(later) = later {
-            return Ok(Some(format!("the header of segment {}", later[1].header.number)));
+        for later in &self.path[at.0 + 1..] {
+            if self.place(later.header.synced).is_some_and(|synced| synced > at) {
+                return Ok(Some(format!("the header of segment {}", later.header.number)));
+            }
         }
         for (index, segment) in self.path.iter().enumerate().skip(at.0) {
             let mut blocks = Blocks::new(&*segment.disk);
             let mut offset = if index == at.0 { at.1 } else { BLOCK_LEN };
             while offset < segment.len {
-                let block = blocks.at(offset).map_err(|error| unreadable(self.folder, segment, error))?;
+                let block = blocks.at(offset).map_err(unreadable(self.folder, segment))?;
                 if let Some(entry) = EntryHeader::decode(block, segment.header.generation) {
                     // Something was written here, and it is not the end of what was.
                     self.reach.torn = Some(at);
@@ -201,8 +178,4 @@ impl<'a> Forward<'a> {
         let is_it = |segment: &Segment| segment.header.number == position.segment;
         self.path.iter().position(is_it).map(|index| (index, position.offset))
     }
-}
-
-fn unreadable(folder: &Path, segment: &Segment, error: std::io::Error) -> Error {
-    Error::io("read", Some(&folder.join(&segment.name)))(error)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::MetaBytes;
 use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
 use super::forward::{Forward, Reach};
-use super::log::{Log, Segment, damaged};
+use super::log::{Chain, Log, Segment, damaged, limit, shows_a_sync_of, unreadable};
 use super::replay::Records;
 use super::retain::{History, JournalLimits, Used};
 use super::segment::Spare;
@@ -24,11 +24,17 @@ pub(super) type Place = (usize, u64);
 /// What is recorded beyond a meta.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    log: Log,
+    folder: PathBuf,
+    /// The segments that follow each other, as far as they were read and beyond.
+    path: Vec<Segment>,
+    /// Files that nobody needs, and their lengths.
+    free: Vec<(String, u64)>,
+    store: Option<u64>,
+    /// The highest number that a segment has.
+    highest: u64,
     contains: TxId,
-    reach: Reach,
-    /// Whether new segments follow what was read.
-    goes_on: bool,
+    /// How far the segments were read; `None` where they are left aside.
+    reach: Option<Reach>,
 }
 
 /// Where a meta was found.
@@ -40,36 +46,108 @@ struct Located {
     linked: Option<Place>,
 }
 
+/// Where reading begins.
+enum Reading {
+    /// With this segment.
+    From(usize, Located),
+    /// The meta is known, and contains this; but the segment with the first records beyond it is missing, and was never synced.
+    Torn(TxId),
+    /// The meta is not there.
+    Unknown,
+}
+
 impl Log {
     /// What is recorded beyond `meta`, the newest in the database's file.
     ///
     /// # Errors
     /// No entry and no header names that meta: the journal is another file's, or the file was changed without it, and not
-    /// after a clean close. Or what
-    /// follows it is damaged, or missing. Nothing is changed by looking.
+    /// after a clean close. Or what follows it is damaged, or missing. Nothing is changed by looking.
     pub(crate) fn after(self, meta: &MetaBytes) -> Result<Waiting> {
         if self.is_empty() {
             return Ok(self.discarded(meta.txid()));
         }
-        let Some(located) = self.locate(meta)? else {
-            let newest = self.path.len() - 1;
-            let reach = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(newest)?;
-            if reach.closed && reach.end.0 == newest {
-                // The file held everything, and was changed without the journal since.
-                let reach = Reach { records: 0, last: meta.txid(), ..reach };
-                return Ok(Waiting { log: self, contains: meta.txid(), reach, goes_on: true });
+        let Self { folder, segments, headless } = self;
+        let (store, highest) = (Some(segments[0].header.store), segments[segments.len() - 1].header.number);
+        let mut chain = Chain::new(folder.clone(), segments);
+        let (mut free, mut found, mut known) = (headless, Vec::new(), None);
+        loop {
+            match chain.reading_place(meta)? {
+                Reading::From(first, located) => {
+                    let (contains, linked) = (located.contains, located.linked);
+                    let reach = Some(Forward::new(&chain.path, &folder, contains, linked).read_from(first)?);
+                    free.extend(chain.others.iter().map(Segment::name_and_len));
+                    return Ok(Waiting { folder, path: chain.path, free, store, highest, contains, reach });
+                }
+                Reading::Torn(contains) => known = known.or(Some(contains)),
+                Reading::Unknown => {
+                    if let Some(reach) = chain.closed(highest, meta.txid())? {
+                        free.extend(chain.others.iter().map(Segment::name_and_len));
+                        let (contains, reach) = (meta.txid(), Some(reach));
+                        return Ok(Waiting { folder, path: chain.path, free, store, highest, contains, reach });
+                    }
+                    chain.add_newest_metas(&mut found)?;
+                }
             }
-            let (folder, found) = (self.folder.clone(), self.newest_metas()?);
-            return Err(Error::JournalDoesNotFit { folder, file: meta.txid(), found });
-        };
-        let first = self.first_needed(&located)?;
-        let reach = Forward::new(&self.path, &self.folder, located.contains, located.linked).read_from(first)?;
-        Ok(Waiting { log: self, contains: located.contains, reach, goes_on: true })
+            free.extend(chain.path.iter().map(Segment::name_and_len));
+            if chain.others.is_empty() || chain.missing.is_none() {
+                break;
+            }
+            // What cannot be reached from here was not on the disk when the machine stopped. What was, may be there.
+            chain = Chain::new(folder.clone(), chain.others);
+        }
+        free.extend(chain.others.iter().map(Segment::name_and_len));
+        match known {
+            // Of what followed the meta nothing was ever synced, and the first of it is lost.
+            Some(contains) => Ok(Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }),
+            None => Err(Error::JournalDoesNotFit { folder, file: meta.txid(), found }),
+        }
     }
 
     /// Whatever is recorded here is not read, and will be written over; `contains` is the last transaction in the file.
     pub(crate) fn discarded(self, contains: TxId) -> Waiting {
-        Waiting { log: self, contains, reach: Reach::nothing(contains), goes_on: false }
+        let Self { folder, segments, headless } = self;
+        let store = segments.first().map(|segment| segment.header.store);
+        let highest = segments.last().map_or(0, |segment| segment.header.number);
+        let free = headless.into_iter().chain(segments.iter().map(Segment::name_and_len)).collect();
+        Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }
+    }
+}
+
+impl Chain {
+    /// Where reading begins so that no record beyond a meta is passed over.
+    fn reading_place(&self, meta: &MetaBytes) -> Result<Reading> {
+        let Some(located) = self.locate(meta)? else { return Ok(Reading::Unknown) };
+        let has_all = |segment: &Segment| segment.header.follows <= located.contains;
+        if let Some(first) = self.path[..=located.segment].iter().rposition(has_all) {
+            return Ok(Reading::From(first, located));
+        }
+        let oldest = self.folder.join(&self.path[0].name);
+        let Some(missing) = self.missing else {
+            return Err(damaged(oldest, 0, "records before it are missing".into()));
+        };
+        let what =
+            || format!("segment {missing}, which it follows, was synced, and is missing or its header is damaged");
+        if located.linked.is_some() {
+            return Err(damaged(oldest, 0, what()));
+        }
+        for segment in &self.path {
+            if shows_a_sync_of(segment, missing).map_err(unreadable(&self.folder, segment))?.is_some() {
+                return Err(damaged(oldest, 0, what()));
+            }
+        }
+        Ok(Reading::Torn(located.contains))
+    }
+
+    /// The end of the segments, if they lead up to the newest one and end with a close: the file held everything then, and was
+    /// changed without the journal since.
+    fn closed(&self, highest: u64, newest: TxId) -> Result<Option<Reach>> {
+        let last = self.path.len() - 1;
+        if self.path[last].header.number != highest {
+            return Ok(None);
+        }
+        let reach = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(last)?;
+        let is_closed = reach.closed && reach.end.0 == last;
+        Ok(is_closed.then_some(Reach { records: 0, last: newest, ..reach }))
     }
 
     /// Looks for a meta among links and headers, from the newest segment back.
@@ -94,19 +172,21 @@ impl Log {
     /// Calls with each whole link that begins in a segment, also behind what is not whole.
     fn links_of(&self, index: usize, mut each: impl FnMut(TxId, MetaBytes, Place)) -> Result<()> {
         let segment = &self.path[index];
-        let read = |error| Error::io("read", Some(&self.folder.join(&segment.name)))(error);
-        let limit = self.path.get(index + 1).map_or(segment.len, |next| next.header.before.offset.min(segment.len));
+        let limit = limit(&self.path, index);
         let mut blocks = Blocks::new(&*segment.disk);
-        let mut at = segment.header.first_entry();
+        let mut at = segment.first_entry();
         while at < limit {
-            let entry = EntryHeader::decode(blocks.at(at).map_err(read)?, segment.header.generation);
+            let entry = EntryHeader::decode(
+                blocks.at(at).map_err(unreadable(&self.folder, segment))?,
+                segment.header.generation,
+            );
             let Some(entry) = entry else {
                 at += BLOCK_LEN;
                 continue;
             };
             let payload = Payload::new(&self.path, index, at, &entry);
             if entry.kind == EntryKind::Link {
-                if let Some(meta) = meta_of(&entry, blocks.at(at).map_err(read)?) {
+                if let Some(meta) = meta_of(&entry, blocks.at(at).map_err(unreadable(&self.folder, segment))?) {
                     each(entry.txid, meta, (index, at + BLOCK_LEN));
                 }
                 at += BLOCK_LEN;
@@ -122,9 +202,8 @@ impl Log {
         Ok(())
     }
 
-    /// The numbers of the newest metas that were found.
-    fn newest_metas(&self) -> Result<Vec<TxId>> {
-        let mut found = Vec::new();
+    /// Adds the numbers of the newest metas that are there.
+    fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
         for index in (0..self.path.len()).rev() {
             let mut here = vec![self.path[index].header.base.txid()];
             self.links_of(index, |_, meta, _| here.push(meta.txid()))?;
@@ -135,21 +214,7 @@ impl Log {
                 break;
             }
         }
-        Ok(found)
-    }
-
-    /// The segment with which reading begins so that no record beyond `contains` is passed over.
-    fn first_needed(&self, located: &Located) -> Result<usize> {
-        let has_all = |segment: &Segment| segment.header.follows <= located.contains;
-        let first = self.path[..=located.segment].iter().rposition(has_all);
-        first.ok_or_else(|| {
-            let oldest = &self.path[0];
-            let what = match self.missing {
-                Some(number) => format!("segment {number}, which it follows, is missing or its header is damaged"),
-                None => "records before it are missing".into(),
-            };
-            damaged(self.folder.join(&oldest.name), 0, what)
-        })
+        Ok(())
     }
 }
 
@@ -163,7 +228,7 @@ fn meta_of(entry: &EntryHeader, block: &[u8]) -> Option<MetaBytes> {
 impl Waiting {
     /// Whether no record waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.reach.records == 0
+        self.records() == 0
     }
 
     /// The last transaction that the database's file contains.
@@ -173,70 +238,67 @@ impl Waiting {
 
     /// Whether the database was closed, so that others may change its file.
     pub(crate) fn is_closed(&self) -> bool {
-        self.log.is_empty() || self.reach.closed
+        self.highest == 0 || self.reach.is_some_and(|reach| reach.closed)
     }
 
-    /// How many records wait, and their bytes with what fills their blocks.
+    /// How many records wait.
     pub(crate) fn records(&self) -> u64 {
-        self.reach.records
+        self.reach.map_or(0, |reach| reach.records)
     }
 
+    /// The bytes of these records, with what fills their blocks.
     pub(crate) fn bytes(&self) -> u64 {
-        self.reach.bytes
+        self.reach.map_or(0, |reach| reach.bytes)
     }
 
     /// The last transaction that waits; where none does, the last one in the file.
     pub(crate) fn last(&self) -> TxId {
-        self.reach.last.max(self.contains)
+        self.reach.map_or(self.contains, |reach| reach.last)
     }
 
-    /// Where reading ended at something that is not whole and was never synced.
+    /// Where reading ended at something that is not whole and was never synced: the segment's file, and where in it.
     pub(crate) fn torn_at(&self) -> Option<(PathBuf, u64)> {
-        let (segment, offset) = self.reach.torn?;
-        Some((self.log.folder.join(&self.log.path[segment].name), offset))
+        let (segment, offset) = self.reach?.torn?;
+        Some((self.folder.join(&self.path[segment].name), offset))
     }
 
     /// The records, in the order of their numbers.
     pub(crate) fn iter(&self) -> Records<'_> {
-        Records::new(&self.log.path, &self.log.folder, self.reach.start, self.contains, self.reach.records)
+        let start = self.reach.map_or((0, 0), |reach| reach.start);
+        Records::new(&self.path, &self.folder, start, self.contains, self.records())
     }
 
     /// Syncs what was read. A process that was killed may have left it in the system's cache only.
     pub(super) fn sync(&self) -> io::Result<()> {
-        let read = if self.goes_on { self.reach.start.0..self.reach.end.0 + 1 } else { 0..0 };
-        self.log.path[read].iter().try_for_each(|segment| segment.disk.sync())
+        let read = self.reach.map_or(0..0, |reach| reach.start.0..reach.end.0 + 1);
+        self.path[read].iter().try_for_each(|segment| segment.disk.sync())
     }
 
     /// What a new segment's header says of those before it.
     pub(super) fn into_found(self) -> FoundLog {
-        let (store, highest) = (self.log.path.first().map(|segment| segment.header.store), self.log.highest);
         let last = self.last();
-        let Self { log, reach, goes_on, .. } = self;
+        let (store, highest, reach) = (self.store, self.highest, self.reach);
         let mut found = FoundLog {
             store,
             highest,
             last,
-            last_time_ms: reach.last_time_ms,
-            waiting_bytes: reach.bytes,
+            last_time_ms: reach.map_or(0, |reach| reach.last_time_ms),
+            waiting_bytes: self.bytes(),
             end: Position::default(),
             end_crc: 0,
             history: History::default(),
-            free: log.free,
+            free: self.free,
         };
-        let used = if goes_on { reach.end.0 + 1 } else { 0 };
-        if goes_on {
-            found.end = Position { segment: log.path[reach.end.0].header.number, offset: reach.end.1 };
-            found.end_crc = reach.end_crc;
-        }
-        for (index, segment) in log.path.iter().enumerate() {
-            let (name, len) = (segment.name.clone(), segment.len);
-            if index >= used {
-                found.free.push((name, len));
-                continue;
-            }
-            let next = log.path.get(index + 1).filter(|_| index + 1 < used).map(|next| next.header);
-            let (last, last_time_ms) = next.map_or((last, reach.last_time_ms), |next| (next.follows, next.time_ms));
-            found.history.push(Used { name, len, last, last_time_ms });
+        let Some(reach) = reach else { return found };
+        found.end = Position { segment: self.path[reach.end.0].header.number, offset: reach.end.1 };
+        found.end_crc = reach.end_crc;
+        let (read, behind) = self.path.split_at(reach.end.0 + 1);
+        found.free.extend(behind.iter().map(Segment::name_and_len));
+        for (index, segment) in read.iter().enumerate() {
+            let next = read.get(index + 1).map(|next| (next.header.follows, next.header.time_ms));
+            let (last, last_time_ms) = next.unwrap_or((last, reach.last_time_ms));
+            let (name, len) = segment.name_and_len();
+            found.history.push(Used { number: segment.header.number, name, len, last, last_time_ms });
         }
         found
     }

@@ -1,11 +1,11 @@
 //! What lies in a journal's folder, by the headers alone: which files are segments in use, and which of them follows which.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BLOCK, BLOCK_LEN, Decoded, EntryHeader, Header};
 use super::walk::Blocks;
-use crate::base::TxId;
 use crate::disk::{Disk, JournalFolder};
 use crate::{Error, Result};
 
@@ -23,14 +23,22 @@ pub(super) struct Segment {
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(super) folder: PathBuf,
-    /// The segments that follow each other, from the oldest on up to the newest.
+    /// All segments with a header, by their numbers.
+    pub(super) segments: Vec<Segment>,
+    /// Files without one, and their lengths.
+    pub(super) headless: Vec<(String, u64)>,
+}
+
+/// Segments that follow each other.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) folder: PathBuf,
+    /// From the oldest to the newest.
     pub(super) path: Vec<Segment>,
-    /// Files that nobody needs: without a header, or behind a tear that was gone past. With their lengths.
-    pub(super) free: Vec<(String, u64)>,
-    /// What the oldest one names as the segment before it, where there is none any more.
+    /// The segments that are not among them, by their numbers.
+    pub(super) others: Vec<Segment>,
+    /// What the oldest one follows, where that is not there.
     pub(super) missing: Option<u64>,
-    /// The highest number that a segment has.
-    pub(super) highest: u64,
 }
 
 /// Looks at all segments in a folder.
@@ -64,10 +72,8 @@ pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
     for (name, disk, len) in &others {
         check_headless(&path.join(name), &**disk, *len, highest)?;
     }
-    let (path, off_path, missing) = chain(found);
-    let others = others.into_iter().map(|(name, _, len)| (name, len));
-    let free = others.chain(off_path.into_iter().map(|segment| (segment.name, segment.len))).collect();
-    Ok(Log { folder: folder.path().into(), path, free, missing, highest })
+    let headless = others.into_iter().map(|(name, _, len)| (name, len)).collect();
+    Ok(Log { folder: folder.path().into(), segments: found, headless })
 }
 
 /// Refuses what no journal writes.
@@ -104,36 +110,70 @@ fn check_headless(file: &Path, disk: &dyn Disk, len: u64, highest: u64) -> Resul
     Ok(())
 }
 
-/// From the newest segment back to the oldest that can be reached; the others; and what is missing then.
-fn chain(mut found: Vec<Segment>) -> (Vec<Segment>, Vec<Segment>, Option<u64>) {
-    let (mut path, mut off_path) = (Vec::new(), Vec::new());
-    let Some(newest) = found.pop() else { return (path, off_path, None) };
-    let mut wanted = newest.header.before.segment;
-    path.push(newest);
-    while let Some(older) = found.pop() {
-        if older.header.number == wanted {
-            wanted = older.header.before.segment;
-            path.push(older);
-        } else {
-            off_path.push(older);
+/// Where a segment says that the one of that number was synced.
+pub(super) fn shows_a_sync_of(segment: &Segment, number: u64) -> io::Result<Option<u64>> {
+    if segment.header.synced.segment >= number {
+        return Ok(Some(0));
+    }
+    let mut blocks = Blocks::new(&*segment.disk);
+    for offset in (BLOCK_LEN..segment.len).step_by(BLOCK) {
+        if EntryHeader::decode(blocks.at(offset)?, segment.header.generation)
+            .is_some_and(|entry| entry.synced.segment >= number)
+        {
+            return Ok(Some(offset));
         }
     }
-    path.reverse();
-    (path, off_path, (wanted != 0).then_some(wanted))
+    Ok(None)
+}
+
+pub(super) fn unreadable(folder: &Path, segment: &Segment) -> impl FnOnce(io::Error) -> Error {
+    let file = folder.join(&segment.name);
+    move |error| Error::io("read", Some(&file))(error)
 }
 
 pub(super) fn damaged(file: PathBuf, offset: u64, what: String) -> Error {
     Error::JournalDamaged { file, offset, what }
 }
 
+impl Segment {
+    pub(super) fn name_and_len(&self) -> (String, u64) {
+        (self.name.clone(), self.len)
+    }
+
+    /// Where the first entry of its own may begin.
+    pub(super) fn first_entry(&self) -> u64 {
+        self.header.first_entry().min(self.len)
+    }
+}
+
+/// Where the entries of a segment end behind which the next one was begun.
+pub(super) fn limit(path: &[Segment], index: usize) -> u64 {
+    let len = path[index].len;
+    path.get(index + 1).map_or(len, |next| next.header.before.offset.min(len))
+}
+
+impl Chain {
+    /// From the newest segment back to the oldest that can be reached.
+    pub(super) fn new(folder: PathBuf, mut segments: Vec<Segment>) -> Self {
+        let (mut path, mut others) = (Vec::new(), Vec::new());
+        let mut wanted = segments.last().map_or(0, |newest| newest.header.number);
+        while let Some(segment) = segments.pop() {
+            if segment.header.number == wanted {
+                wanted = segment.header.before.segment;
+                path.push(segment);
+            } else {
+                others.push(segment);
+            }
+        }
+        path.reverse();
+        others.reverse();
+        Self { folder, path, others, missing: (wanted != 0).then_some(wanted) }
+    }
+}
+
 impl Log {
     /// Whether no segment is in use.
     pub(crate) fn is_empty(&self) -> bool {
-        self.path.is_empty()
-    }
-
-    /// The last transaction that the newest header knows to be in the database's file.
-    pub(crate) fn newest_base(&self) -> Option<TxId> {
-        self.path.last().map(|segment| segment.header.contains)
+        self.segments.is_empty()
     }
 }

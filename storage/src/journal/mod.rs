@@ -3,7 +3,7 @@
 //!
 //! - `block`: the bytes
 //! - `segment`: a file of the journal, and how a new one is made
-//! - `append`: writing, by the one writer; `sync`: what makes it last; `retain`: which segments are used again, and when
+//! - `append`: writing, by the one writer; `spares`: free segments, made ahead; `sync`: what makes it last; `retain`: which segments are used again, and when
 //! - `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
@@ -19,6 +19,7 @@ mod log;
 mod replay;
 mod retain;
 mod segment;
+mod spares;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::block::EntryKind;
 use super::judge::Place;
-use super::log::{Segment, damaged};
+use super::log::{Segment, damaged, limit};
 use super::walk::{Payload, header_at};
 use crate::base::TxId;
 use crate::{Error, Result};
@@ -64,10 +64,9 @@ impl<'a> Records<'a> {
                 || damaged(self.folder.join(&self.path[index].name), at, "it has changed while it was read".into());
             let segment = &self.path[index];
             // Nothing is left in this segment, or what is left was never part of the journal.
-            let limit = self.path.get(index + 1).map_or(segment.len, |next| next.header.before.offset);
-            if at >= limit {
+            if at >= limit(self.path, index) {
                 let next = self.path.get(index + 1).ok_or_else(changed)?;
-                self.at = (index + 1, next.header.first_entry());
+                self.at = (index + 1, next.first_entry());
                 continue;
             }
             let read = |error| Error::io("read", Some(&self.folder.join(&segment.name)))(error);

@@ -40,6 +40,7 @@ impl JournalLimits {
 /// A segment that is full, or was found.
 #[derive(Debug, Clone)]
 pub(super) struct Used {
+    pub(super) number: u64,
     pub(super) name: String,
     pub(super) len: u64,
     /// The last record that begins in it or before.
@@ -65,9 +66,10 @@ impl History {
         self.0.iter().map(|used| used.len).sum()
     }
 
-    /// The oldest one, if nobody needs it any more: all up to `contains` is in the file, and it is kept no longer.
-    pub(super) fn take_unneeded(&mut self, contains: TxId, keep: JournalKeep, now_ms: u64) -> Option<Used> {
-        let oldest = self.0.front().filter(|oldest| oldest.last <= contains)?;
+    /// The oldest one, if nobody needs it any more: its number is below `link`, all up to `contains` is in the file, and it is
+    /// kept no longer.
+    pub(super) fn take_unneeded(&mut self, link: u64, contains: TxId, keep: JournalKeep, now_ms: u64) -> Option<Used> {
+        let oldest = self.0.front().filter(|oldest| oldest.number < link && oldest.last <= contains)?;
         let is_kept = match keep {
             JournalKeep::UntilCheckpoint => false,
             JournalKeep::Bytes(bytes) => self.bytes() - oldest.len < bytes,

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::block::{BLOCK, BLOCK_LEN, Header};
+use super::retain::Used;
 use crate::disk::{Disk, JournalFolder};
 
 /// A file that may become a segment: as long as one, and written from end to end.
@@ -68,5 +69,11 @@ impl Current {
 
     pub(super) fn room(&self) -> u64 {
         self.len - self.at
+    }
+
+    /// What is kept of it once it is full.
+    pub(super) fn used(&self) -> Used {
+        let Self { len, last, last_time_ms, .. } = *self;
+        Used { number: self.header.number, name: self.name.clone(), len, last, last_time_ms }
     }
 }

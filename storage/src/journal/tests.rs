@@ -1,4 +1,7 @@
-//! What is appended is read again, from segment to segment and from opening to opening.
+//! What is appended is read again, from segment to segment and from opening to opening; and whatever lies in the folder, reading it
+//! ends.
+
+mod hostile;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

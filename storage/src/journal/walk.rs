@@ -13,25 +13,28 @@ const READ: usize = 1 << 18;
 pub(super) struct Blocks<'a> {
     disk: &'a dyn Disk,
     buffer: Vec<u8>,
+    /// What of the file is in the buffer.
     start: u64,
+    read: usize,
 }
 
 impl<'a> Blocks<'a> {
     pub(super) fn new(disk: &'a dyn Disk) -> Self {
-        Self { disk, buffer: Vec::new(), start: 0 }
+        Self { disk, buffer: Vec::new(), start: 0, read: 0 }
     }
 
     /// The block at that offset; fewer bytes where the file ends.
     pub(super) fn at(&mut self, offset: u64) -> io::Result<&[u8]> {
-        let is_there = offset >= self.start && offset + BLOCK_LEN <= self.start + self.buffer.len() as u64;
+        let is_there = offset >= self.start && offset + BLOCK_LEN <= self.start + self.read as u64;
         if !is_there {
-            self.buffer.resize(READ, 0);
-            let read = self.disk.read_at(&mut self.buffer, offset)?;
-            self.buffer.truncate(read);
+            if self.buffer.is_empty() {
+                self.buffer = vec![0; READ];
+            }
+            self.read = self.disk.read_at(&mut self.buffer, offset)?;
             self.start = offset;
         }
-        let from = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.buffer.len());
-        Ok(&self.buffer[from..self.buffer.len().min(from + BLOCK)])
+        let from = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.read);
+        Ok(&self.buffer[from..self.read.min(from + BLOCK)])
     }
 }
 
@@ -122,7 +125,9 @@ pub(super) fn entry_at(
         return Ok(Found::Nothing);
     }
     let mut payload = Payload::new(segments, index, offset, &entry);
-    buffer.resize(READ, 0);
+    if buffer.is_empty() {
+        *buffer = vec![0; READ];
+    }
     let mut crc = 0;
     loop {
         let read = payload.read(buffer)?;

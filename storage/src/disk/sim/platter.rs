@@ -84,6 +84,11 @@ impl Platter {
         *self.lengths.last().expect("the first is there from the beginning")
     }
 
+    /// What is there for certain.
+    pub(crate) fn synced(&self) -> &[u8] {
+        &self.synced
+    }
+
     pub(crate) fn lengths(&self) -> &[usize] {
         &self.lengths
     }

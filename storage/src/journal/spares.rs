@@ -1,0 +1,64 @@
+//! Free segments: one is ready before it is needed, so that no commit waits for a file to be made.
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use super::Journal;
+use super::segment::Spare;
+
+impl Journal {
+    /// Sees to it that there is a spare when the next segment is needed, without waiting for it.
+    pub(super) fn prepare_spare(&mut self) {
+        if !self.spares.is_empty() || self.making.is_some() {
+            return;
+        }
+        if let Some(spare) = self.reuse() {
+            self.spares.push(spare);
+        } else if self.limits.ahead {
+            let (folder, len) = (Arc::clone(&self.folder), self.limits.segment_size);
+            let make = move || Spare::make(&*folder, len);
+            // Where no thread can be had, it is made when it is needed.
+            self.making = thread::Builder::new().name("boltkv-journal".into()).spawn(make).ok();
+        }
+    }
+
+    /// A free segment: one that is no longer needed, or the one that is being made, or a new one.
+    pub(super) fn obtain_spare(&mut self) -> io::Result<Spare> {
+        if let Some(spare) = self.reuse() {
+            return Ok(spare);
+        }
+        if let Some(making) = self.making.take()
+            && let Ok(Ok(spare)) = making.join()
+        {
+            return Ok(spare);
+        }
+        Spare::make(&*self.folder, self.limits.segment_size)
+    }
+
+    /// The oldest segment, where it is needed no more.
+    fn reuse(&mut self) -> Option<Spare> {
+        let now_ms = self.current.last_time_ms;
+        // A meta must be named somewhere on the disk: by its link, until it is by a header.
+        let (link, header) = self.named_in;
+        let link = if self.synced.segment >= header { u64::MAX } else { link };
+        while let Some(used) = self.history.take_unneeded(link, self.base.0, self.limits.keep, now_ms) {
+            // One of another size is left to the next opening, which removes it.
+            if used.len == self.limits.segment_size
+                && let Ok(disk) = self.folder.open(&used.name)
+            {
+                return Some(Spare { name: used.name, disk, len: used.len });
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // The folder is not left while somebody still works in it.
+        if let Some(making) = self.making.take() {
+            let _ = making.join();
+        }
+    }
+}
