@@ -8,7 +8,7 @@ use std::path::Path;
 const TICKS: f64 = 100.0;
 /// Where user and system time stand in `/proc/PID/stat`, behind the name in brackets.
 const USER_TIME: usize = 11;
-/// Where flushes stand in a line of `/proc/diskstats`, from Linux 5.5 on.
+/// Where flushes stand in a line of `/proc/diskstats`, behind two numbers and a name, from Linux 5.5 on.
 const FLUSHES: usize = 18;
 
 /// Counters, which only grow. `None`: the system does not say.
@@ -56,8 +56,8 @@ fn flushes(disks: &str, device: u64) -> Option<f64> {
         let (name, own) = (line.get(2).copied().unwrap_or_default(), own.get(2).copied().unwrap_or_default());
         own.strip_prefix(name).is_some_and(|part| !part.is_empty())
     });
-    let own = number(own, FLUSHES - 1)?;
-    let flushes = if own > 0 { own } else { whole.and_then(|whole| number(whole, FLUSHES - 1)).unwrap_or(0) };
+    let own = number(own, FLUSHES)?;
+    let flushes = if own > 0 { own } else { whole.and_then(|whole| number(whole, FLUSHES)).unwrap_or(0) };
     #[expect(clippy::cast_precision_loss, reason = "a count, far below 2^52")]
     Some(flushes as f64)
 }
