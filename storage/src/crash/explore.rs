@@ -2,8 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::ground::{Files, Ground, Platters};
+use super::ground::{Files, Ground};
 use super::model::Model;
+use super::platters::Platters;
 use super::random::Random;
 use super::workload::Setup;
 use crate::disk::sim::{Event, Fault, Mark, Trap};
@@ -31,14 +32,15 @@ impl Explorer<'_> {
     /// Crashes at every moment of what happened to a disk that held `start`. The error says what
     /// was wrong with the first bad one.
     pub(super) fn explore(&mut self, start: &Files, log: &[Event]) -> Result<(), String> {
-        let mut platters = Platters::new(start);
+        let mut platters = Platters::of(start);
         let mut allowed = 0..=0;
         for (moment, event) in log.iter().enumerate() {
             let look = happens(event, &mut platters, &mut allowed);
             if !look {
                 continue;
             }
-            for (number, files) in platters.after_crashes(self.random).into_iter().enumerate() {
+            let looked_at = if let Event::File(id, _) = event { *id } else { 0 };
+            for (number, files) in platters.after_crashes(looked_at, self.random).into_iter().enumerate() {
                 self.look(files, &allowed).map_err(|what| {
                     format!(
                         "after event {moment} of {} ({event}), loss {number}: {what}",

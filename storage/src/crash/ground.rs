@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::losses::losses;
+use super::platters::{Left, Platters};
 use super::random::Random;
 use super::workload::Setup;
-use crate::disk::sim::{Event, FileId, Log, Names, Platter, SimDisk, SimFolder, SimJournalFolder, Trap};
+use crate::disk::sim::{FileId, Log, Platter, SimDisk, SimFolder, SimJournalFolder, Trap};
 use crate::store::new_database;
 use crate::{Db, Options, Result};
 
@@ -21,6 +21,10 @@ const JOURNAL: &str = "db-journal";
 pub(super) struct Files(BTreeMap<PathBuf, Vec<u8>>);
 
 impl Files {
+    fn left((names, files): Left) -> Self {
+        Self(names.into_iter().map(|(name, id)| (name, files.get(id).cloned().unwrap_or_default())).collect())
+    }
+
     /// A file by itself.
     pub(super) fn only(bytes: Vec<u8>) -> Self {
         Self(BTreeMap::from([(FILE.into(), bytes)]))
@@ -76,84 +80,26 @@ impl Ground {
     }
 }
 
-/// All files of a ground as the disk has them.
-pub(super) struct Platters {
-    names: Names,
-    files: Vec<Platter>,
-}
-
 impl Platters {
-    pub(super) fn new(files: &Files) -> Self {
-        Self { names: Names::new(files.names()), files: files.contents().into_iter().map(Platter::new).collect() }
-    }
-
-    pub(super) fn happens(&mut self, event: Event) {
-        match event {
-            Event::File(id, change) => self.file(id).push(change),
-            Event::SyncFile(id) => self.file(id).sync(),
-            Event::Name(op) => self.names.push(op),
-            Event::SyncFolder => self.names.sync(),
-            Event::Mark(_) => {}
-        }
-    }
-
-    fn file(&mut self, id: FileId) -> &mut Platter {
-        while self.files.len() <= id {
-            self.files.push(Platter::new(Vec::new()));
-        }
-        &mut self.files[id]
+    pub(super) fn of(files: &Files) -> Self {
+        Self::new(files.names(), files.contents())
     }
 
     /// What there is while nothing crashes.
     pub(super) fn newest(&self) -> Files {
         let names = self.names.after_each_crash().pop().unwrap_or_default();
-        self.of(&names, Platter::newest)
+        Files::left((names, self.files.iter().map(Platter::newest).collect()))
     }
 
-    /// Ways in which a crash may go now. Each file loses what it may, while the others lose something or nothing.
-    pub(super) fn after_crashes(&self, random: &mut Random) -> Vec<Files> {
-        let all_names = self.names.after_each_crash();
-        let ways: Vec<Vec<_>> = self.files.iter().map(|file| losses_of(file, random)).collect();
-        let mut outcomes = Vec::new();
-        for (id, of_file) in ways.iter().enumerate() {
-            // One that loses nothing is one of the others.
-            if of_file.len() == 1 && outcomes.len() + 1 < ways.len() && self.files.len() > 1 {
-                continue;
-            }
-            for loss in of_file {
-                let names = &all_names[random.below(all_names.len())];
-                let others = random.below(3);
-                let mut files = Files::default();
-                for (name, &other) in names {
-                    let Some(platter) = self.files.get(other) else {
-                        files.0.insert(name.clone(), Vec::new());
-                        continue;
-                    };
-                    let theirs = &ways[other];
-                    let loss = match others {
-                        _ if other == id => loss,
-                        0 => &theirs[0],
-                        _ => &theirs[random.below(theirs.len())],
-                    };
-                    files.0.insert(
-                        name.clone(),
-                        loss.as_ref().map_or_else(|| platter.newest(), |loss| platter.after(loss)),
-                    );
-                }
-                outcomes.push(files);
-            }
-        }
-        outcomes
+    /// What crashes may leave, of one file in each way that is worth a look.
+    pub(super) fn after_crashes(&self, looked_at: FileId, random: &mut Random) -> Vec<Files> {
+        self.crashes(looked_at, random).into_iter().map(Files::left).collect()
     }
 
-    fn of(&self, names: &BTreeMap<PathBuf, FileId>, content: impl Fn(&Platter) -> Vec<u8>) -> Files {
-        let content = |&id: &FileId| self.files.get(id).map(&content).unwrap_or_default();
-        Files(names.iter().map(|(name, id)| (name.clone(), content(id))).collect())
+    /// The same, of the database's file and of some file of the journal.
+    pub(super) fn after_some_crashes(&self, random: &mut Random) -> Vec<Files> {
+        let other = random.below(self.files.len());
+        let ids = if other == 0 { vec![0] } else { vec![0, other] };
+        ids.into_iter().flat_map(|id| self.after_crashes(id, random)).collect()
     }
-}
-
-/// The first is none.
-fn losses_of(file: &Platter, random: &mut Random) -> Vec<Option<crate::disk::sim::Loss>> {
-    let some = if file.pieces() == 0 { Vec::new() } else { losses(file, random) };
-    std::iter::once(None).chain(some.into_iter().map(Some)).collect()
 }

@@ -51,6 +51,11 @@ fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
     look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS), Setup::random);
 }
 
+#[test]
+fn a_crash_at_any_moment_leaves_file_and_journal_with_what_was_promised_or_a_later_state() {
+    look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS / 10), Setup::random_with_journal);
+}
+
 fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) {
     let first = from_environment("BOLTKV_SEED", 1);
     let mut points = 0;

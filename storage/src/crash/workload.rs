@@ -49,6 +49,12 @@ impl Setup {
         }
     }
 
+    /// The same with a journal.
+    pub(super) fn random_with_journal(random: &mut Random) -> Self {
+        let setup = Self::random(random);
+        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), ..setup }
+    }
+
     pub(super) fn options(&self) -> Options {
         let options = Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability);
         match self.journal {
@@ -61,6 +67,8 @@ impl Setup {
     pub(super) fn is_durable_after(&self, commits: u64) -> bool {
         match self.durability {
             Durability::Always => true,
+            // A checkpoint in between is a sync too, and the next interval begins with it.
+            Durability::Interval { .. } if self.journal.is_some() => false,
             Durability::Interval { commits: every, .. } => commits >= every,
             Durability::Never => false,
         }
@@ -123,6 +131,9 @@ impl<'a> Worker<'a> {
         if !self.transaction(db) {
             return false;
         }
+        if self.setup.journal.is_some() && db.stats().unsynced_commits == 0 {
+            self.durable();
+        }
         self.read(db);
         if self.random.once_in(8) {
             let synced = if self.random.once_in(2) { db.sync() } else { db.checkpoint() };
@@ -147,6 +158,8 @@ impl<'a> Worker<'a> {
     /// What a killed process has written is there, if not on the disk: the cache of the system has
     /// it. What the next process finds is promised to stay.
     fn open_after_a_kill(&mut self) -> Db {
+        // From here on nothing has sprung.
+        self.ground.trap().arm(u64::MAX, Fault::Killed);
         self.ground.trap().disarm();
         let db = self.open();
         let tx = db.begin().expect("readers always may");
@@ -162,9 +175,10 @@ impl<'a> Worker<'a> {
         db
     }
 
+    /// What has gone well may have been followed by a checkpoint, in which the process was killed.
     fn is_killed<T>(&self, result: Result<T>) -> bool {
         let killed = self.ground.trap().sprung().is_some();
-        result.map_or_else(|error| if killed { true } else { panic!("nothing fails, and still: {error}") }, |_| false)
+        result.map_or_else(|error| if killed { true } else { panic!("nothing fails, and still: {error}") }, |_| killed)
     }
 
     fn newest(&self) -> &Model {
@@ -242,15 +256,16 @@ impl<'a> Worker<'a> {
     /// `false` if the process was killed.
     fn committed(&mut self, model: Model, committed: Result<()>, synced: bool) -> bool {
         self.states.push(model);
-        if self.is_killed(committed) {
-            return false;
+        let is_committed = committed.is_ok();
+        let killed = self.is_killed(committed);
+        if is_committed {
+            self.acknowledged = self.states.len() - 1;
+            self.unsynced += 1;
+            if synced || self.setup.is_durable_after(self.unsynced) {
+                self.durable();
+            }
         }
-        self.acknowledged = self.states.len() - 1;
-        self.unsynced += 1;
-        if synced || self.setup.is_durable_after(self.unsynced) {
-            self.durable();
-        }
-        true
+        !killed
     }
 
     fn edit(&mut self, tx: &mut TxMut, model: &mut Model) {
