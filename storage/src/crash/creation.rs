@@ -13,7 +13,7 @@ use super::losses::losses;
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
-use super::workload::Setup;
+use super::setup::Setup;
 use crate::disk::sim::{Event, Fault, FileId, Mark, SimFolder, Trap};
 use crate::{Db, Durability, Error, FreelistStored};
 

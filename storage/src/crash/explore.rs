@@ -6,7 +6,7 @@ use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
-use super::workload::Setup;
+use super::setup::Setup;
 use crate::disk::sim::{Event, Fault, Mark, Trap};
 use crate::{Db, Durability, Options};
 

@@ -11,7 +11,8 @@ use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
-use super::workload::{Answered, Setup, edits, every};
+use super::setup::{Setup, every};
+use super::workload::{Answered, edits};
 use crate::disk::sim::{Call, Fault, Trap};
 use crate::{Db, Durability, Error, FreelistStored, Result};
 

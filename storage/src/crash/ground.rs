@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::platters::{Left, Platters};
 use super::random::Random;
-use super::workload::Setup;
+use super::setup::Setup;
 use crate::disk::sim::{FileId, Log, Platter, SimDisk, SimFolder, SimJournalFolder, Trap};
 use crate::store::new_database;
 use crate::{Db, Options, Result};

@@ -7,7 +7,7 @@
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
-//! `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
+//! `setup` says how a database is opened; `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
 //! takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
 //! lies on it: the file, and its journal.
 
@@ -29,4 +29,5 @@ mod power;
 #[path = "../../tests/common/random.rs"]
 #[allow(unreachable_pub, clippy::unwrap_used, reason = "shared with the integration tests")]
 mod random;
+mod setup;
 mod workload;

@@ -1,0 +1,63 @@
+//! How the databases of these tests are made and opened.
+
+use std::time::Duration;
+
+use super::random::Random;
+use crate::{Durability, FreelistStored, JournalOptions, Options};
+
+/// So long that no test lives to see a sync that nobody asked for.
+const NEVER_IN_A_TEST: Duration = Duration::from_secs(24 * 3600);
+
+/// How a database is made and opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setup {
+    pub(super) page_size: u32,
+    pub(super) freelist: FreelistStored,
+    pub(super) durability: Durability,
+    /// Bytes of journal between two checkpoints, where one is kept.
+    pub(super) journal: Option<u64>,
+}
+
+/// Every so many commits one is synced, and none because of the time.
+pub(super) fn every(commits: u64) -> Durability {
+    Durability::Interval { every: NEVER_IN_A_TEST, commits }
+}
+
+impl Setup {
+    /// Each combination comes up; small pages come up most, because they show the most.
+    pub(super) fn random(random: &mut Random) -> Self {
+        let freelist = [FreelistStored::Always, FreelistStored::Never, FreelistStored::OnCleanClose];
+        let interval = every(2 + random.below(4) as u64);
+        Self {
+            page_size: [1024, 1024, 1024, 2048, 4096][random.below(5)],
+            freelist: freelist[random.below(3)],
+            durability: [Durability::Always, Durability::Always, interval, Durability::Never][random.below(4)],
+            journal: None,
+        }
+    }
+
+    /// The same with a journal.
+    pub(super) fn random_with_journal(random: &mut Random) -> Self {
+        let setup = Self::random(random);
+        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), ..setup }
+    }
+
+    pub(super) fn options(&self) -> Options {
+        let options = Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability);
+        match self.journal {
+            Some(bytes) => options.journal(JournalOptions::new().checkpoint_size(bytes)),
+            None => options,
+        }
+    }
+
+    /// Whether the last of so many commits since a sync point is promised to be durable.
+    pub(super) fn is_durable_after(&self, commits: u64) -> bool {
+        match self.durability {
+            Durability::Always => true,
+            // A checkpoint in between is a sync too, and the next interval begins with it.
+            Durability::Interval { .. } if self.journal.is_some() => false,
+            Durability::Interval { commits: every, .. } => commits >= every,
+            Durability::Never => false,
+        }
+    }
+}
