@@ -90,8 +90,8 @@ impl<'a> Allocator<'a> {
     /// A run of so many pages; the file grows where none is free.
     pub(crate) fn allocate(&mut self, pages: u64, lasts: Lasts) -> Result<Run> {
         let free = match (lasts, &mut self.aside) {
-            _ if self.lowest_only => self.freelist.take(pages),
-            (Lasts::Long, _) => self.freelist.take_next(pages),
+            _ if self.lowest_only => self.freelist.find(|list| list.take(pages))?,
+            (Lasts::Long, _) => self.freelist.find(|list| list.take_next(pages))?,
             (Lasts::Briefly, Aside::Run(run)) if run.len >= pages => {
                 let start = run.start;
                 *run = Run { start: start + pages, len: run.len - pages };

@@ -23,6 +23,8 @@ pub(crate) struct Run {
 
 /// Runs that the list of fresh ones keeps room for.
 const KEPT: usize = 1024;
+/// Runs that a write transaction sorts out, when it begins, of those that a reader has kept until it ended: about 1 ms.
+const STEP: usize = 4096;
 
 pub(super) fn freed_twice(page: Pgid) -> Error {
     Error::corrupt(page, "the page is freed twice, or freed and in use")
@@ -52,7 +54,11 @@ pub(crate) struct Freelist {
     fresh: Vec<Waiting>,
     /// Runs by the reader that keeps them: looked at again only when that reader is gone.
     pinned: BTreeMap<TxId, Vec<Waiting>>,
-    /// Pages in `fresh` and `pinned`.
+    /// Runs whose reader is gone. They can be very many, so they are sorted out in steps.
+    left: Vec<Vec<Waiting>>,
+    /// Who could reach pages when they were last sorted out.
+    readers: Vec<TxId>,
+    /// Pages in `fresh`, `pinned` and `left`.
     waiting: u64,
     /// Who allocated a run, by its first page; kept only while an older reader is open, because
     /// only then does it matter.
@@ -90,28 +96,58 @@ impl Freelist {
         self.waiting
     }
 
-    /// Moves to the free pages what none of `readers` (ascending, without repetition) can reach.
+    /// Moves to the free pages what none of `readers` (ascending, without repetition) can reach. Of what a reader has kept
+    /// that is gone now, it takes a step; the rest waits until it is needed, or for the steps that follow.
     pub(crate) fn release(&mut self, readers: &[TxId]) -> Result<()> {
         if readers.is_empty() {
             self.allocated.clear();
         }
-        let mut again = std::mem::take(&mut self.fresh);
-        let gone: Vec<TxId> =
-            self.pinned.keys().copied().filter(|reader| readers.binary_search(reader).is_err()).collect();
-        for reader in gone {
-            again.extend(self.pinned.remove(&reader).into_iter().flatten());
+        self.readers.clear();
+        self.readers.extend_from_slice(readers);
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.drain(..).try_for_each(|waiting| self.sort_out(waiting))?;
+        fresh.shrink_to(KEPT);
+        self.fresh = fresh;
+        while let Some((&reader, _)) = self.pinned.iter().find(|(reader, _)| readers.binary_search(reader).is_err()) {
+            self.left.extend(self.pinned.remove(&reader));
         }
-        for waiting in again.drain(..) {
-            if let Some(reader) = waiting.pinned_by(readers) {
-                self.pinned.entry(reader).or_default().push(waiting);
-            } else {
-                self.waiting -= waiting.run.len;
-                self.free.insert(waiting.run)?;
+        self.sort_out_left(STEP)
+    }
+
+    /// Moves to the free pages at once what [`Self::release`] has left for later.
+    pub(crate) fn release_rest(&mut self) -> Result<()> {
+        self.sort_out_left(usize::MAX)
+    }
+
+    fn sort_out_left(&mut self, most: usize) -> Result<()> {
+        for _ in 0..most {
+            let Some(list) = self.left.last_mut() else { break };
+            match list.pop() {
+                Some(waiting) => self.sort_out(waiting)?,
+                None => drop(self.left.pop()),
             }
         }
-        again.shrink_to(KEPT);
-        self.fresh = again;
         Ok(())
+    }
+
+    fn sort_out(&mut self, waiting: Waiting) -> Result<()> {
+        if let Some(reader) = waiting.pinned_by(&self.readers) {
+            self.pinned.entry(reader).or_default().push(waiting);
+            return Ok(());
+        }
+        self.waiting -= waiting.run.len;
+        self.free.insert(waiting.run)
+    }
+
+    /// What `take` finds. Before the file grows for the want of it, all that can be free is.
+    pub(crate) fn find(&mut self, take: impl Fn(&mut Self) -> Option<Pgid>) -> Result<Option<Pgid>> {
+        loop {
+            let found = take(self);
+            if found.is_some() || self.left.is_empty() {
+                return Ok(found);
+            }
+            self.sort_out_left(STEP)?;
+        }
     }
 
     /// The lowest free run of `len` pages.
@@ -172,7 +208,8 @@ impl Freelist {
     /// Lists every page that is free once a commit is done that has taken and freed these runs, each ascending, for
     /// [`Self::listed`].
     pub(crate) fn list(&mut self, freed: &[Run], taken: &[Run]) -> Result<()> {
-        let waiting = self.fresh.iter().chain(self.pinned.values().flatten()).map(|waiting| waiting.run);
+        let kept = self.pinned.values().chain(&self.left).flatten();
+        let waiting = self.fresh.iter().chain(kept).map(|waiting| waiting.run);
         self.listing.list(&self.free, waiting, freed, taken)
     }
 
@@ -245,6 +282,59 @@ mod tests {
         assert_eq!((free.take(1), free.take(1)), (Some(20), None));
         free.release(&[7]).unwrap();
         assert_eq!(free.take(1), Some(30));
+        assert_eq!(free.waiting_pages(), 0);
+    }
+
+    #[test]
+    fn what_a_reader_has_kept_is_free_in_steps_or_when_it_is_needed() {
+        let many = 3 * STEP as u64;
+        let held = || {
+            let mut free = Freelist::default();
+            for txid in 0..many {
+                free.committed(9, &[], &[run(20 + 2 * txid, 1)], true, false);
+            }
+            free.release(&[8]).unwrap();
+            assert_eq!((free.free_pages(), free.waiting_pages()), (0, many));
+            free.release(&[]).unwrap();
+            free
+        };
+        let mut free = held();
+        let first_step = free.free_pages();
+        assert!((1..=STEP as u64).contains(&first_step), "{first_step}");
+        assert_eq!(free.waiting_pages(), many - first_step);
+        free.list(&[], &[]).unwrap();
+        assert_eq!(free.listed().len() as u64, many, "the file's list has all of them");
+        while free.waiting_pages() > 0 {
+            let before = free.waiting_pages();
+            free.release(&[]).unwrap();
+            assert!(free.waiting_pages() < before);
+        }
+        assert_eq!(free.free_pages(), many);
+
+        let mut free = held();
+        for _ in 0..many {
+            assert!(free.find(|free| free.take_next(1)).unwrap().is_some(), "the file must not grow yet");
+        }
+        assert_eq!(free.find(|free| free.take_next(1)).unwrap(), None);
+
+        let mut free = held();
+        free.release_rest().unwrap();
+        assert_eq!((free.free_pages(), free.waiting_pages()), (many, 0));
+    }
+
+    #[test]
+    fn a_run_that_is_left_for_later_waits_for_the_readers_that_there_are_then() {
+        let mut free = Freelist::default();
+        for page in 0..2 * STEP as u64 {
+            free.committed(9, &[], &[run(20 + 2 * page, 1)], true, false);
+        }
+        // The older of two readers stays, and reaches them all.
+        free.release(&[5, 8]).unwrap();
+        free.release(&[5]).unwrap();
+        free.release_rest().unwrap();
+        assert_eq!(free.free_pages(), 0);
+        free.release(&[]).unwrap();
+        free.release_rest().unwrap();
         assert_eq!(free.waiting_pages(), 0);
     }
 

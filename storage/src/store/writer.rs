@@ -176,7 +176,11 @@ impl Writer {
     /// snapshot.
     pub(crate) fn release_pages(&mut self, shared: &Shared, pages: Pages<'_>) -> Result<()> {
         self.free_detached(pages);
-        let released = self.freelist.release(&self.pinned(shared));
+        let mut released = self.freelist.release(&self.pinned(shared));
+        // Where a file is to become smaller, or must not grow, all that is free is wanted now.
+        if self.shrinking > 0 || shared.options.max_size.is_some() {
+            released = released.and_then(|()| self.freelist.release_rest());
+        }
         // A freelist that contradicts itself would hand out a page twice.
         released.map_err(|error| shared.poison("use the freelist of", io::Error::other(error.to_string())))
     }
