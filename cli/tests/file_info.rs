@@ -92,4 +92,9 @@ fn of_a_file_that_does_not_open_is_told_what_can_be_told() {
     assert!(said.contains("meta 0: its magic number is 0x") && said.contains("meta 1: its checksum is "), "{said}");
     fs::write(&file, "no database\n".repeat(1000)).unwrap();
     assert!(run(args!["file", "info", &file]).failed(3).contains("not a bolt file"));
+    fs::write(&file, "").unwrap();
+    for command in ["info", "check", "buckets", "pages"] {
+        let said = run(args!["file", command, &file]).failed(3);
+        assert!(said.contains("the file is empty") && !said.contains("--page-size"), "{command}: {said}");
+    }
 }

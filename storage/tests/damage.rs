@@ -4,7 +4,7 @@
 
 mod common;
 
-use boltkv_storage::{Bucket, Db, Error, Options, TxMut};
+use boltkv_storage::{Bucket, Db, Error, Options, RawFile, TxMut};
 use common::random::Random;
 use common::small_file::{CHECKSUM, MAGIC, PAGE, PAGE_SIZE, SmallFile, TXID, VERSION, odd_numbers, reseal};
 use common::{assert_check_clean, committed};
@@ -167,7 +167,8 @@ fn an_empty_file_becomes_a_database_for_a_writer_and_is_refused_to_a_reader() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("empty.db");
     fs::write(&file, "").unwrap();
-    assert!(read_only(&file).is_err());
+    assert!(matches!(read_only(&file), Err(Error::EmptyFile)));
+    assert!(matches!(RawFile::open(&file, None), Err(Error::EmptyFile)));
     assert_eq!(fs::metadata(&file).unwrap().len(), 0);
 
     let db = Db::open(&file).unwrap();

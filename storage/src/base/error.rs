@@ -33,6 +33,9 @@ pub enum Error {
     /// Neither meta page starts with bolt's magic number (bbolt: `ErrInvalid`).
     #[error("not a bolt file: neither meta page holds the magic number 0xED0CDAED")]
     NotABoltFile,
+    /// The file has no bytes. Opened for writing it would become a new database; it was opened for reading only.
+    #[error("the file is empty: it holds no database (opening it for writing makes one)")]
+    EmptyFile,
     /// The file is of another version of the format (bbolt: `ErrVersionMismatch`).
     #[error("the file has format version {found}; only version 2 is known")]
     VersionMismatch {

@@ -48,9 +48,10 @@ pub(crate) fn new_file<F: Folder, T>(
 ) -> Result<T> {
     let temporary = temporary_name(path)?;
     let _listed = Unfinished::list(&temporary);
-    let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(&temporary)))?;
+    // Errors name the file by the name that was asked for: nobody else knows the temporary one.
+    let disk = folder.create(&temporary, mode).map_err(Error::io("create", Some(path)))?;
     let written = content(&disk).and_then(|answer| {
-        disk.sync().map_err(Error::io("sync", Some(&temporary)))?;
+        disk.sync().map_err(Error::io("sync", Some(path)))?;
         name(folder, &temporary, path, mode, existing).map_err(Error::io("create", Some(path)))?;
         Ok(answer)
     });

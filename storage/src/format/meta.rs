@@ -189,6 +189,9 @@ impl From<MetaFault> for Error {
 
 /// Why a file cannot be opened that ends before its first meta does: it is one that was cut, or none.
 pub(crate) fn ends_in_first_meta(file: &[u8]) -> Error {
+    if file.is_empty() {
+        return Error::EmptyFile;
+    }
     let is_bolt_file = file.get(PAGE_HEADER..).is_some_and(|meta| meta.starts_with(&MAGIC.to_le_bytes()));
     if is_bolt_file {
         return Error::FileTooShort { len: file.len() as u64, needed: 4 * u64::from(MIN_PAGE_SIZE) };

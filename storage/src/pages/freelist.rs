@@ -27,7 +27,9 @@ const KEPT: usize = 1024;
 const STEP: usize = 4096;
 
 pub(super) fn freed_twice(page: Pgid) -> Error {
-    Error::corrupt(page, "the page is freed twice, or freed and in use")
+    let what = "the page is freed twice, or freed and in use: the stored freelist may be wrong \
+                (`Options::ignore_freelist` leaves it aside, `boltkv file surgery freelist abandon` makes a copy without)";
+    Error::corrupt(page, what)
 }
 
 /// A run that waits: freed by `freed_by`, allocated by `allocated_by` (0: not known).

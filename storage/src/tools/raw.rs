@@ -56,7 +56,7 @@ impl RawFile {
     /// rest of a damaged one says.
     ///
     /// # Errors
-    /// [`Error::NotABoltFile`] where no page size is given and nothing like a meta is found;
+    /// [`Error::EmptyFile`]; [`Error::NotABoltFile`] where no page size is given and nothing like a meta is found;
     /// [`Error::InvalidPageSize`] for a given one that no file can have; [`Error::Io`].
     pub fn open(path: impl AsRef<Path>, page_size: Option<u32>) -> Result<Self> {
         let path = path.as_ref();
@@ -66,6 +66,7 @@ impl RawFile {
         file.page_size = match page_size {
             Some(size) if !is_page_size(size) => return Err(Error::InvalidPageSize { found: size.into() }),
             Some(size) => size,
+            None if len == 0 => return Err(Error::EmptyFile),
             None => file.find_page_size()?.ok_or(Error::NotABoltFile)?,
         };
         file.metas = [file.meta_at(0)?, file.meta_at(file.page_size.into())?];

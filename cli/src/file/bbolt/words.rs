@@ -5,7 +5,7 @@ use boltkv_storage::{Error, Problem};
 /// What bbolt says where the engine says `error`; nothing where it has no word for it, or only a panic.
 pub(crate) fn of(error: &Error) -> Option<String> {
     Some(match error {
-        Error::NotABoltFile => "invalid database".into(),
+        Error::NotABoltFile | Error::EmptyFile => "invalid database".into(),
         Error::VersionMismatch { .. } => "version mismatch".into(),
         Error::ChecksumMismatch => "checksum error".into(),
         Error::BucketNotFound { .. } | Error::IncompatibleValue { .. } => "bucket not found".into(),
