@@ -52,12 +52,18 @@ fn the_first_set_makes_the_default_bucket_and_nothing_else_does() {
 #[test]
 fn a_write_under_a_condition_is_done_only_where_it_holds() {
     let server = TestServer::start();
-    let failed = "ERR CONDITION_FAILED the condition does not hold\n";
+    let failed = |how: &str| format!("ERR CONDITION_FAILED the condition does not hold: key \"k\" {how}\n");
+    let (missing, there, other) = (failed("is not there"), failed("is there already"), failed("has another value"));
     let script = "SETXX k 1\nCAS k old 1\nCAD k 1\nBUCKET LIST\n\
                   SETNX k one word\nSETNX k 2\nSETXX k 3\nCAS k 2 4\nCAS k 3 four words\nGET k\n\
                   CAD k four\nCAD k four words\nGET k\n";
-    let replies = format!("{failed}{failed}(nil)\nEND\nOK\n{failed}OK\n{failed}OK\nfour words\n{failed}OK\n(nil)\n");
+    let replies = format!("{missing}{missing}(nil)\nEND\nOK\n{there}OK\n{other}OK\nfour words\n{other}OK\n(nil)\n");
     assert_eq!(run(&server, script), replies);
+
+    let long = format!("ä{}", "k".repeat(1000));
+    let shown = format!("\"\\xc3\\xa4{}\"… is there already\n", "k".repeat(62));
+    let reply = run(&server, &format!("SETNX {long} 1\nSETNX {long} 2\n"));
+    assert!(reply.ends_with(&shown), "a long key is escaped and cut: {reply}");
 }
 
 #[test]

@@ -7,6 +7,9 @@ use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
 use super::refusal::refusal;
 
+/// Bytes of a key that a message shows at most.
+const MOST_SHOWN: usize = 64;
+
 /// A request that the writer is to apply. It keeps no buffer that it was read into.
 #[derive(Debug)]
 pub(crate) struct Write {
@@ -56,7 +59,8 @@ impl Effect {
 
 /// Why a write was not done.
 enum Refused {
-    Condition,
+    /// The key, and what is there instead of what the condition asks for.
+    Condition(String),
     Storage(Error),
 }
 
@@ -83,7 +87,9 @@ pub(crate) fn apply(tx: &mut TxMut, write: &Write) -> Result<Effect, ErrorReply>
         WriteRequest::DeleteBucket(path) => delete_bucket(tx, path).map_err(Into::into),
     };
     done.map_err(|refused| match refused {
-        Refused::Condition => ErrorReply::new(ErrorCode::ConditionFailed, "the condition does not hold"),
+        Refused::Condition(what) => {
+            ErrorReply::new(ErrorCode::ConditionFailed, format!("the condition does not hold: {what}"))
+        }
         Refused::Storage(error) => refusal(error),
     })
 }
@@ -113,7 +119,26 @@ fn delete(tx: &mut TxMut, path: &Path, key: &[u8], cond: &Cond) -> Result<Effect
 
 fn check(cond: &Cond, bucket: Bucket<'_>, key: &[u8]) -> Result<(), Refused> {
     // What always holds costs no look-up.
-    if *cond == Cond::Always || cond.holds(bucket.get(key)?) { Ok(()) } else { Err(Refused::Condition) }
+    if *cond == Cond::Always {
+        return Ok(());
+    }
+    let found = bucket.get(key)?;
+    if cond.holds(found) {
+        return Ok(());
+    }
+    let is = match (cond, found) {
+        (Cond::IfAbsent, _) => "is there already",
+        (_, None) => "is not there",
+        _ => "has another value",
+    };
+    Err(Refused::Condition(format!("key {} {is}", shown(key))))
+}
+
+/// A key for a message, escaped and cut.
+fn shown(key: &[u8]) -> String {
+    let cut = &key[..key.len().min(MOST_SHOWN)];
+    let more = if cut.len() < key.len() { "…" } else { "" };
+    format!("\"{}\"{more}", cut.escape_ascii())
 }
 
 fn create(tx: &mut TxMut, path: &Path) -> Result<Effect> {
