@@ -297,15 +297,27 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     refused(&["--durability", "never"], "this version knows `always` only");
     refused(&["--durability", "interval"], "this version knows `always` only");
     refused(&["--durability", "sometimes"], "only `always` is known");
-    refused(&["--memory", "32MiB"], "--memory is 33554432");
-    refused(&["--max-frame", "1000"], "--max-frame is 1000");
-    refused(&["--max-frame", "1GiB"], "--max-frame is 1073741824");
+    refused(&["--memory", "32MiB"], "--memory is 32MiB, but must lie between 64MiB and ");
+    refused(&["--max-frame", "1000"], "--max-frame is 1000, but must lie between 64KiB and 128MiB");
+    refused(&["--max-frame", "1GiB"], "--max-frame is 1GiB");
     refused(&["--max-frame", "much"], "not a size");
     refused(&["--queue-bytes", "8GiB"], "--queue-bytes is 8GiB, which is not below 2^32 bytes");
     refused(&["--text-linger", "soon"], "--text-linger");
     refused(&["--timeout", "soon"], "--timeout");
     refused(&["--log", "boltkv=shout"], "--log");
+    refused(&["--log", "verbose"], "verbose is no level: the levels are off, error, warn, info, debug and trace");
+    refused(&["--log", "info,tokio"], "tokio is no level");
     assert!(!db.exists());
+}
+
+#[test]
+fn a_queue_that_is_smaller_than_was_asked_for_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |more: &[&str]| Server::start_with(&folder.path().join("queue.db"), more).stop().stderr;
+    let cut = said(&["--memory", "64MiB", "--queue-bytes", "1GiB"]);
+    assert!(cut.contains("--queue-bytes is 1GiB, of which 16MiB are used: a quarter of --memory"), "{cut}");
+    assert!(!said(&["--memory", "64MiB", "--queue-bytes", "16MiB"]).contains("--queue-bytes"));
+    assert!(!said(&["--memory", "64MiB"]).contains("--queue-bytes"), "the default is nobody's wish");
 }
 
 // Promises: ops-units.

@@ -173,6 +173,12 @@ impl Limits {
         self.max_frame.saturating_mul(4)
     }
 
+    /// Bytes that may wait for the writer: `queue_bytes`, or less where that is more than a quarter of the memory.
+    #[must_use]
+    pub fn queue_share(&self) -> u32 {
+        self.shares().1
+    }
+
     /// How the memory is shared out: bytes for connections, and bytes that may wait for the writer, which are as many again
     /// while they are written; at most a quarter each.
     pub(crate) fn shares(&self) -> (usize, u32) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use boltkv_server::{Config, Limits};
 use clap::Args;
+use tracing::warn;
 
 use crate::arguments::{MOST_TIME, Size, seconds};
 use crate::failure::{Failure, Outcome};
@@ -61,6 +62,14 @@ impl LimitArgs {
         timeouts.request = never_if_zero(self.request_timeout);
         timeouts.reply = never_if_zero(self.reply_timeout);
         Ok(())
+    }
+
+    /// Warns where `--queue-bytes` was given and is more than the memory allows. The default is cut without a word.
+    pub(super) fn warn_of_cut_queue(&self, config: &Config) {
+        let (asked, used) = (self.queue_bytes, Size(config.limits.queue_share().into()));
+        if used.0 < asked.0 && asked.0 != u64::from(Limits::default().queue_bytes) {
+            warn!("--queue-bytes is {asked}, of which {used} are used: a quarter of --memory");
+        }
     }
 }
 

@@ -14,10 +14,11 @@ use boltkv_server::{Config, Error, OnWriteFailure, Server};
 use boltkv_storage::Error as StorageError;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
+use tracing::level_filters::LevelFilter;
 use tracing::warn;
 use tracing_subscriber::EnvFilter;
 
-use crate::arguments::{address, milliseconds, seconds};
+use crate::arguments::{Size, address, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
 use crate::file::holder;
 use signals::Signals;
@@ -95,6 +96,7 @@ impl Serve {
         let config = self.config()?;
         log_to_stderr(&self.log);
         descriptors::raise(config.limits.max_connections);
+        self.limits.warn_of_cut_queue(&config);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         runtime.block_on(self.serve(config))
@@ -148,6 +150,12 @@ fn failure(file: &Path, error: &Error) -> Failure {
         Error::Open(error) => Failure::open(file, error),
         Error::Listen { .. } => Failure::unreachable(error.to_string()),
         // Limits are called by their options here.
+        Error::Limit { name, value, min, max } if ["max_frame", "queue_bytes", "memory"].contains(name) => {
+            // A most that is no whole number of KiB is hard to read: the one below it is within it.
+            let [value, min, max] = [*value, *min, *max - *max % 1024].map(Size::of);
+            let option = name.replace('_', "-");
+            Failure::usage(format!("--{option} is {value}, but must lie between {min} and {max}"))
+        }
         Error::Limit { name, .. } => Failure::usage(format!("--{error}").replace(name, &name.replace('_', "-"))),
         _ => Failure::not_done(error.to_string()),
     }
@@ -161,7 +169,17 @@ fn durability(text: &str) -> Result<&'static str, &'static str> {
     }
 }
 
+/// A level, or a filter of `tracing`'s syntax. To that syntax a lone word which is no level is the name of a module: a
+/// misspelt level would silence the log. Modules that are not ours are given with their level.
 fn filter(text: &str) -> Result<String, String> {
+    let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
+    let is_known = |word: &str| is_level(word) || word.starts_with("boltkv") || word.contains(['=', '[']);
+    if let Some(word) = text.split(',').map(str::trim).find(|word| !is_known(word)) {
+        return Err(format!(
+            "{word} is no level: the levels are off, error, warn, info, debug and trace; a module has its own by a filter \
+             such as boltkv_server=debug"
+        ));
+    }
     EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
@@ -170,4 +188,20 @@ fn log_to_stderr(filter: &str) {
     // A line that cannot be written, because the disk that the log lies on is full or nobody reads it any more, is lost.
     // To tell of it would be an `eprintln!` to the same place, and that panics.
     subscriber.with_ansi(io::stderr().is_terminal()).log_internal_errors(false).init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_filter_is_levels_and_modules_with_levels_and_no_misspelt_level() {
+        for text in ["off", "INFO", "3", "", "boltkv_server", "warn,boltkv_server=debug,tokio=trace", "[scan{a}]=debug"]
+        {
+            assert_eq!(filter(text).as_deref(), Ok(text));
+        }
+        for text in ["verbose", "infos", "info,quiet", "tokio", "boltkv=shout"] {
+            assert!(filter(text).is_err(), "{text}");
+        }
+    }
 }
