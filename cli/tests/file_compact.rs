@@ -64,8 +64,8 @@ fn an_existing_file_a_damaged_one_and_a_missing_one_are_refused() {
     make(&old);
     fs::write(&new, "precious").unwrap();
     for output in [&new, &old] {
-        let said = run(args!["file", "compact", &old, "-o", output]).failed(1);
-        assert!(said.contains("exists"), "{said}");
+        let said = run(args!["file", "compact", &old, "-o", output]).failed(2);
+        assert!(said.contains("is there already"), "{said}");
     }
     assert_eq!(fs::read(&new).unwrap(), b"precious");
     fs::remove_file(&new).unwrap();

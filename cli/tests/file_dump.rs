@@ -47,7 +47,7 @@ fn a_page_size_can_be_given_where_no_meta_tells_it_and_no_page_is_beyond_the_end
         run(args!["file", "dump", &file, "3", "--page-size", "1KiB"]).done_text(),
         format!("0000c00{zeros}\n0000c10 *\n0000ff0{zeros}\n\n", zeros = " 0000".repeat(8))
     );
-    assert!(run(args!["file", "dump", &file, "4", "--page-size", "1024"]).failed(1).contains("4 whole pages"));
+    assert!(run(args!["file", "dump", &file, "4", "--page-size", "1024"]).failed(2).contains("its pages are 0 to 3"));
     assert!(run(args!["file", "dump", &file, "0", "--page-size", "1000"]).failed(2).contains("page size 1000"));
     assert_eq!(run(args!["file", "dump", &file]).code, Some(2));
 }

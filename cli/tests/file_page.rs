@@ -68,7 +68,7 @@ fn a_damaged_page_is_said_to_be_damaged_and_the_others_are_printed() {
     // The checksum of the second meta.
     bytes[4096 + 72] ^= 1;
     fs::write(&file, &bytes).unwrap();
-    let ran = run(args!["file", "page", &file, "1", root.to_string(), "2", "99"]);
+    let ran = run(args!["file", "page", &file, "1", root.to_string(), "2"]);
     let text = ran.text();
     assert!(text.contains("Damaged:    its checksum is "), "{text}");
     assert!(
@@ -76,8 +76,24 @@ fn a_damaged_page_is_said_to_be_damaged_and_the_others_are_printed() {
         "{text}"
     );
     assert!(text.contains("Page ID:    2\n"), "{text}");
-    assert!(text.contains("Page 99 cannot be printed: "), "{text}");
-    assert!(ran.failed(1).contains("2 pages are damaged"));
+    assert!(ran.failed(1).contains("1 page is damaged"));
+}
+
+#[test]
+fn a_page_that_the_file_does_not_have_is_a_mistake_of_usage_and_one_that_was_cut_off_is_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    Db::open(&file).and_then(|db| db.update(|tx| tx.create_bucket("b")?.put("k", "v"))).unwrap();
+    let raw = RawFile::open(&file, None).unwrap();
+    let (pages, end) = (raw.pages(), raw.end());
+    for args in [args!["file", "page", &file, "0", "99"], args!["file", "page-item", &file, "99", "0"]] {
+        let said = run(args).failed(2);
+        assert!(said.contains(&format!("has no page 99: its pages are 0 to {}", pages - 1)), "{said}");
+    }
+    fs::File::options().write(true).open(&file).unwrap().set_len((end - 1) * 4096).unwrap();
+    let ran = run(args!["file", "page", &file, (end - 1).to_string()]);
+    assert!(ran.text().contains("whole pages"), "{}", ran.text());
+    assert!(ran.failed(1).contains("1 page is damaged"));
 }
 
 #[test]

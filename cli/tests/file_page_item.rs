@@ -44,7 +44,7 @@ fn what_is_no_element_of_a_leaf_is_refused() {
     drop(Db::open(&file).unwrap());
     assert!(run(args!["file", "page-item", &file, "3", "0"]).failed(1).contains("0 elements, and none with index 0"));
     assert!(run(args!["file", "page-item", &file, "0", "0"]).failed(1).contains("no leaf page: its type is meta"));
-    assert!(run(args!["file", "page-item", &file, "4", "0"]).failed(1).contains("4 whole pages"));
+    assert!(run(args!["file", "page-item", &file, "4", "0"]).failed(2).contains("no page 4: its pages are 0 to 3"));
     for args in [["3", "0", "--key-only", "--value-only"].as_slice(), &["3"], &[], &["3", "70000"]] {
         assert_eq!(run(["file", "page-item", "a.db"].iter().chain(args)).code, Some(2), "{args:?}");
     }

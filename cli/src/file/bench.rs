@@ -12,6 +12,7 @@ use super::bench_work::{Measured, Work};
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -128,9 +129,7 @@ impl Bench {
             }
             return self.run_in(&folder.path().join("bench.db"), batch_size);
         };
-        if path.symlink_metadata().is_ok() {
-            return Err(Failure::usage(format!("{} is there already: bench writes a new file only", path.display())));
-        }
+        must_be_new(path)?;
         if !self.work {
             interrupt.remove(path);
         }

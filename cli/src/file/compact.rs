@@ -12,6 +12,7 @@ use super::interrupt::Interrupt;
 use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -57,6 +58,7 @@ impl Done {
 
 impl Compact {
     pub(crate) fn run(&self) -> Outcome {
+        must_be_new(&self.output)?;
         let _interrupt = Interrupt::writing(&self.output)?;
         let path = self.target.path();
         let db = self.target.open_to_read(None)?;

@@ -46,6 +46,7 @@ struct Dumped<'a> {
 impl Dump {
     pub(crate) fn run(&self) -> Outcome {
         let file = self.target.open()?;
+        self.target.must_have(&file, &self.pages)?;
         self.target.print(|out| {
             for (index, &page) in self.pages.iter().enumerate() {
                 let (offset, bytes) = read(&file, page)?;

@@ -56,6 +56,9 @@ pub(crate) struct Page {
 impl Page {
     pub(crate) fn run(&self) -> Outcome {
         let file = self.target.open()?;
+        if !self.as_bbolt {
+            self.target.must_have(&file, &self.pages)?;
+        }
         let mut damaged = 0_u64;
         let progress = self.all.then(|| Progress::while_printing_pages(file.end())).flatten();
         self.target.print(|out| {

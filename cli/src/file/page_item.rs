@@ -57,6 +57,7 @@ struct Element<'a> {
 impl PageItem {
     pub(crate) fn run(&self) -> Outcome {
         let file = self.target.open()?;
+        self.target.must_have(&file, &[self.page])?;
         self.target.print(|out| {
             let page = file.page(self.page)?;
             let found = page.leaf_element(self.index)?;

@@ -13,6 +13,7 @@ use super::Target;
 use super::interrupt::Interrupt;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
+use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome, one_line};
 
@@ -107,9 +108,7 @@ struct Alternative {
 
 impl Repair {
     pub(crate) fn run(&self) -> Outcome {
-        if self.output.symlink_metadata().is_ok() {
-            return Err(Failure::usage(format!("{} is there already: it is not written over", self.output.display())));
-        }
+        must_be_new(&self.output)?;
         let _interrupt = Interrupt::writing(&self.output)?;
         let mut printer =
             Printer { json: self.json, out: BufWriter::new(io::stdout().lock()), bar: None, failed: None };
@@ -145,7 +144,7 @@ impl Repair {
     fn not_done(&self, error: &Error) -> Failure {
         match error {
             Error::InvalidPageSize { .. } => Failure::usage(error.to_string()),
-            Error::NotABoltFile | Error::FileTooShort { .. } | Error::LockTimeout { .. } => {
+            Error::NotABoltFile | Error::EmptyFile | Error::FileTooShort { .. } | Error::LockTimeout { .. } => {
                 self.target.not_opened(error, None)
             }
             Error::Io { path: Some(path), .. } if path == self.target.path() => self.target.not_opened(error, None),

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_storage::{Advice, Db, Error, Options, RawFile, Surgery};
+use boltkv_storage::{Advice, Db, Error, Options, Pgid, RawFile, Surgery};
 use clap::Args;
 
 use super::holder;
@@ -137,8 +137,28 @@ impl RawTarget {
         })
     }
 
+    /// Refuses pages that lie beyond the end of the file and beyond its high-water mark. A page below the mark that the
+    /// file was cut before is damage: reading it says so.
+    pub(super) fn must_have(&self, file: &RawFile, pages: &[Pgid]) -> Outcome {
+        let end = file.newest_meta().map_or(0, |meta| meta.high_water_mark).max(file.pages());
+        let Some(page) = pages.iter().find(|&&page| page >= end) else { return Ok(()) };
+        let path = self.path.display();
+        Err(Failure::usage(match end.checked_sub(1) {
+            Some(last) => format!("{path} has no page {page}: its pages are 0 to {last}"),
+            None => format!("{path} has no page {page}: it is shorter than one page"),
+        }))
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Refuses a name that is taken before any work is done: what is there is never written over.
+pub(super) fn must_be_new(output: &Path) -> Outcome {
+    match output.symlink_metadata() {
+        Ok(_) => Err(Failure::usage(format!("{} is there already: it is not written over", output.display()))),
+        Err(_) => Ok(()),
     }
 }
 

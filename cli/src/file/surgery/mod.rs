@@ -22,6 +22,7 @@ use super::Target;
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -93,6 +94,9 @@ impl OnCopy {
 
     /// Has the copy made.
     pub(super) fn make<T>(&self, operation: impl FnOnce(&Operation) -> Result<T>) -> Outcome<T> {
+        if !self.as_bbolt {
+            must_be_new(&self.output)?;
+        }
         let mut surgery = self.target.surgery(&self.output);
         if let Some(page_size) = self.page_size {
             surgery = surgery.page_size(page_size);
@@ -102,7 +106,7 @@ impl OnCopy {
         }
         let (_interrupt, _progress) = (Interrupt::writing(&self.output)?, Progress::doing("copying"));
         operation(&surgery).map_err(|error| match error {
-            Error::LockTimeout { .. } | Error::NotABoltFile | Error::Io { op: "open", .. } => {
+            Error::LockTimeout { .. } | Error::NotABoltFile | Error::EmptyFile | Error::Io { op: "open", .. } => {
                 self.target.not_opened(&error, None)
             }
             Error::InvalidPageSize { .. } => Failure::usage(error.to_string()),
