@@ -130,6 +130,8 @@ impl Db {
                 break;
             }
         }
+        // Where pages were moved by commits that are not synced, the state on the disk still needs the old places.
+        self.checkpoint()?;
         // At least once for each meta page: neither may speak of pages beyond the file's end.
         for _ in 0..MOST_LOWERINGS {
             let mut tx = self.begin_mut()?;
