@@ -62,8 +62,7 @@ pub enum Error {
     /// A page says something that cannot be. The file is damaged; `check` tells more.
     #[error("page {page}{} is damaged: {what}", In(bucket))]
     Corrupt {
-        /// The page that holds the damage, or leads to it; a bucket that lies inline in another one's
-        /// leaf is on that leaf's page. 0 and 1 are the metas.
+        /// The page of the damage, or that leads to it; an inline bucket is on its leaf's page. 0 and 1 are the metas.
         page: Pgid,
         /// The bucket that was being read or written.
         bucket: BucketPath,
@@ -88,8 +87,8 @@ pub enum Error {
     /// A write was asked of a database that was opened read-only.
     #[error("the database is open read-only")]
     ReadOnly,
-    /// The disk or the quota is full, or the memory that may be mapped or locked. The transaction was
-    /// rolled back, nothing was lost, and the database goes on: a later commit may fit.
+    /// The disk or the quota is full, or the memory that may be mapped or locked. The transaction was rolled back, nothing
+    /// was lost, and the database goes on: a later commit may fit.
     #[error("no space left for the commit: {source}")]
     NoSpace {
         /// What the system said.
