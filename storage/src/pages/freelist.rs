@@ -24,7 +24,8 @@ pub(crate) struct Run {
 /// Runs that the list of fresh ones keeps room for.
 const KEPT: usize = 1024;
 /// Runs that a write transaction sorts out, when it begins, of those that a reader has kept until it ended: about 1 ms.
-const STEP: usize = 4096;
+/// (Fewer where the tests are interpreted.)
+const STEP: usize = if cfg!(miri) { 16 } else { 4096 };
 
 pub(super) fn freed_twice(page: Pgid) -> Error {
     let what = "the page is freed twice, or freed and in use: the stored freelist may be wrong \
