@@ -15,6 +15,7 @@ use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
 use boltkv_benches::{cold, print, results, servers, shell};
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 
 /// Measures boltkv's engine beside every peer.
 #[derive(Debug, Parser)]
@@ -208,10 +209,7 @@ impl FromShell {
             command: asked(),
         };
         let measured = shell::measure(&plan)?;
-        if let Some(file) = &self.json {
-            results::write(file, &measured)?;
-        }
-        Ok(write!(std::io::stdout().lock(), "{}", print::shell(&measured))?)
+        announce(&measured, self.json.as_deref(), &print::shell(&measured))
     }
 }
 
@@ -227,10 +225,7 @@ impl OverNetwork {
             command: asked(),
         };
         let measured = servers::measure(&plan)?;
-        if let Some(file) = &self.json {
-            results::write(file, &measured)?;
-        }
-        Ok(write!(std::io::stdout().lock(), "{}", print::servers(&measured))?)
+        announce(&measured, self.json.as_deref(), &print::servers(&measured))
     }
 }
 
@@ -246,6 +241,14 @@ impl OfCold {
         let measured = cold::measure(&plan)?;
         Ok(write!(std::io::stdout().lock(), "{}", cold::table(&measured))?)
     }
+}
+
+/// Prints what was measured, and keeps it where that was asked for.
+fn announce(measured: &impl Serialize, json: Option<&Path>, text: &str) -> Result<()> {
+    if let Some(file) = json {
+        results::write(file, measured)?;
+    }
+    Ok(write!(std::io::stdout().lock(), "{text}")?)
 }
 
 /// The command line, as one would type it.

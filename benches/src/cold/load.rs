@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::data::splitmix;
+
 /// Time between two PINGs.
 const EVERY: Duration = Duration::from_millis(1);
 
@@ -59,7 +61,8 @@ pub(super) fn value(n: u64, len: usize) -> Vec<u8> {
 struct Client {
     stream: BufReader<TcpStream>,
     line: Vec<u8>,
-    random: u64,
+    /// How many numbers it has asked for, from a start of its own on.
+    asked: u64,
 }
 
 impl Client {
@@ -67,15 +70,12 @@ impl Client {
         let stream = TcpStream::connect(("127.0.0.1", port)).context("no connection")?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { stream: BufReader::with_capacity(1 << 16, stream), line: Vec::new(), random: seed })
+        Ok(Self { stream: BufReader::with_capacity(1 << 16, stream), line: Vec::new(), asked: seed })
     }
 
-    /// As `SplitMix64` has them.
     fn number(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.asked += 1;
+        splitmix(self.asked)
     }
 
     /// Sends requests, and waits for answers of these lengths, which begin so.

@@ -14,6 +14,8 @@ use boltkv_load::{Limit, Order, Server, Target, Work, run};
 use super::rows::{Data, KIBI, LARGE, Row, SMALL, Who};
 use super::{Files, Plan};
 use crate::daemon::{Daemon, Ready};
+use crate::shell::{target, tools};
+use crate::worker::bytes;
 
 /// With `--quick` there are so many times fewer keys.
 const QUICK: u64 = 100;
@@ -28,7 +30,8 @@ pub(super) struct Host {
     pub(super) version: String,
     pub(super) folder: PathBuf,
     pub(super) daemon: Daemon,
-    program: PathBuf,
+    /// boltkv's program, where one was named.
+    program: Option<PathBuf>,
     addr: String,
     /// What its folder held when it was loaded, for rows that are to begin there.
     pristine: PathBuf,
@@ -45,12 +48,8 @@ impl Host {
         let name = who.title().replace(", ", "-");
         let (own, pristine) = (folder.join(&name), folder.join(format!("{name}-loaded")));
         fs::create_dir(&own)?;
-        let program = match (who.is_boltkv(), &plan.server) {
-            (false, _) => PathBuf::new(),
-            (true, Some(program)) => program.clone(),
-            (true, None) => std::env::current_exe()?.with_file_name("boltkv"),
-        };
-        let (daemon, addr) = start(who, &program, &own)?;
+        let program = plan.server.clone();
+        let (daemon, addr) = start(who, program.as_deref(), &own)?;
         let version = String::new();
         let mut host = Self { who, version, folder: own, daemon, program, addr, pristine, loaded: 0, aged: 0 };
         host.version = host.server(SMALL).version()?;
@@ -59,7 +58,7 @@ impl Host {
                 host.load(data, plan)?;
             }
         }
-        host.aged = length(&host.folder)?;
+        host.aged = bytes(&host.folder)?;
         if who == Who::Fresh {
             host.keep()?;
         }
@@ -89,7 +88,7 @@ impl Host {
         server.prepare()?;
         let loading = work.loading(Order::Shuffled);
         self.run(&server, &loading)?;
-        self.loaded = length(&self.folder)?;
+        self.loaded = bytes(&self.folder)?;
         if self.who == Who::Aged {
             let limit = Limit::Requests(work.keys * AGE);
             self.run(&server, &Work { order: Order::Uniform, limit, seed: 2, ..loading })?;
@@ -121,7 +120,7 @@ impl Host {
     fn restart(&mut self, between: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         self.daemon.end()?;
         between(&self.folder, &self.pristine)?;
-        (self.daemon, self.addr) = start(self.who, &self.program, &self.folder)?;
+        (self.daemon, self.addr) = start(self.who, self.program.as_deref(), &self.folder)?;
         Ok(())
     }
 
@@ -154,16 +153,13 @@ impl Host {
 }
 
 /// Starts a server in its folder. Where it listens is told too.
-fn start(who: Who, program: &Path, folder: &Path) -> Result<(Daemon, String)> {
+fn start(who: Who, program: Option<&Path>, folder: &Path) -> Result<(Daemon, String)> {
     if who.is_boltkv() {
-        let mut serve = Command::new(program);
+        let mut serve = Command::new(tools::server_at(program)?);
         serve.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(folder.join("bench.db"));
-        let ready = Daemon::start(&mut serve, |line| line.starts_with("boltkv: serving "));
-        let Ready { daemon, line, .. } =
-            ready.context("boltkv: `cargo build --release -p boltkv` builds it, or --server says where it is")?;
-        let addr = line.split_once(" on ").and_then(|(_, rest)| rest.split_once(", "));
-        let (addr, _) = addr.with_context(|| format!("boltkv tells no port: {line:?}"))?;
-        return Ok((daemon, addr.to_owned()));
+        let Ready { daemon, line, .. } = Daemon::start(&mut serve, target::is_ready)?;
+        let port = target::port(&line).with_context(|| format!("boltkv tells no port: {line:?}"))?;
+        return Ok((daemon, format!("127.0.0.1:{port}")));
     }
     // They cannot be told to find a port by themselves.
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
@@ -182,17 +178,6 @@ fn start(who: Who, program: &Path, folder: &Path) -> Result<(Daemon, String)> {
     serve.args(["-l", "127.0.0.1", "-p", &port.to_string(), "-m", "1024", "-t", "2", "-u", "nobody"]);
     let daemon = Daemon::start_listening(&mut serve, &addr).context("memcached: `apt-get install memcached`")?;
     Ok((daemon, addr))
-}
-
-/// The length of all files in a folder.
-fn length(folder: &Path) -> Result<u64> {
-    let mut sum = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        sum += if metadata.is_dir() { length(&entry.path())? } else { metadata.len() };
-    }
-    Ok(sum)
 }
 
 /// Copies a folder with all in it.

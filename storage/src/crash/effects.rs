@@ -57,6 +57,11 @@ fn assert_holds(db: &Db, model: &Model, what: &str) {
     is_clean(db).unwrap_or_else(|problem| panic!("{what}: {problem}"));
 }
 
+fn assert_same(copy: &Db, db: &Db) {
+    let (of_db, of_copy) = (db.begin().unwrap(), copy.begin().unwrap());
+    assert_eq!(Model::load(of_copy.buckets()).unwrap(), Model::load(of_db.buckets()).unwrap());
+}
+
 #[test]
 fn effects_made_again_on_the_state_before_lead_to_the_state_after() {
     for seed in 0..SEEDS {
@@ -137,8 +142,7 @@ fn long_values_are_recorded_where_they_belong() {
     assert!(effects.len() < 1_100_200, "{} bytes", effects.len());
     tx.commit().unwrap();
     replay(&copy, &[effects]).unwrap();
-    let (of_db, of_copy) = (db.begin().unwrap(), copy.begin().unwrap());
-    assert_eq!(Model::load(of_copy.buckets()).unwrap(), Model::load(of_db.buckets()).unwrap());
+    assert_same(&copy, &db);
 }
 
 /// A bucket's number stands for what it stood for when the record was written, also where buckets of one name come and go.
@@ -158,8 +162,7 @@ fn buckets_that_take_each_others_places_are_told_apart() {
     let effects = recorded(&tx);
     tx.commit().unwrap();
     replay(&copy, &[effects]).unwrap();
-    let (of_db, of_copy) = (db.begin().unwrap(), copy.begin().unwrap());
-    assert_eq!(Model::load(of_copy.buckets()).unwrap(), Model::load(of_db.buckets()).unwrap());
+    assert_same(&copy, &db);
 }
 
 #[test]

@@ -134,7 +134,8 @@ impl Folder for OsFolder {
     }
 }
 
-fn sync_folder_of(path: &Path) -> io::Result<()> {
+/// Returns when the names beside `path`, and its own, would survive a power cut.
+pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

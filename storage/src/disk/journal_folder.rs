@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, io};
 
-use super::{Disk, FileDisk, MapOptions};
+use super::folder::sync_folder_of;
+use super::{Disk, FileDisk, Folder as _, MapOptions, OsFolder};
 use crate::{Error, Result};
 
 /// What a segment's name begins with. Nothing but the header says which segment a file is.
@@ -81,7 +82,7 @@ impl OsJournalFolder {
             match fs::DirBuilder::new().mode(0o700).create(path) {
                 Ok(()) => {
                     give(path, mode | (mode & 0o444) >> 2, owner)?;
-                    sync_folder(path.parent().unwrap_or(path))?;
+                    sync_folder_of(path)?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -125,13 +126,8 @@ impl JournalFolder for OsJournalFolder {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
-        let path = self.path.join(name);
-        // Looked at first: opening a pipe would wait for its other end.
-        if !path.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        let file = OpenOptions::new().read(true).write(self.owner.is_some()).open(path)?;
-        Ok(Arc::new(FileDisk::new(file, MapOptions::default())))
+        let folder = OsFolder { map: MapOptions::default() };
+        Ok(Arc::new(folder.open(&self.path.join(name), self.owner.is_some())?))
     }
 
     fn create(&self) -> io::Result<(String, Arc<dyn Disk>)> {
@@ -183,8 +179,4 @@ fn give(path: &Path, mode: u32, (user, group): (u32, u32)) -> io::Result<()> {
         }
     }
     fs::set_permissions(path, Permissions::from_mode(mode))
-}
-
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(if path.as_os_str().is_empty() { Path::new(".") } else { path })?.sync_all()
 }

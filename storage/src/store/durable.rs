@@ -4,10 +4,11 @@
 //! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
 //! because the links are what tells, after a crash, where the file stands in the journal.
 
+use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
-use super::{Shared, Writer};
+use super::{CommitStats, Shared, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::{Spare, Work};
@@ -70,11 +71,7 @@ fn now_ms() -> u64 {
 /// Syncs all records.
 fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
     let Some(journal) = &mut writer.journal else { return Ok(()) };
-    let clock = shared.options.statistics.then(Instant::now);
-    journal.sync().map_err(|error| shared.poison("sync the journal of", error))?;
-    writer.commits.syncs += 1;
-    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
-    Ok(())
+    counted(shared, &mut writer.commits, "sync the journal of", || journal.sync())
 }
 
 /// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
@@ -104,10 +101,20 @@ pub(super) fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) ->
 }
 
 fn sync_file(shared: &Shared, writer: &mut Writer) -> Result<()> {
+    counted(shared, &mut writer.commits, "sync", || shared.disk.sync())
+}
+
+/// Does a sync, and counts it. One that fails ends all writes.
+fn counted(
+    shared: &Shared,
+    commits: &mut CommitStats,
+    op: &'static str,
+    sync: impl FnOnce() -> io::Result<()>,
+) -> Result<()> {
     let clock = shared.options.statistics.then(Instant::now);
-    shared.disk.sync().map_err(|error| shared.poison("sync", error))?;
-    writer.commits.syncs += 1;
-    writer.commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    sync().map_err(|error| shared.poison(op, error))?;
+    commits.syncs += 1;
+    commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
     Ok(())
 }
 
