@@ -14,13 +14,14 @@ use super::commit::{Sync, write};
 use super::durable::{begin, is_full, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
-use crate::format::Meta;
+use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes, Record, Waiting, read};
-use crate::tree::{Refused, Replay, Work};
+use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
 
-/// Bytes of effects that are done again in one commit: many small transactions in one cost what one of that size does.
-const AT_ONCE: u64 = if cfg!(test) { 1 << 10 } else { 4 << 20 };
+/// Bytes of effects that are done again in one commit: many small transactions in one cost what one of that size does, and
+/// take three times as much memory.
+const AT_ONCE: u64 = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -151,25 +152,22 @@ impl Shared {
     }
 
     fn replay(&self, writer: &mut Writer, folder: &Arc<dyn JournalFolder>, waiting: &Waiting) -> Result<()> {
-        let mut records = waiting.iter();
-        let mut next = records.next().transpose()?;
-        while let Some(first) = next.take() {
+        let mut records = waiting.iter().peekable();
+        let mut batch = Vec::new();
+        while records.peek().is_some() {
+            batch.clear();
+            let mut left = AT_ONCE;
+            while let Some(record) = records.next_if(|_| left > 0) {
+                let record = in_memory(record?, &**folder)?;
+                left = left.saturating_sub(record.effects.len() as u64);
+                batch.push(record);
+            }
+            let Some(&Recorded { txid, .. }) = batch.last() else { break };
             let mut work = begin(self, writer)?;
-            let mut record = first;
-            let mut bytes = 0;
-            let txid = loop {
-                let txid = record.txid;
-                bytes += record.effects.left();
-                do_again(&mut work, record, &**folder)?;
-                next = records.next().transpose()?;
-                match next.take() {
-                    Some(another) if bytes < AT_ONCE => record = another,
-                    other => {
-                        next = other;
-                        break txid;
-                    }
-                }
-            };
+            Replay::make_all(&mut work, &batch).map_err(|refused| match refused {
+                Refused::Record { txid, at, what } => damaged(&**folder, txid, at, &what),
+                Refused::Damaged(error) => error,
+            })?;
             write(&mut work, txid, self, writer, Sync::Later)?;
             writer.spare = work.take_spare();
         }
@@ -177,21 +175,20 @@ impl Shared {
     }
 }
 
-fn do_again(work: &mut Work, record: Record<'_>, folder: &dyn JournalFolder) -> Result<()> {
+fn in_memory(record: Record<'_>, folder: &dyn JournalFolder) -> Result<Recorded> {
     let Record { txid, mut effects, .. } = record;
-    let damaged = |at: usize, what: &str| Error::JournalDamaged {
+    let too_large = || damaged(folder, txid, 0, "it is larger than memory");
+    let mut bytes = Vec::new();
+    let len = usize::try_from(effects.left()).map_err(|_| too_large())?;
+    bytes.try_reserve_exact(len).map_err(|_| too_large())?;
+    effects.read_to_end(&mut bytes).map_err(Error::io("read the journal in", Some(folder.path())))?;
+    Ok(Recorded { txid, effects: bytes })
+}
+
+fn damaged(folder: &dyn JournalFolder, txid: TxId, at: usize, what: &str) -> Error {
+    Error::JournalDamaged {
         file: folder.path().into(),
         offset: at as u64,
         what: format!("counted from the first effect of transaction {txid}: {what}"),
-    };
-    let failed = Error::io("read the journal in", Some(folder.path()));
-    let mut bytes = Vec::new();
-    let len = usize::try_from(effects.left()).map_err(|_| damaged(0, "it is larger than memory"))?;
-    bytes.try_reserve_exact(len).map_err(|_| damaged(0, "it is larger than memory"))?;
-    effects.read_to_end(&mut bytes).map_err(failed)?;
-    Replay::make_all(work, &bytes).map_err(|refused| match refused {
-        Refused::Unreadable(unreadable) => damaged(unreadable.at, unreadable.what),
-        Refused::DoesNotFit { at, what } => damaged(at, &what),
-        Refused::Damaged(error) => error,
-    })
+    }
 }

@@ -8,4 +8,4 @@ mod replay;
 
 pub(crate) use record::Effects;
 pub(super) use record::{Done, EffectsMark};
-pub(crate) use replay::{Refused, Replay};
+pub(crate) use replay::{Recorded, Refused, Replay};

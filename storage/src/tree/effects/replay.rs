@@ -2,10 +2,13 @@
 //!
 //! Each effect has to find what it says was there. One that does not tells that the record is of another state, and is an
 //! error: what such records lead to would be nobody's.
+//!
+//! Who opens a file waits for this. So what is done to single keys is gathered, across records, and made in the keys' order
+//! before anything else is: keys without order would cost a wait for memory each. To one key all is done as it was.
 
 use super::codec::{Effect, Reader, Unreadable};
-use crate::base::Error;
-use crate::format::{Between, LeafEntry};
+use crate::base::{Error, TxId};
+use crate::format::{Between, LeafEntry, prefix};
 use crate::pages::MAX_DEPTH;
 use crate::tree::slots::At;
 use crate::tree::view::{Source, View, too_deep};
@@ -15,22 +18,24 @@ use crate::tree::{BucketId, ROOT_BUCKET};
 
 /// Keys that are gathered before they are deleted.
 const BATCH: usize = 256;
+/// Effects that are gathered before they are made: less than 64 bytes each.
+const MOST_GATHERED: usize = if cfg!(test) { 5 } else { 1 << 17 };
+
+/// What one transaction has recorded.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) txid: TxId,
+    pub(crate) effects: Vec<u8>,
+}
 
 /// Why effects could not be made. The transaction is of no use then.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// The bytes are no effects.
-    Unreadable(Unreadable),
-    /// The effect at this byte does not fit the state that it was to be made to.
-    DoesNotFit { at: usize, what: String },
+    /// From this byte of the record of `txid` on, the bytes are no effects, or the effect does not fit the state that it was
+    /// to be made to.
+    Record { txid: TxId, at: usize, what: String },
     /// The file is damaged.
     Damaged(Error),
-}
-
-impl From<Unreadable> for Refused {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::Unreadable(unreadable)
-    }
 }
 
 /// An effect that does not fit, or another error.
@@ -45,32 +50,105 @@ impl From<Error> for Failed {
     }
 }
 
-/// Makes the effects of one record, and knows the buckets that it calls by numbers.
-#[derive(Debug, Default)]
-pub(crate) struct Replay {
-    /// By their numbers, from 1 on; `None` for those that stand for nothing any more.
-    buckets: Vec<Option<BucketId>>,
+/// Where an effect is recorded.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    txid: TxId,
+    at: usize,
 }
 
-impl Replay {
-    /// Makes all effects of one record.
-    pub(crate) fn make_all(work: &mut Work, effects: &[u8]) -> Result<(), Refused> {
-        let mut replay = Self::default();
-        let mut effects = Reader::new(effects);
-        loop {
-            let at = effects.at();
-            let Some(effect) = effects.next() else { return Ok(()) };
-            let effect = effect?;
-            replay.make(work, effect).map_err(|failed| match failed {
-                Failed::DoesNotFit(what) => Refused::DoesNotFit { at, what },
-                Failed::Engine(error @ Error::Corrupt { .. }) => Refused::Damaged(error),
-                Failed::Engine(error) => Refused::DoesNotFit { at, what: error.to_string() },
-            })?;
+impl Place {
+    fn refused(self, failed: Failed) -> Refused {
+        let Self { txid, at } = self;
+        match failed {
+            Failed::DoesNotFit(what) => Refused::Record { txid, at, what },
+            Failed::Engine(error @ Error::Corrupt { .. }) => Refused::Damaged(error),
+            Failed::Engine(error) => Refused::Record { txid, at, what: error.to_string() },
         }
     }
+}
 
-    fn make(&mut self, work: &mut Work, effect: Effect<'_>) -> Result<(), Failed> {
+/// A value that is to be put, or `None`: a key that is to be deleted.
+#[derive(Debug)]
+struct Gathered<'a> {
+    bucket: BucketId,
+    prefix: u64,
+    key: &'a [u8],
+    value: Option<&'a [u8]>,
+    place: Place,
+}
+
+impl Gathered<'_> {
+    /// Whether `next` does away with all that this one does.
+    fn is_undone_by(&self, next: &Self) -> bool {
+        let is_same = self.bucket == next.bucket && self.key == next.key;
+        is_same && self.value.is_some() && next.value.is_some()
+    }
+}
+
+/// Makes the effects of records, and knows the buckets that the one of the moment calls by numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Replay<'a> {
+    /// By their numbers, from 1 on; `None` for those that stand for nothing any more.
+    buckets: Vec<Option<BucketId>>,
+    /// What is still to be done to single keys, in the order in which it was.
+    gathered: Vec<Gathered<'a>>,
+}
+
+impl<'a> Replay<'a> {
+    /// Makes all effects of records that follow one another.
+    pub(crate) fn make_all(work: &mut Work, records: &'a [Recorded]) -> Result<(), Refused> {
+        let mut replay = Self::default();
+        for Recorded { txid, effects } in records {
+            replay.buckets.clear();
+            let mut effects = Reader::new(effects);
+            loop {
+                let place = Place { txid: *txid, at: effects.at() };
+                let Some(effect) = effects.next() else { break };
+                let effect =
+                    effect.map_err(|Unreadable { what, .. }| place.refused(Failed::DoesNotFit(what.into())))?;
+                replay.gather_or_make(work, effect, place)?;
+            }
+        }
+        replay.make_gathered(work)
+    }
+
+    fn gather_or_make(&mut self, work: &mut Work, effect: Effect<'a>, place: Place) -> Result<(), Refused> {
+        // These do not mind which keys of values there are.
+        let can_wait = matches!(
+            effect,
+            Effect::Put { .. } | Effect::Deleted { .. } | Effect::Path { .. } | Effect::Sequence { .. }
+        );
+        if !can_wait || self.gathered.len() >= MOST_GATHERED {
+            self.make_gathered(work)?;
+        }
+        self.make(work, effect, place).map_err(|failed| place.refused(failed))
+    }
+
+    fn gather(&mut self, bucket: BucketId, key: &'a [u8], value: Option<&'a [u8]>, place: Place) {
+        self.gathered.push(Gathered { bucket, prefix: prefix(key), key, value, place });
+    }
+
+    /// Makes what is gathered, in the keys' order.
+    fn make_gathered(&mut self, work: &mut Work) -> Result<(), Refused> {
+        self.gathered.sort_unstable_by(|a, b| {
+            let keys = (a.bucket.0, a.prefix, a.key).cmp(&(b.bucket.0, b.prefix, b.key));
+            keys.then_with(|| (a.place.txid, a.place.at).cmp(&(b.place.txid, b.place.at)))
+        });
+        let mut gathered = self.gathered.drain(..).peekable();
+        while let Some(effect) = gathered.next() {
+            if gathered.peek().is_some_and(|next| effect.is_undone_by(next)) {
+                continue;
+            }
+            make_one(work, &effect).map_err(|failed| effect.place.refused(failed))?;
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, work: &mut Work, effect: Effect<'a>, place: Place) -> Result<(), Failed> {
         match effect {
+            Effect::Put { bucket, key, value } => self.gather(self.bucket(work, bucket)?, key, Some(value), place),
+            Effect::Deleted { bucket, key } => self.gather(self.bucket(work, bucket)?, key, None, place),
             Effect::Path { within, name } => {
                 let within = self.bucket(work, within)?;
                 let bucket = work.open_bucket(within, name)?;
@@ -80,12 +158,6 @@ impl Replay {
                 let within = self.bucket(work, within)?;
                 let bucket = work.create_bucket(within, name)?;
                 self.buckets.push(Some(bucket));
-            }
-            Effect::Put { bucket, key, value } => work.put(self.bucket(work, bucket)?, key, value)?,
-            Effect::Deleted { bucket, key } => {
-                if !work.delete(self.bucket(work, bucket)?, key)? {
-                    return Err(Failed::DoesNotFit("it deletes a key that is not there".into()));
-                }
             }
             Effect::RangeDeleted { bucket, first, last } => {
                 delete_range(work, self.bucket(work, bucket)?, first, last)?;
@@ -108,6 +180,14 @@ impl Replay {
         };
         let bucket = bucket.filter(|&bucket| !work.state(bucket).deleted);
         bucket.ok_or_else(|| Failed::DoesNotFit(format!("number {number} stands for no bucket")))
+    }
+}
+
+fn make_one(work: &mut Work, effect: &Gathered<'_>) -> Result<(), Failed> {
+    match effect.value {
+        Some(value) => Ok(work.put(effect.bucket, effect.key, value)?),
+        None if work.delete(effect.bucket, effect.key)? => Ok(()),
+        None => Err(Failed::DoesNotFit("it deletes a key that is not there".into())),
     }
 }
 
