@@ -2,6 +2,7 @@
 //!
 //! One file a command. A command reads its arguments and prints; what it does, the storage, server and client crates do.
 
+mod allocator;
 mod arguments;
 mod bench;
 mod bucket;
@@ -42,7 +43,7 @@ const AFTER_HELP: &str = "Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
     Get(get::Get),
     Set(set::Set),
     #[command(visible_alias = "del")]

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::server::{PATIENCE, Server};
 
@@ -85,10 +85,7 @@ fn text(server: &Server) -> TcpStream {
 fn binary(server: &Server) -> TcpStream {
     let mut socket = text(server);
     socket.write_all(&frame(1, 0x01, b"BKV1\x01\x01\0\0\0\0\0\0\0\0")).unwrap();
-    let mut header = [0; 4];
-    socket.read_exact(&mut header).unwrap();
-    let mut rest = vec![0; u32::from_be_bytes(header) as usize];
-    socket.read_exact(&mut rest).unwrap();
+    replies(&mut socket, 1);
     socket
 }
 
@@ -215,4 +212,104 @@ fn by_connections_that_do_nothing() {
     let (count, each) = (900, 4 * KIB);
     let grown = flood(|server| (0..count).map(|n| if n % 2 == 0 { text(server) } else { binary(server) }).collect());
     assert!(grown < count * each, "an idle connection takes {} bytes", grown / count);
+}
+
+/// How many connections come at once where a process may have so many files open.
+const CROWD: u64 = 8_000;
+/// What may stay of what a crowd took when it has left.
+const MOST_LEFT: u64 = 8 * 1024 * 1024;
+
+/// How many connections this process may have, at most `CROWD`, and has room for from now on.
+fn crowd() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    usize::try_from(maximum.map_or(CROWD, |most| CROWD.min(most - 200))).unwrap()
+}
+
+/// Has a crowd come to a server and leave, and waits until what it took has been returned.
+#[track_caller]
+fn come_and_leave(come: impl FnOnce(&Server) -> Vec<TcpStream>) {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("crowd.db"), ["--memory=256MiB"]);
+    assert_eq!(server.text("SET warm up\nGET warm\n"), "OK\nup\n");
+    let before = anonymous(server.id());
+    let more = || anonymous(server.id()).saturating_sub(before) / 1024;
+    let crowd = come(&server);
+    let with_them = more();
+    drop(crowd);
+    let gone = Instant::now();
+    while more() > MOST_LEFT / 1024 {
+        assert!(gone.elapsed() < PATIENCE, "{} KiB stay when all have left", more());
+        thread::sleep(Duration::from_millis(50));
+    }
+    println!("{} KiB alone, {with_them} more with all of them, {} {:?} later", before / 1024, more(), gone.elapsed());
+    assert_eq!(server.stop().code, Some(0));
+}
+
+// Promises: ops-memory-returned.
+#[test]
+fn memory_of_thousands_of_connections_is_returned_when_they_have_left() {
+    let crowd = crowd();
+    come_and_leave(|server| {
+        let each = |n| {
+            if n % 2 == 0 {
+                return binary(server);
+            }
+            let mut socket = text(server);
+            socket.write_all(b"GET warm\n").unwrap();
+            socket.read_exact(&mut [0; 3]).unwrap();
+            socket
+        };
+        (0..crowd).map(each).collect()
+    });
+}
+
+// Promises: ops-memory-returned.
+#[test]
+fn memory_of_requests_in_flight_is_returned_when_they_are_done() {
+    let crowd = crowd() / 4;
+    come_and_leave(|server| {
+        let sets = (2..10).flat_map(|id| set(id, b"default", &[b'k', id.to_be_bytes()[3]], 1000));
+        let gets = (10..50).flat_map(|id| get(id, b"default", b"warm"));
+        let requests: Vec<u8> = sets.chain(gets).collect();
+        let mut sockets: Vec<_> = (0..crowd).map(|_| binary(server)).collect();
+        for socket in &mut sockets {
+            socket.write_all(&requests).unwrap();
+        }
+        for socket in &mut sockets {
+            replies(socket, 48);
+        }
+        sockets
+    });
+}
+
+// Promises: ops-memory-returned.
+#[test]
+fn memory_of_large_writes_is_returned_when_they_are_done() {
+    come_and_leave(|server| {
+        let write = set(2, b"default", b"large", 8 * MIB);
+        let senders: Vec<_> = (0..16)
+            .map(|_| {
+                let (mut socket, write) = (binary(server), write.clone());
+                socket.set_write_timeout(Some(PATIENCE)).unwrap();
+                thread::spawn(move || {
+                    socket.write_all(&write).unwrap();
+                    replies(&mut socket, 1);
+                    socket
+                })
+            })
+            .collect();
+        senders.into_iter().map(|sender| sender.join().unwrap()).collect()
+    });
+}
+
+/// Reads so many replies.
+fn replies(socket: &mut TcpStream, count: usize) {
+    for _ in 0..count {
+        let mut header = [0; 4];
+        socket.read_exact(&mut header).unwrap();
+        let mut rest = vec![0; u32::from_be_bytes(header) as usize];
+        socket.read_exact(&mut rest).unwrap();
+    }
 }

@@ -16,8 +16,12 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Registry, fmt};
 
+use crate::allocator;
 use crate::arguments::{Size, address, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
 use crate::file::holder;
@@ -72,7 +76,7 @@ pub(crate) struct Serve {
     limits: limits::LimitArgs,
     /// What to log: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `boltkv_server=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "warn", value_parser = filter)]
-    log: String,
+    log: Targets,
 }
 
 /// What to do when no more writes can be done.
@@ -95,6 +99,7 @@ impl Serve {
     pub(crate) fn run(&self) -> Outcome {
         let config = self.config()?;
         log_to_stderr(&self.log);
+        allocator::return_memory();
         descriptors::raise(config.limits.max_connections);
         self.limits.warn_of_cut_queue(&config);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
@@ -169,38 +174,44 @@ fn durability(text: &str) -> Result<&'static str, &'static str> {
     }
 }
 
-/// A level, or a filter of `tracing`'s syntax. To that syntax a lone word which is no level is the name of a module: a
-/// misspelt level would silence the log. Modules that are not ours are given with their level.
-fn filter(text: &str) -> Result<String, String> {
+/// Levels, of everything and of modules. To `tracing` a lone word which is no level is the name of a module: a misspelt
+/// level would silence the log. Modules that are not ours are given with their level; of spans there are none.
+fn filter(text: &str) -> Result<Targets, String> {
+    let words: Vec<_> = text.split(',').map(str::trim).collect();
     let is_level = |word: &str| word.parse::<LevelFilter>().is_ok();
-    let is_known = |word: &str| is_level(word) || word.starts_with("boltkv") || word.contains(['=', '[']);
-    if let Some(word) = text.split(',').map(str::trim).find(|word| !is_known(word)) {
+    let is_known =
+        |word: &str| is_level(word) || word.starts_with("boltkv") || (word.contains('=') && !word.contains('['));
+    if let Some(word) = words.iter().find(|word| !is_known(word)) {
         return Err(format!(
             "{word} is no level: the levels are off, error, warn, info, debug and trace; a module has its own by a filter \
              such as boltkv_server=debug"
         ));
     }
-    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+    words.join(",").parse().map_err(|error| format!("{error}"))
 }
 
-fn log_to_stderr(filter: &str) {
-    let subscriber = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(io::stderr);
+fn log_to_stderr(filter: &Targets) {
     // A line that cannot be written, because the disk that the log lies on is full or nobody reads it any more, is lost.
     // To tell of it would be an `eprintln!` to the same place, and that panics.
-    subscriber.with_ansi(io::stderr().is_terminal()).log_internal_errors(false).init();
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).log_internal_errors(false);
+    Registry::default().with(lines).with(filter.clone()).init();
 }
 
 #[cfg(test)]
 mod tests {
+    use tracing::Level;
+
     use super::*;
 
     #[test]
     fn a_log_filter_is_levels_and_modules_with_levels_and_no_misspelt_level() {
-        for text in ["off", "INFO", "3", "", "boltkv_server", "warn,boltkv_server=debug,tokio=trace", "[scan{a}]=debug"]
-        {
-            assert_eq!(filter(text).as_deref(), Ok(text));
+        for text in ["off", "INFO", "3", "", "boltkv_server", "warn, boltkv_server=debug,tokio=trace"] {
+            assert!(filter(text).is_ok(), "{text}");
         }
-        for text in ["verbose", "infos", "info,quiet", "tokio", "boltkv=shout"] {
+        let some = filter("warn,boltkv_server=debug").unwrap();
+        assert!(some.would_enable("boltkv_server::writer", &Level::DEBUG));
+        assert!(!some.would_enable("boltkv", &Level::INFO));
+        for text in ["verbose", "infos", "info,quiet", "tokio", "boltkv=shout", "[scan{a}]=debug"] {
             assert!(filter(text).is_err(), "{text}");
         }
     }
