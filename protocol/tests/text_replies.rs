@@ -96,6 +96,22 @@ fn absence_is_no_error_where_emptiness_says_it() {
 }
 
 #[test]
+fn what_cannot_stand_bare_is_found_wherever_it_stands() {
+    for len in 1..70 {
+        let plain = vec![b'~'; len];
+        assert_eq!(value(&plain).as_bytes(), plain);
+        for at in 0..len {
+            for (byte, escaped) in [(b'\n', "\\n"), (b'\\', "\\\\"), (0x7f, "\\x7f"), (0x80, "\\x80")] {
+                let mut bytes = plain.clone();
+                bytes[at] = byte;
+                let expected = format!("\"{}{escaped}{}\"", "~".repeat(at), "~".repeat(len - at - 1));
+                assert_eq!(value(&bytes), expected);
+            }
+        }
+    }
+}
+
+#[test]
 fn values_are_bare_only_where_they_read_back_as_themselves() {
     for bare in ["v", "one  two", "a/b", "a\"b", "größe", "(nil", "ok", "ENDE", "ERRATA", "-ERR x"] {
         assert_eq!(value(bare.as_bytes()), bare);

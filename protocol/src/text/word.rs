@@ -178,9 +178,12 @@ fn is_bare(bytes: &[u8]) -> bool {
         && (is_plain(bytes) || is_plain_text(bytes))
 }
 
-/// Whether bytes are printable ASCII without a backslash, as most are.
+/// Whether bytes are printable ASCII without a backslash, as most are. Sixteen are looked at in one go: nothing else that is
+/// done to an entry looks at each of its bytes.
 fn is_plain(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| matches!(byte, b' '..=b'[' | b']'..=b'~'))
+    let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'[' | b']'..=b'~'));
+    let (chunks, rest) = bytes.as_chunks::<16>();
+    chunks.iter().all(|chunk| are_plain(chunk)) && are_plain(rest)
 }
 
 fn is_plain_text(bytes: &[u8]) -> bool {
