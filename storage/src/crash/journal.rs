@@ -204,7 +204,7 @@ impl<'a> Worker<'a> {
         content.push((self.last, crc32c::crc32c(&effects), len));
         self.states.push(content);
         let cut = self.random.below(len + 1);
-        self.journal.reserve(len as u64)?;
+        self.journal.reserve(Some(len as u64))?;
         self.journal.append(self.last, self.last, &[&effects[..cut], &effects[cut..]])?;
         self.unsynced += 1;
         if self.unsynced >= self.setup.synced {

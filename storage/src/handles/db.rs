@@ -68,7 +68,7 @@ impl Db {
     pub(crate) fn start(shared: Shared) -> Result<Self> {
         let shared = Arc::new(Opened::new(shared));
         let is_due = matches!(shared.options.durability, Durability::Interval { .. });
-        if (is_due || shared.options.longest_wait().is_some()) && !shared.options.read_only {
+        if (is_due || shared.options.journal.is_some()) && !shared.options.read_only {
             shared.start_syncer()?;
         }
         Ok(Self(Arc::new(Common { shared, batcher: Batcher::default() })))

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
 use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
+use super::sync::Outcome;
 use super::{MetaBytes, PendingSync, Waiting};
 use crate::base::TxId;
 use crate::disk::{Disk, JournalFolder};
@@ -45,8 +46,7 @@ pub(crate) struct Journal {
     buffer: Vec<u8>,
     /// The last entry says that the database was closed.
     pub(super) closed: bool,
-    /// What has failed: nothing is written any more.
-    failed: Option<String>,
+    pub(super) outcome: Arc<Outcome>,
 }
 
 /// What a journal has done since it was begun, and what it takes.
@@ -135,19 +135,21 @@ impl Journal {
             figures: JournalStats::default(),
             buffer: Vec::new(),
             closed: false,
-            failed: None,
+            outcome: Arc::default(),
         };
         journal.prepare_spare();
         Ok(journal)
     }
 
-    /// Makes sure that a record with so many bytes of effects, and a link after it, find room without a new file.
+    /// Makes sure that a record with so many bytes of effects, where there is to be one, and a link after it find room
+    /// without a new file. A link alone has the room that the last record left to it, whatever the disk says.
     ///
     /// # Errors
     /// A segment could not be made; nothing was written, and the journal goes on.
-    pub(crate) fn reserve(&mut self, effects: u64) -> io::Result<()> {
+    pub(crate) fn reserve(&mut self, effects: Option<u64>) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
-        let blocks = blocks_of(effects.checked_add(ENTRY_HEADER as u64).ok_or_else(too_large)?);
+        let record = effects.map(|effects| effects.checked_add(ENTRY_HEADER as u64).ok_or_else(too_large));
+        let blocks = record.transpose()?.map_or(0, blocks_of);
         let needed = (blocks + 1).checked_mul(BLOCK_LEN).ok_or_else(too_large)?;
         while self.current.room() + self.spares.iter().map(Spare::room).sum::<u64>() < needed {
             let spare = self.obtain_spare()?;
@@ -187,22 +189,24 @@ impl Journal {
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.is_usable()?;
         let Some(pending) = self.begin_sync() else { return Ok(()) };
-        if let Err(error) = pending.run() {
-            return Err(self.fail(error));
-        }
+        pending.run()?;
         self.synced(&pending);
         Ok(())
     }
 
     /// What [`Self::sync`] would do now, to be run without the writer; `None` where there is nothing to sync. Tell
-    /// [`Self::synced`] or [`Self::fail`] how it went.
+    /// [`Self::synced`] if it went well.
     pub(crate) fn begin_sync(&self) -> Option<PendingSync> {
         let upto = Position { segment: self.current.header.number, offset: self.current.at };
         if upto == self.synced {
             return None;
         }
         let full = self.unsynced.iter().map(|(_, disk)| Arc::clone(disk));
-        Some(PendingSync { disks: full.chain([Arc::clone(&self.current.disk)]).collect(), upto })
+        Some(PendingSync {
+            disks: full.chain([Arc::clone(&self.current.disk)]).collect(),
+            upto,
+            outcome: Arc::clone(&self.outcome),
+        })
     }
 
     /// Takes note that a sync went well.
@@ -214,15 +218,14 @@ impl Journal {
         }
     }
 
-    /// Takes note that a write or a sync failed: nothing is written any more.
-    pub(crate) fn fail(&mut self, error: io::Error) -> io::Error {
-        self.failed.get_or_insert_with(|| error.to_string());
-        error
-    }
-
     /// Bytes of records that are not in the file yet.
     pub(crate) fn since_checkpoint(&self) -> u64 {
         self.recorded - self.checkpointed
+    }
+
+    /// Whether a checkpoint is to be begun by a thread, so that none will be due while commits wait for it.
+    pub(crate) fn is_checkpoint_near(&self) -> bool {
+        self.limits.ahead && self.since_checkpoint() >= self.limits.checkpoint_size / 4 * 3
     }
 
     /// Whether a checkpoint is due for the bytes of records.
@@ -255,18 +258,11 @@ impl Journal {
         }
     }
 
-    /// An error where a write or a sync has failed: nothing is written any more.
-    pub(crate) fn is_usable(&self) -> io::Result<()> {
-        self.failed.as_ref().map_or(Ok(()), |reason| {
-            Err(io::Error::other(format!("no more is written to the journal: an earlier write failed ({reason})")))
-        })
-    }
-
     /// Writes an entry; returns its bytes, with what fills its last block.
     pub(super) fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
         self.is_usable()?;
         self.closed = false;
-        self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.fail(error))
+        self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.outcome.fail(error))
     }
 
     fn write_entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {

@@ -26,7 +26,7 @@ pub(crate) struct JournalLimits {
     /// Bytes of records after which a checkpoint is due.
     pub(crate) checkpoint_size: u64,
     pub(crate) keep: JournalKeep,
-    /// Whether a thread makes new segments; otherwise they are made where they are needed.
+    /// Whether threads make new segments and begin checkpoints; otherwise that is done where it is needed.
     pub(crate) ahead: bool,
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::{Journal, JournalKeep, JournalLimits, MetaBytes, Waiting, read};
 use crate::base::TxId;
-use crate::disk::sim::{SimFolder, SimJournalFolder, Trap};
+use crate::disk::sim::{Fault, SimFolder, SimJournalFolder, Trap};
 use crate::disk::{JournalFolder, OsJournalFolder};
 use crate::{Error, Result};
 
@@ -28,7 +28,11 @@ fn meta(number: TxId) -> MetaBytes {
 }
 
 fn folder() -> Arc<dyn JournalFolder> {
-    let folder = SimFolder::new(BTreeMap::new(), &[], true, &Trap::default());
+    folder_with(&Trap::default())
+}
+
+fn folder_with(trap: &Trap) -> Arc<dyn JournalFolder> {
+    let folder = SimFolder::new(BTreeMap::new(), &[], true, trap);
     Arc::new(SimJournalFolder::new(Arc::new(folder), Path::new("db-journal"), 1))
 }
 
@@ -101,6 +105,42 @@ fn a_link_says_which_records_its_meta_contains() {
     assert_eq!(waiting(&folder, 1).unwrap().records(), 5, "the meta may not have reached the disk");
     let Err(Error::JournalDoesNotFit { file: 9, found, .. }) = waiting(&folder, 9) else { panic!("nothing names it") };
     assert_eq!(found, [6, 1]);
+}
+
+#[test]
+fn a_link_finds_room_on_a_full_disk_where_a_record_does_not() {
+    let trap = Trap::default();
+    let folder = folder_with(&trap);
+    let mut journal = begin(&folder, 1);
+    // One record to a block, and one block left.
+    for txid in 2..4 {
+        journal.reserve(Some(8)).unwrap();
+        journal.append(txid, 0, &[&effects(txid, 8)]).unwrap();
+    }
+    trap.arm(0, Fault::Full);
+    let refused = journal.reserve(Some(8)).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
+    trap.arm(0, Fault::Full);
+    journal.reserve(None).unwrap();
+    trap.disarm();
+    journal.link(3, &meta(4)).unwrap();
+    journal.sync().unwrap();
+    assert!(waiting(&folder, 4).unwrap().is_empty());
+}
+
+#[test]
+fn a_sync_that_failed_beside_the_writer_is_not_followed_by_one_that_is_believed() {
+    let trap = Trap::default();
+    let folder = folder_with(&trap);
+    let mut journal = begin(&folder, 1);
+    journal.append(2, 0, &[b"lost"]).unwrap();
+    let pending = journal.begin_sync().unwrap();
+    trap.arm(0, Fault::Broken);
+    pending.run().unwrap_err();
+    trap.disarm();
+    // The disk says of this one that all is well.
+    journal.sync().unwrap_err();
+    journal.append(3, 0, &[b"after it"]).unwrap_err();
 }
 
 #[test]

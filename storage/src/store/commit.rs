@@ -122,7 +122,7 @@ pub(super) fn write(
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
     let written = write_pages(work, &mut prepared, shared, writer)
-        .and_then(|()| writer.reserve_journal(work))
+        .and_then(|()| writer.reserve_journal(work, sync))
         .and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);

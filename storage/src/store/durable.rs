@@ -4,15 +4,20 @@
 //! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
 //! because the links are what tells, after a crash, where the file stands in the journal.
 
-use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
-use super::{CommitStats, Shared, Writer};
+use super::{CommitStats, Shared, What, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::{Spare, Work};
 use crate::{Error, Result};
+
+/// How often pages are written back before a checkpoint, at most, and how long a sync takes that leaves little to the next.
+const WRITE_BACKS: usize = 4;
+const SHORT: Duration = Duration::from_millis(10);
+/// How long the thread that syncs waits before it tries again, where a checkpoint found no room.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Begins to change the newest state: what no reader sees any more can be used.
 pub(super) fn begin(shared: &Shared, writer: &mut Writer) -> Result<Work> {
@@ -43,20 +48,27 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
 
 /// A checkpoint, where one is due. A failure is not that of the commit before it, which is durable: a full disk is tried
 /// again with the next commit, and the journal keeps what the file lacks; any other failure has stopped all writes.
+///
+/// Where the thread that syncs is in time, none ever is: it is asked before, and keeps writes waiting for less.
 pub(super) fn checkpoint_if_due(shared: &Shared, writer: &mut Writer) {
-    if writer.journal.as_ref().is_some_and(Journal::is_checkpoint_due) {
+    let Some(journal) = &writer.journal else { return };
+    if journal.is_checkpoint_due() {
         let _ = sync_point(shared, writer, shared.stores_freelist());
+    } else if journal.is_checkpoint_near() && !writer.checkpoint_asked {
+        writer.checkpoint_asked = true;
+        shared.syncer.note(What::Checkpoint, Instant::now(), RETRY);
     }
+}
+
+/// Whether a commit has a record. The link says what a checkpoint contains; every other commit has one, so that none seems
+/// to be missing.
+pub(super) fn is_recorded(work: &Work, sync: Sync) -> bool {
+    work.has_effects() || !matches!(sync, Sync::Point { .. })
 }
 
 /// Writes down what a commit has done, before anybody sees it; and syncs it where that is asked for.
 pub(super) fn record(work: &Work, txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<()> {
-    let is_checkpoint = matches!(sync, Sync::Point { .. });
-    let Some(journal) = &mut writer.journal else { return Ok(()) };
-    // The link says what a checkpoint contains. Every other commit has a record, so that none seems to be missing.
-    if is_checkpoint && !work.has_effects() {
-        return Ok(());
-    }
+    let Some(journal) = writer.journal.as_mut().filter(|_| is_recorded(work, sync)) else { return Ok(()) };
     let appended = work.with_effects(|effects| journal.append(txid, now_ms(), effects));
     appended.map_err(|error| shared.poison("write the journal of", error))?;
     if sync == Sync::Journal { sync_journal(shared, writer) } else { Ok(()) }
@@ -71,7 +83,8 @@ fn now_ms() -> u64 {
 /// Syncs all records.
 fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
     let Some(journal) = &mut writer.journal else { return Ok(()) };
-    counted(shared, &mut writer.commits, "sync the journal of", || journal.sync())
+    let sync = || journal.sync().map_err(|error| shared.poison("sync the journal of", error));
+    counted(shared, &mut writer.commits, sync)
 }
 
 /// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
@@ -96,23 +109,19 @@ pub(super) fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) ->
     sync_file(shared, writer)?;
     if let Some(journal) = &mut writer.journal {
         journal.checkpointed();
+        writer.checkpoint_asked = false;
     }
     Ok(())
 }
 
 fn sync_file(shared: &Shared, writer: &mut Writer) -> Result<()> {
-    counted(shared, &mut writer.commits, "sync", || shared.disk.sync())
+    counted(shared, &mut writer.commits, || shared.sync_file())
 }
 
-/// Does a sync, and counts it. One that fails ends all writes.
-fn counted(
-    shared: &Shared,
-    commits: &mut CommitStats,
-    op: &'static str,
-    sync: impl FnOnce() -> io::Result<()>,
-) -> Result<()> {
+/// Does a sync, and counts it.
+fn counted(shared: &Shared, commits: &mut CommitStats, sync: impl FnOnce() -> Result<()>) -> Result<()> {
     let clock = shared.options.statistics.then(Instant::now);
-    sync().map_err(|error| shared.poison(op, error))?;
+    sync()?;
     commits.syncs += 1;
     commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
     Ok(())
@@ -143,12 +152,25 @@ impl Shared {
             if let Some(journal) = &mut writer.journal {
                 match synced {
                     Ok(()) => journal.synced(&pending),
-                    Err(error) => return Err(self.poison("sync the journal of", journal.fail(error))),
+                    Err(error) => return Err(self.poison("sync the journal of", error)),
                 }
             }
             self.note_figures(writer);
             Ok(txid)
         })
+    }
+
+    /// Syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
+    /// time, the checkpoint's own sync is short, too.
+    fn write_back(&self) -> Result<()> {
+        for _ in 0..WRITE_BACKS {
+            let clock = Instant::now();
+            self.sync_file()?;
+            if clock.elapsed() < SHORT {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Tells the journal that the file holds everything.
@@ -157,8 +179,23 @@ impl Shared {
         closed.map_err(|error| self.poison("write the journal of", error))
     }
 
-    /// Brings the file up to the newest state, durably.
+    /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
+    pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
+        if self.writer.with(|writer| writer.wants_checkpoint()) {
+            self.write_back()?;
+        }
+        self.writer.with(|writer| {
+            let store_freelist = self.stores_freelist();
+            if writer.wants_checkpoint() { sync_point(self, writer, store_freelist).map(drop) } else { Ok(()) }
+        })
+    }
+
+    /// Brings the file up to the newest state, durably. With a journal, most pages are written back before that keeps anybody
+    /// waiting.
     pub(crate) fn checkpoint(&self) -> Result<TxId> {
+        if self.options.journal.is_some() {
+            self.write_back()?;
+        }
         self.writer.with(|writer| sync_point(self, writer, self.stores_freelist()))
     }
 }

@@ -41,7 +41,9 @@ impl JournalOptions {
     }
 
     /// Bring the file up to date after so many bytes of journal: 4 KiB for each small commit. It bounds what the journal
-    /// takes on the disk, and how long it takes to open the file after a crash. Default: 64 MiB; at least 64 KiB.
+    /// takes on the disk, and how long it takes to open the file after a crash. A thread begins with it after three quarters
+    /// of them, while commits go on; they wait for the end of it, and for all of it where the disk is slower than they are.
+    /// Default: 64 MiB; at least 64 KiB.
     #[must_use]
     pub fn checkpoint_size(mut self, bytes: u64) -> Self {
         self.checkpoint_size = Some(bytes);

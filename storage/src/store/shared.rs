@@ -22,6 +22,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     figures: Mutex<Figures>,
     path: Option<PathBuf>,
+    /// Whose turn it is to sync the file.
+    syncs: Mutex<()>,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
     pub(crate) syncer: Syncer,
@@ -46,6 +48,7 @@ impl Shared {
             options: options.clone(),
             figures: Mutex::new(figures),
             path: path.map(Into::into),
+            syncs: Mutex::new(()),
             failure: OnceLock::new(),
             syncer: Syncer::default(),
             damaged_meta,
@@ -97,6 +100,17 @@ impl Shared {
         }
         self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
         writer.file_len = len;
+        self.sync_file()
+    }
+
+    /// Syncs the file. Syncs take turns, and one that fails ends all writes before the next is begun: the system tells of a
+    /// page that it could not write once, to whoever syncs first.
+    ///
+    /// # Errors
+    /// This sync failed, or an earlier one.
+    pub(super) fn sync_file(&self) -> Result<()> {
+        let _turn = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_usable()?;
         self.disk.sync().map_err(|error| self.poison("sync", error))
     }
 

@@ -78,11 +78,11 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
     while let Some(Due { what, every, .. }) = next(&mut waiting, due) {
         let Some(shared) = database.upgrade() else { return };
         let done = match what {
-            What::Sync => shared.sync(),
-            What::Checkpoint => shared.checkpoint(),
+            What::Sync => shared.sync().map(drop),
+            What::Checkpoint => shared.checkpoint_as_asked(),
         };
         match done {
-            Ok(_) => {}
+            Ok(()) => {}
             Err(Error::Poisoned { .. }) => return,
             // A full disk may have room next time; any other failure stops all writes.
             Err(_) => waiting.push(Due { what, at: Instant::now() + every.max(SHORTEST_RETRY), every }),

@@ -6,7 +6,9 @@ use std::sync::mpsc::{SendError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::commit::Sync;
 use super::detached::Detached;
+use super::durable::is_recorded;
 use super::{CommitStats, Durability, Shared, Stalls};
 use crate::Result;
 use crate::disk::Map;
@@ -58,6 +60,8 @@ pub(crate) struct Writer {
     /// What was recorded in it since it was synced, and how many commits are being synced.
     pub(crate) unsynced_records: Option<Unsynced>,
     pub(crate) syncing: u64,
+    /// The thread that syncs was asked for the next checkpoint.
+    pub(crate) checkpoint_asked: bool,
     /// How long checkpoints have kept writes waiting.
     pub(crate) stalls: Stalls,
     pub(crate) commits: CommitStats,
@@ -117,6 +121,7 @@ impl Writer {
             journal: None,
             unsynced_records: None,
             syncing: 0,
+            checkpoint_asked: false,
             stalls: Stalls::default(),
             commits,
             spare: Spare::default(),
@@ -160,6 +165,12 @@ impl Writer {
         unsynced.due_within(every)
     }
 
+    /// Whether a checkpoint that was asked for has not been done.
+    pub(crate) fn wants_checkpoint(&self) -> bool {
+        let due = self.unsynced.as_ref().filter(|_| self.journal.is_some()).and_then(|unsynced| unsynced.due);
+        self.checkpoint_asked || due.is_some_and(|due| due <= Instant::now())
+    }
+
     /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
     /// is left out: no page of it is free before the next one is published.
     pub(crate) fn pinned(&self, shared: &Shared) -> Vec<TxId> {
@@ -185,10 +196,11 @@ impl Writer {
         released.map_err(|error| shared.poison("use the freelist of", io::Error::other(error.to_string())))
     }
 
-    /// Sees to it that the journal, where there is one, has room for what is to be recorded.
-    pub(crate) fn reserve_journal(&mut self, work: &Work) -> io::Result<()> {
+    /// Sees to it that the journal, where there is one, has room for what is to be written to it.
+    pub(crate) fn reserve_journal(&mut self, work: &Work, sync: Sync) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        journal.reserve(work.with_effects(|effects| effects.iter().map(|piece| piece.len() as u64).sum()))
+        let bytes = || work.with_effects(|effects| effects.iter().map(|piece| piece.len() as u64).sum());
+        journal.reserve(is_recorded(work, sync).then(bytes))
     }
 
     /// Makes room in the file for all pages below `mark`, in bbolt's steps.
