@@ -10,9 +10,8 @@ use boltkv_client::ErrorCode;
 use boltkv_protocol::MAX_FRAME_LIMIT;
 use boltkv_storage::Error;
 
+use crate::bbolt_words;
 use crate::permission::who_asked;
-
-use crate::file::in_bbolts_words;
 
 /// What every command ends with.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -85,7 +84,7 @@ impl Failure {
     }
 
     fn about(exit: Exit, file: &Path, error: &Error) -> Self {
-        Self::Said { exit, message: about(file, error), bbolt: in_bbolts_words(error) }
+        Self::Said { exit, message: about(file, error), bbolt: bbolt_words::of(error) }
     }
 
     /// A file that could not be opened as a database.

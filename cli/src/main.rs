@@ -4,6 +4,7 @@
 
 mod allocator;
 mod arguments;
+mod bbolt_words;
 mod bench;
 mod bucket;
 mod condition;

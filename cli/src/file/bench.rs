@@ -8,7 +8,7 @@ use boltkv_storage::{Db, Durability, Error, Options};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::bench_work::{Measured, Work};
+use super::bench_work::{Measured, Work, WriteMode};
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
@@ -73,19 +73,6 @@ pub(crate) struct Bench {
     /// Says on standard error what it is at, as bbolt's command does.
     #[arg(skip)]
     pub(super) as_bbolt: bool,
-}
-
-/// In which order keys are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum WriteMode {
-    /// Ascending
-    Seq,
-    /// At random
-    Rnd,
-    /// Ascending, each transaction in a bucket of its own
-    SeqNest,
-    /// At random, each transaction in a bucket of its own
-    RndNest,
 }
 
 /// In which order keys are read.

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use boltkv_storage::{Bucket, BucketMut, BucketPath, Db, Error, Fill, Result};
-
-use super::bench::WriteMode;
+use clap::ValueEnum;
 
 /// Reads are repeated for at least so long.
 const READ_FOR: Duration = Duration::from_secs(1);
@@ -16,6 +15,19 @@ const BUCKET: &str = "bench";
 pub(super) struct Measured {
     pub(super) ops: u64,
     pub(super) took: Duration,
+}
+
+/// In which order keys are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum WriteMode {
+    /// Ascending
+    Seq,
+    /// At random
+    Rnd,
+    /// Ascending, each transaction in a bucket of its own
+    SeqNest,
+    /// At random, each transaction in a bucket of its own
+    RndNest,
 }
 
 /// How much is written, and what.

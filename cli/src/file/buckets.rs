@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal as _};
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::format::Format;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 /// Print the names of the buckets at the top

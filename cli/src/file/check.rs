@@ -6,9 +6,9 @@ use boltkv_storage::{CheckOptions, Db, Error, Pgid, Problem};
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::memory::Memory;
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 /// Look for damage: every page must be used once, or free once

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::interrupt::Interrupt;
 use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::Target;
 use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};

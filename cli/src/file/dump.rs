@@ -6,8 +6,8 @@ use boltkv_storage::{Error, Pgid, RawFile};
 use clap::Args;
 use serde::Serialize;
 
-use super::RawTarget;
 use super::output::{Base64, json_line};
+use super::target::RawTarget;
 use crate::failure::Outcome;
 
 /// What stands between pages.

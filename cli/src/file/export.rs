@@ -13,7 +13,7 @@ use super::line::Lines;
 use super::memory::Memory;
 use super::output::{Error, Printed};
 use super::progress::Progress;
-use super::{Target, same_file};
+use super::target::{Target, same_file};
 use crate::failure::{Failure, Outcome};
 
 const BUFFER: usize = 1 << 18;

@@ -5,10 +5,10 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::format::{Format, ParseFormat, quoted, write_hex};
 use super::output::{Base64, json_line};
 use super::question::{path_to_ask, quoted_for_shell};
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

@@ -10,11 +10,11 @@ use boltkv_storage::{Db, Options, TxMut};
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::interrupt::Interrupt;
 use super::line::Line;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 const BUFFER: usize = 1 << 18;

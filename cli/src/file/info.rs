@@ -7,9 +7,9 @@ use boltkv_storage::{Error, MetaFields, RawFile, Stats};
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 /// Print the size of the file's pages, its metas, and how much of it is in use

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use boltkv_storage::BucketStructure;
 use clap::Args;
 
-use super::Target;
 use super::memory::Memory;
 use super::output::{Out, Printed};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 /// Print the tree of buckets as JSON, with the number of keys in each

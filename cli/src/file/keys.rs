@@ -4,12 +4,12 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::format::Format;
 use super::memory::Memory;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use super::question::path_to_ask;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

@@ -38,10 +38,8 @@ mod surgery;
 mod target;
 mod tree;
 
-pub(crate) use bbolt::in_bbolts_words;
 use clap::Subcommand;
 pub(crate) use interrupt::Signals;
-use target::{RawTarget, Target, same_file};
 
 use crate::failure::Outcome;
 

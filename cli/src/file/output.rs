@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use boltkv_storage as storage;
 use serde::{Serialize, Serializer};
 
-use super::{RawTarget, Target};
+use super::target::{RawTarget, Target};
 use crate::failure::{Failure, Outcome};
 
 /// Standard output.

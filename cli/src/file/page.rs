@@ -6,12 +6,12 @@ use boltkv_storage::{MetaFields, PageType, Pgid, RawFile, RawLeafElement, RawPag
 use clap::Args;
 use serde::Serialize;
 
-use super::RawTarget;
 use super::dump::SEPARATOR;
 use super::format::{Format, is_printable, write_hex, write_quoted};
 use super::info::fault_of;
 use super::output::{Base64, Error, Out, Printed, json_line};
 use super::progress::Progress;
+use super::target::RawTarget;
 use crate::failure::{Failure, Outcome};
 
 /// Print pages: what they are, and every element in them

@@ -4,9 +4,9 @@ use boltkv_storage::Pgid;
 use clap::Args;
 use serde::Serialize;
 
-use super::RawTarget;
 use super::format::Format;
 use super::output::{Base64, json_line};
+use super::target::RawTarget;
 use crate::failure::Outcome;
 
 /// Print the key and the value of one element of a leaf page

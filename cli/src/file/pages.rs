@@ -6,9 +6,9 @@ use boltkv_storage::{Error, PageInfo, PageType, Pgid, RawFile};
 use clap::Args;
 use serde::{Serialize, Serializer};
 
-use super::Target;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 
 /// Print a table of all pages: type, elements, pages that they run on over

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::format::ParseFormat;
 use super::output::json_line;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

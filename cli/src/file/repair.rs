@@ -9,10 +9,10 @@ use boltkv_storage::{
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::interrupt::Interrupt;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome, one_line};

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::memory::Memory;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

@@ -8,11 +8,11 @@ use clap::Args;
 use indicatif::{BinaryBytes, HumanCount};
 use serde::Serialize;
 
-use super::Target;
 use super::format::Format;
 use super::memory::Memory;
 use super::output::{Base64, Out, Printed, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

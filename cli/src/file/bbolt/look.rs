@@ -9,12 +9,13 @@ use clap::ValueEnum as _;
 
 use super::super::format::quoted;
 use super::super::format::{Format, ParseFormat};
+use super::super::target::{RawTarget, Target};
 use super::super::{
-    RawTarget, Target, buckets, check as checks, dump as dumps, get as gets, inspect as inspects, keys as lists,
-    page as prints, page_item as items, pages as tables, stats as counts,
+    buckets, check as checks, dump as dumps, get as gets, inspect as inspects, keys as lists, page as prints,
+    page_item as items, pages as tables, stats as counts,
 };
 use super::arguments::{Given, page as page_number};
-use super::words::{self, reason};
+use crate::bbolt_words::{self, reason};
 use crate::failure::{Failure, Outcome};
 
 /// bbolt's version whose commands these are.
@@ -83,7 +84,7 @@ pub(super) fn get(given: &Given) -> Outcome {
         return Err(Failure::not_done("key is required: key required"));
     }
     if let (ParseFormat::Hex, Some(key)) = (parse_format, names.last()) {
-        words::hex_fault(key).map_or(Ok(()), |fault| Err(Failure::not_done(fault)))?;
+        bbolt_words::hex_fault(key).map_or(Ok(()), |fault| Err(Failure::not_done(fault)))?;
     }
     let target = target(given)?;
     gets::Get { target, names, parse_format, format: format(given, "format")?, json: false }.run()
@@ -171,7 +172,7 @@ pub(super) fn check(given: &Given) -> Outcome {
         Ok(page @ 1..) if page < 2 || page >= pages => vec![format!("page ID ({page}) out of range [2, {pages})")],
         page => {
             let check = checks::Check { target: Target::patient(given.file()), from_page: page.ok(), json: false };
-            check.problems(&db)?.iter().map(words::of_problem).collect()
+            check.problems(&db)?.iter().map(bbolt_words::of_problem).collect()
         }
     };
     target.print(|out| {

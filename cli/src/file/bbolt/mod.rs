@@ -5,14 +5,13 @@
 //! it. Nothing here is quietly lost that bbolt would lose: where it spoils a file, this refuses (`docs/file-tools.md`).
 //!
 //! - `commands`: all commands, as data; `arguments`: reading a command line; `usage`: the help that is made of both
-//! - `look`, `write`, `surgery`: what they run; `words`: errors in bbolt's words
+//! - `look`, `write`, `surgery`: what they run
 
 mod arguments;
 mod commands;
 mod look;
 mod surgery;
 mod usage;
-mod words;
 mod write;
 
 use std::ffi::{OsStr, OsString};
@@ -22,7 +21,6 @@ use std::process::ExitCode;
 
 use arguments::Given;
 use commands::{Command, Run};
-pub(crate) use words::of as in_bbolts_words;
 
 use crate::failure::{Failure, one_line};
 

@@ -4,11 +4,12 @@ use std::io::Write as _;
 
 use boltkv_storage::{MetaChange, Surgery};
 
-use super::super::Target;
 use super::super::format::quoted;
 use super::super::surgery::OnCopy;
+use super::super::target::Target;
 use super::arguments::Given;
 use super::look::{existing, open_raw, output};
+use crate::bbolt_words;
 use crate::failure::{Failure, Outcome};
 
 const ABANDON: &str = "Please consider executing `./bbolt surgery freelist abandon ...`";
@@ -151,7 +152,7 @@ pub(super) fn meta_validate(given: &Given) -> Outcome {
     let said = |page| match file.meta(page).map(|meta| meta.fault()) {
         Some(None) => format!("The meta page {page} is valid!"),
         Some(Some(fault)) => {
-            let why = super::in_bbolts_words(&fault).unwrap_or_else(|| fault.to_string());
+            let why = bbolt_words::of(&fault).unwrap_or_else(|| fault.to_string());
             format!("WARNING: The meta page {page} isn't valid: {why}!")
         }
         None => format!("WARNING: The meta page {page} isn't valid: the file ends before it!"),

@@ -5,12 +5,13 @@ use std::path::Path;
 use boltkv_storage::{Durability, Options};
 use clap::ValueEnum as _;
 
-use super::super::bench::{Bench, ReadMode, WriteMode};
+use super::super::bench::{Bench, ReadMode};
+use super::super::bench_work::WriteMode;
 use super::super::compact::{Compact, Done};
 use super::super::interrupt::Interrupt;
 use super::super::memory::Memory;
 use super::super::progress::Progress;
-use super::super::{Target, same_file};
+use super::super::target::{Target, same_file};
 use super::arguments::Given;
 use super::look::{existing, output};
 use crate::failure::{Failure, Outcome};

@@ -9,11 +9,11 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::Target;
 use super::format::Format;
 use super::memory::Memory;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
+use super::target::Target;
 use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
 use compare::{Difference, Error, Side, compare};

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use clap::Args;
 use serde::Serialize;
 
-use super::super::RawTarget;
 use super::super::output::json_line;
+use super::super::target::RawTarget;
 use crate::failure::{Failure, Outcome};
 
 /// Look at both meta pages

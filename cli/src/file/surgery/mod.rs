@@ -18,10 +18,10 @@ use boltkv_storage::{Error, Result, Surgery as Operation};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::Target;
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
+use super::target::Target;
 use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};

@@ -20,7 +20,7 @@ pub(crate) fn of(error: &Error) -> Option<String> {
 }
 
 /// A problem as `bbolt check` names it, where it has a short name for it: scripts look for these.
-pub(super) fn of_problem(problem: &Problem) -> String {
+pub(crate) fn of_problem(problem: &Problem) -> String {
     const NAMES: [(&str, &str); 4] = [
         ("it is in use and free", "reachable freed"),
         ("it is neither in use nor free", "unreachable unfreed"),
@@ -33,7 +33,7 @@ pub(super) fn of_problem(problem: &Problem) -> String {
 }
 
 /// What the system said, as Go tells it: in small letters, without the number.
-pub(super) fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);
     let mut letters = text.chars();
@@ -41,7 +41,7 @@ pub(super) fn reason(error: &std::io::Error) -> String {
 }
 
 /// What is wrong with a text that should be bytes in hexadecimal.
-pub(super) fn hex_fault(text: &[u8]) -> Option<String> {
+pub(crate) fn hex_fault(text: &[u8]) -> Option<String> {
     match text.iter().find(|byte| !byte.is_ascii_hexdigit()) {
         Some(&byte) => Some(format!("encoding/hex: invalid byte: U+{byte:04X} '{}'", char::from(byte))),
         None if text.len() % 2 == 1 => Some("encoding/hex: odd length hex string".into()),
