@@ -59,13 +59,14 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Starts a command that writes `output`, stops it at work, sends the signal, and expects nothing to be left.
-fn interrupted_while_writing(command: &str, signal: &str, code: i32) {
+fn interrupted_while_writing(command: &[&str], signal: &str, code: i32) {
     let folder = tempfile::tempdir().unwrap();
     let (source, output) = (folder.path().join("source.db"), folder.path().join("output"));
     make(&source, 30_000);
     // It may have finished before it is stopped: then it is tried again.
     for _ in 0..50 {
-        let mut child = start(args!["file", command, &source, "--output", &output]);
+        let words = ["file"].iter().chain(command).map(Into::into);
+        let mut child = start(words.chain(args![&source, "--output", &output]));
         while names(folder.path()).len() == 1 && child.try_wait().unwrap().is_none() {
             std::hint::spin_loop();
         }
@@ -83,22 +84,46 @@ fn interrupted_while_writing(command: &str, signal: &str, code: i32) {
         assert_eq!(said.lines().count(), 1, "{said}");
         return;
     }
-    panic!("{command} was never met at work");
+    panic!("{command:?} was never met at work");
 }
 
 #[test]
 fn a_compact_that_is_interrupted_leaves_nothing() {
-    interrupted_while_writing("compact", "INT", 130);
+    interrupted_while_writing(&["compact"], "INT", 130);
 }
 
 #[test]
 fn a_repair_that_is_terminated_leaves_nothing() {
-    interrupted_while_writing("repair", "TERM", 143);
+    interrupted_while_writing(&["repair"], "TERM", 143);
 }
 
 #[test]
 fn an_export_to_a_file_that_is_interrupted_leaves_nothing() {
-    interrupted_while_writing("export", "INT", 130);
+    interrupted_while_writing(&["export"], "INT", 130);
+}
+
+#[test]
+fn surgery_that_is_terminated_leaves_nothing() {
+    interrupted_while_writing(&["surgery", "freelist", "abandon"], "TERM", 143);
+}
+
+#[test]
+fn a_bench_that_is_interrupted_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("bench.db");
+    // More than it gets done: each value is synced.
+    for place in [vec![], vec!["--path".into(), file.into_os_string()]] {
+        let mut command = boltkv(args!["file", "bench", "--count", "100000000", "--batch-size", "1"]);
+        command.args(place).env("TMPDIR", folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        wait_until(|| !names(folder.path()).is_empty());
+        send(&child, &["INT"]);
+        let (status, said) = end(child);
+        assert_eq!(status.code(), Some(130), "{said}");
+        assert!(said.starts_with("boltkv: interrupted by SIGINT"), "{said}");
+        assert!(said.ends_with(": nothing was measured\n"), "{said}");
+        assert!(names(folder.path()).is_empty(), "{:?}", names(folder.path()));
+    }
 }
 
 #[test]
