@@ -83,6 +83,14 @@ impl Failure {
         }
     }
 
+    /// The same message, before this.
+    pub(crate) fn followed_by(self, what: &str) -> Self {
+        match self {
+            Self::Said { exit, message, bbolt } => Self::Said { exit, message: format!("{message}{what}"), bbolt },
+            other => other,
+        }
+    }
+
     fn about(exit: Exit, file: &Path, error: &Error) -> Self {
         Self::Said { exit, message: about(file, error), bbolt: bbolt_words::of(error) }
     }

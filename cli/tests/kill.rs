@@ -176,8 +176,11 @@ async fn one_round(db: &Path, random: u64, writers: &mut [Known]) {
     }
 }
 
+/// Looks for damage in the file as it is, without what only its journal has: as another program does that knows of none.
 fn assert_sound(db: &Path, peer: Option<&Peer>) {
-    run(args!["file", "check", db]).done();
+    let alone = db.with_extension("alone");
+    std::fs::copy(db, &alone).unwrap();
+    run(args!["file", "check", alone]).done();
     if let Some(peer) = peer {
         peer.assert_check_clean(db);
     }

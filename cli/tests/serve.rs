@@ -24,7 +24,8 @@ fn it_makes_a_file_and_says_in_one_line_what_it_serves_where_and_how_safely() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("new.db");
     let server = Server::start(&db);
-    let expected = format!("boltkv: serving {} on {}, durability always\n", db.display(), server.addr());
+    let (file, addr) = (db.display(), server.addr());
+    let expected = format!("boltkv: serving {file} on {addr}, durability always, journal {file}-journal\n");
     assert_eq!(server.ready, expected);
     assert!(!server.addr().ends_with(":0"), "the line names the port that was taken");
     assert!(db.exists());
@@ -111,7 +112,8 @@ fn a_file_that_may_not_grow_refuses_what_does_not_fit_and_loses_nothing() {
     let db = folder.path().join("limited.db");
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -f 2048 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_boltkv")]);
-    let server = Server::spawn(command.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(&db));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--journal-size", "256KiB", "--db"]);
+    let server = Server::spawn(command.arg(&db));
     let value = "v".repeat(30_000);
     let answers: Vec<String> = (0..200).map(|key| server.text(&format!("SET k{key} {value}\n"))).collect();
     let (written, refused): (Vec<&String>, Vec<_>) = answers.iter().partition(|answer| *answer == "OK\n");
@@ -146,7 +148,7 @@ fn both_signals_end_it_with_0_and_what_was_answered_is_there() {
 fn the_free_pages_are_written_down_on_a_clean_stop_and_not_with_every_commit() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("a.db");
-    let server = Server::start(&db);
+    let server = Server::start_with(&db, ["--journal", "off"]);
     assert_eq!(server.text("SET a 1\nSET a 2\n"), "OK\nOK\n");
     server.kill();
     let meta_in_use = || {
@@ -178,6 +180,7 @@ fn a_second_signal_ends_it_at_once() {
     server.signal("INT");
     let ran = server.wait();
     assert!(matches!(ran.code, Some(130 | 143)), "{ran:?}");
+    Server::start(&db).stop().done();
     run(args!["file", "check", &db]).done();
 }
 
@@ -294,9 +297,8 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
         assert_eq!(ran.code, Some(2), "{args:?} {}", ran.stderr);
         assert!(ran.stderr.contains(why), "{args:?} {}", ran.stderr);
     };
-    refused(&["--durability", "never"], "this version knows `always` only");
-    refused(&["--durability", "interval"], "this version knows `always` only");
-    refused(&["--durability", "sometimes"], "only `always` is known");
+    refused(&["--durability", "interval"], "interval=100ms");
+    refused(&["--durability", "sometimes"], "`always`, `interval=TIME` and `never` are known");
     refused(&["--memory", "32MiB"], "--memory is 32MiB, but must lie between 64MiB and ");
     refused(&["--max-frame", "1000"], "--max-frame is 1000, but must lie between 64KiB and 128MiB");
     refused(&["--max-frame", "1GiB"], "--max-frame is 1GiB");

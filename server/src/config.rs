@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use boltkv_protocol::{DEFAULT_MAX_FRAME, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT};
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Durability, JournalOptions};
 use tokio::sync::Semaphore;
 
 use crate::Error;
 use crate::memory::Memory;
+
+/// The longest that a write is in the journal only: other programs that open the file after a crash find one that is no
+/// older, however little is written.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
@@ -31,6 +35,15 @@ pub struct Config {
     pub database: Database,
     /// Refuse all writes, also where the database would take them. Default: `false`.
     pub read_only: bool,
+    /// When a write is answered: once it is on the disk, unless told otherwise. A database that is open already has its own.
+    pub durability: Durability,
+    /// How writes are recorded in a journal beside the file, so that an answer takes one sync; `None`: they are not. A
+    /// database that is open already has its own, or none, and one that is read-only has none. Default: in the usual
+    /// place, and the file is brought up to date at least every minute.
+    pub journal: Option<JournalOptions>,
+    /// Give up a journal that does not fit the file, or is damaged, and begin a new one; what was acknowledged can be lost.
+    /// One that fits is applied all the same. Default: `false`; such a file is not served.
+    pub discard_journal: bool,
     /// What to do when no more writes can be done. Default: stop.
     pub on_write_failure: OnWriteFailure,
     /// How much of anything there may be.
@@ -131,6 +144,9 @@ impl Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
             database,
             read_only: false,
+            durability: Durability::Always,
+            journal: Some(JournalOptions::new().checkpoint_every(CHECKPOINT_EVERY)),
+            discard_journal: false,
             on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),

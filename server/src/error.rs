@@ -18,6 +18,10 @@ pub enum Error {
     /// The database could not be opened.
     #[error("could not open the database: {0}")]
     Open(#[from] boltkv_storage::Error),
+    /// The database could not be closed. Everything that was answered is where it was promised to be, in the file or its
+    /// journal; what was answered before it was synced may not be.
+    #[error("could not close the database: {0}")]
+    Close(#[source] boltkv_storage::Error),
     /// A limit lies outside of what a server can work with.
     #[error("{name} is {value}, but must lie between {min} and {max}")]
     Limit {

@@ -64,7 +64,7 @@ impl Executor {
 
     /// Whether writes can be done.
     pub(crate) fn is_writable(&self) -> bool {
-        !self.is_read_only() && self.health.failure().is_none()
+        !self.is_read_only() && self.health.failure().is_none() && self.db.failure().is_none()
     }
 
     /// Lets a caller in.

@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | `server` | start and stop |
 //! | `config` | what it is told before |
+//! | `open` | the file: opened and closed |
 //! | `listener` | accepting connections, up to a limit |
 //! | `dialect` | the first byte; what is refused |
 //! | `session` | a connection: bytes to requests, replies to bytes, and how much one client may ask for at a time |
@@ -43,6 +44,7 @@ mod executor;
 mod health;
 mod listener;
 mod memory;
+mod open;
 mod server;
 mod session;
 mod shared;

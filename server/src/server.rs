@@ -4,24 +4,29 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use boltkv_storage::{Db, FreelistStored, Options};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::info;
 
 use crate::Error;
 use crate::cold::{Cold, Waiting};
-use crate::config::{Config, Database, OnWriteFailure, Timeouts};
+use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
 use crate::listener::Listener;
 use crate::memory::Memory;
+use crate::open::{close, open};
 use crate::shared::Shared;
 use crate::stats::Stats;
 use crate::writer::Writer;
+
+/// How often a database is asked whether what it does by itself, late syncs and checkpoints, has failed.
+const LOOK_AFTER: Duration = Duration::from_secs(1);
 
 /// Connections that wait to be accepted, as a burst of them does; the system may allow fewer (`net.core.somaxconn`).
 const BACKLOG: u32 = 4_096;
@@ -45,6 +50,8 @@ pub struct Server {
     writer: Option<Writer>,
     waiting: Waiting,
     on_write_failure: OnWriteFailure,
+    /// The database was opened here, and so is closed here.
+    is_opened_here: bool,
 }
 
 impl Server {
@@ -54,11 +61,13 @@ impl Server {
     /// # Errors
     /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let Config { listen: address, database, read_only, on_write_failure, limits, timeouts } = config;
-        limits.check()?;
+        let address = config.listen;
+        config.limits.check()?;
         let socket = listen(address).map_err(|source| Error::Listen { address, source })?;
         let address = socket.local_addr().map_err(|source| Error::Listen { address, source })?;
-        let db = open(database, read_only, &timeouts).await?;
+        let db = open(&config).await?;
+        let Config { database, read_only, on_write_failure, limits, timeouts, .. } = config;
+        let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let (memory, queue_bytes) = limits.shares();
         let stats = Arc::new(Stats::new());
@@ -74,7 +83,7 @@ impl Server {
         let executor = Executor::new(db, queue, health, cold, limits.max_frame);
         let memory = Arc::new(Memory::new(memory));
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory });
-        Ok(Self { socket, address, shared, writer, waiting, on_write_failure })
+        Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })
     }
 
     /// The address that it listens on, with the port that it was given.
@@ -95,17 +104,24 @@ impl Server {
         self.shared.executor.is_read_only()
     }
 
-    /// Serves until `shutdown` is ready, or until no more writes can be done, where [`Config::on_write_failure`] says so. Then it stops accepting and reading, finishes what it has taken, commits, answers,
-    /// closes the connections, and returns. What had arrived and was not yet taken, and scans under way, are answered with
+    /// The folder of the journal that writes are recorded in, where there is one.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Path> {
+        self.shared.executor.db().journal()
+    }
+
+    /// Serves until `shutdown` is ready, or until no more writes can be done, where [`Config::on_write_failure`] says so.
+    /// Then it stops accepting and reading, finishes what it has taken, commits, answers, closes the connections, brings the
+    /// file up to date, and returns. What had arrived and was not yet taken, and scans under way, are answered with
     /// `SHUTTING_DOWN`. A client that does not take its answers delays this by a few seconds at most.
     ///
     /// To stop at once, end the process: what was answered is durable. Dropping the future stops as `shutdown` does, but
     /// nobody waits for it.
     ///
     /// # Errors
-    /// [`Error::WritesFailed`] and [`Error::WriterStopped`], once it has stopped.
+    /// [`Error::WritesFailed`], [`Error::WriterStopped`] and [`Error::Close`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { socket, address, shared, writer, waiting, on_write_failure } = self;
+        let Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here } = self;
         let stop = CancellationToken::new();
         let _stop_if_dropped = stop.clone().drop_guard();
         let connections = TaskTracker::new();
@@ -114,7 +130,7 @@ impl Server {
         tokio::select! {
             () = listener.run() => {}
             () = shutdown => {}
-            () = shared.executor.health().failed(), if on_write_failure == OnWriteFailure::Stop => {}
+            () = end_of_writes(&shared, on_write_failure) => {}
         }
         info!("stopping");
         drop(listener);
@@ -122,6 +138,7 @@ impl Server {
         connections.close();
         connections.wait().await;
         let failure = shared.executor.health().failure().map(str::to_owned);
+        let db = is_opened_here.then(|| shared.executor.db().clone());
         // With the last of those who share it the last way to the writer is gone, so it ends.
         drop(shared);
         let sound = match writer {
@@ -130,12 +147,33 @@ impl Server {
         };
         // They hold the database, and shall not when it is opened again.
         let _ = spawn_blocking(|| waiting.join()).await;
-        info!("stopped");
-        match failure {
+        let ended = match (failure, db) {
             _ if !sound => Err(Error::WriterStopped),
-            Some(reason) => Err(Error::WritesFailed { reason }),
-            None => Ok(()),
+            (Some(reason), _) => Err(Error::WritesFailed { reason }),
+            (None, Some(db)) => close(db).await,
+            (None, None) => Ok(()),
+        };
+        info!("stopped");
+        ended
+    }
+}
+
+/// Ready when no more writes can be done, where the server is to stop then. A write that fails says so itself; what the
+/// database does late or by itself, a sync or a checkpoint, is asked after.
+async fn end_of_writes(shared: &Shared, then: OnWriteFailure) {
+    let executor = &shared.executor;
+    loop {
+        tokio::select! {
+            () = executor.health().failed() => break,
+            () = sleep(LOOK_AFTER) => {
+                if let Some(reason) = executor.db().failure() {
+                    executor.health().fail(reason.to_owned());
+                }
+            }
         }
+    }
+    if then == OnWriteFailure::ServeReads {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -145,23 +183,4 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-async fn open(database: Database, read_only: bool, timeouts: &Timeouts) -> Result<Db, Error> {
-    let path = match database {
-        Database::Open(db) => return Ok(db),
-        Database::File(path) => path,
-    };
-    // Stored with every commit the list would cost each of them 8 bytes a free page; so only the opening after a crash
-    // pays, which reads every page.
-    let freelist = FreelistStored::OnCleanClose;
-    let options = Options::new().read_only(read_only).timeout(timeouts.lock).freelist(freelist);
-    let opened = spawn_blocking(move || options.open(path)).await;
-    let db = opened.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)?;
-    if let Some(damaged) = db.damaged_meta() {
-        // It may be what a power cut in a commit leaves: no reason not to serve what is there.
-        let file = db.path().unwrap_or(std::path::Path::new("")).display();
-        warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
-    }
-    Ok(db)
 }

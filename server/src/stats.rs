@@ -4,9 +4,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Durability};
 
 /// What is counted. Each figure is exact; taken together they are of about the same moment.
 #[derive(Debug)]
@@ -71,8 +71,41 @@ impl Stats {
         ];
         let while_idle = [("free_pages", database.free_pages), ("pending_pages", database.pending_pages)];
         figures.extend(while_idle.into_iter().filter_map(|(name, pages)| Some((name, Figure::Number(pages?)))));
+        if !read_only {
+            figures.extend(durability(db, &database));
+        }
         figures
     }
+}
+
+/// When writes are answered, and what the journal does for it.
+fn durability(db: &Db, database: &boltkv_storage::Stats) -> Vec<(&'static str, Figure)> {
+    let (durability, every) = match db.durability() {
+        Durability::Interval { every, .. } => ("interval", Some(every)),
+        Durability::Never => ("never", None),
+        _ => ("always", None),
+    };
+    let mut figures = vec![("durability", Figure::Text(durability))];
+    figures.extend(every.map(|every| ("durability_interval_ms", millis(every))));
+    figures.push(("unsynced_commits", Figure::Number(database.unsynced_commits)));
+    figures.push(("syncs", Figure::Number(database.commits.syncs)));
+    figures.push(("journal", Figure::Text(if database.journal.is_some() { "on" } else { "off" })));
+    let Some(journal) = database.journal else { return figures };
+    figures.extend([
+        ("journal_segments", Figure::Number(journal.segments)),
+        ("journal_bytes", Figure::Number(journal.bytes)),
+        ("journal_bytes_waiting", Figure::Number(journal.since_checkpoint)),
+        ("journal_bytes_written", Figure::Number(journal.bytes_written)),
+        ("journal_replayed", Figure::Number(journal.replayed)),
+        ("checkpoints", Figure::Number(journal.checkpoints)),
+        ("checkpoint_longest_ms", millis(journal.longest_stall)),
+        ("checkpoint_last_ms", millis(journal.last_stall)),
+    ]);
+    figures
+}
+
+fn millis(time: Duration) -> Figure {
+    Figure::Number(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// The value of a figure.

@@ -1,6 +1,7 @@
 //! `boltkv serve`: serves a file until it is told to stop.
 
 mod descriptors;
+mod journal;
 mod limits;
 mod listen;
 mod signals;
@@ -38,6 +39,7 @@ use signals::Signals;
   boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
   boltkv serve --db etcd/member/snap/db --read-only
   boltkv serve --max-frame 64MiB --queue-bytes 256MiB
+  boltkv serve --durability interval=100ms --journal-keep 7d
   echo 'SET hello world' | nc 127.0.0.1 7878
 
 Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
@@ -54,9 +56,6 @@ pub(crate) struct Serve {
     /// Listen beyond loopback without authentication: whoever can reach the port reads and writes everything
     #[arg(long, env = "BOLTKV_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
-    /// When a write is answered: `always`, once it is on disk
-    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = durability)]
-    durability: &'static str,
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
@@ -72,6 +71,8 @@ pub(crate) struct Serve {
     /// milliseconds; 0: never
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = milliseconds)]
     text_linger: Duration,
+    #[command(flatten)]
+    journal: journal::JournalArgs,
     #[command(flatten)]
     limits: limits::LimitArgs,
     /// What to log: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `boltkv_server=debug`
@@ -114,23 +115,25 @@ impl Serve {
         config.on_write_failure = self.on_write_failure.into();
         config.timeouts.lock = self.timeout;
         config.timeouts.text_linger = self.text_linger;
+        self.journal.apply(&mut config)?;
         self.limits.apply(&mut config)?;
         Ok(config)
     }
 
     async fn serve(&self, config: Config) -> Outcome {
-        let server = Server::bind(config).await.map_err(|error| failure(&self.db, &error))?;
+        let asked = config.clone();
+        let server = Server::bind(config).await.map_err(|error| failure(&asked, &self.db, &error))?;
         // From here on a signal is a wish, not an end.
         let signals =
             Signals::new().map_err(|error| Failure::not_done(format!("could not handle signals: {error}")))?;
         self.announce(&server);
-        server.run(signals.shutdown()).await.map_err(|error| failure(&self.db, &error))
+        server.run(signals.shutdown()).await.map_err(|error| failure(&asked, &self.db, &error))
     }
 
     /// The one line that says it is ready. Scripts read the port from it.
     fn announce(&self, server: &Server) {
         let promise =
-            if server.is_read_only() { "read-only".into() } else { format!("durability {}", self.durability) };
+            if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server.journal()) };
         let line = one_line(&format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr()));
         // A server whose standard output is closed serves all the same.
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {
@@ -147,12 +150,12 @@ fn workers() -> usize {
 }
 
 /// Why there is no server.
-fn failure(file: &Path, error: &Error) -> Failure {
+fn failure(config: &Config, file: &Path, error: &Error) -> Failure {
     match error {
         Error::Open(error @ StorageError::LockTimeout { .. }) => {
             Failure::unreachable(format!("{error}{}", holder::advice(file, None)))
         }
-        Error::Open(error) => Failure::open(file, error),
+        Error::Open(error) => Failure::open(file, error).followed_by(journal::advice(error, config)),
         Error::Listen { .. } => Failure::unreachable(error.to_string()),
         // Limits are called by their options here.
         Error::Limit { name, value, min, max } if ["max_frame", "queue_bytes", "memory"].contains(name) => {
@@ -163,14 +166,6 @@ fn failure(file: &Path, error: &Error) -> Failure {
         }
         Error::Limit { name, .. } => Failure::usage(format!("--{error}").replace(name, &name.replace('_', "-"))),
         _ => Failure::not_done(error.to_string()),
-    }
-}
-
-fn durability(text: &str) -> Result<&'static str, &'static str> {
-    match text {
-        "always" => Ok("always"),
-        "interval" | "never" => Err("this version knows `always` only: every write is on disk before it is answered"),
-        _ => Err("only `always` is known"),
     }
 }
 

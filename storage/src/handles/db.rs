@@ -253,6 +253,25 @@ impl Db {
         self.0.shared.damaged_meta()
     }
 
+    /// Why no more writes are taken, where something has failed whose outcome nobody knows; also a late sync or a checkpoint,
+    /// which no call returns the error of.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.0.shared.failure()
+    }
+
+    /// The folder of the journal that commits are recorded in; `None` where there is none.
+    #[must_use]
+    pub fn journal(&self) -> Option<&Path> {
+        self.0.shared.journal()
+    }
+
+    /// When commits are on the disk, unless one says otherwise.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.0.shared.options.durability
+    }
+
     /// The file; `None` for a database in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {

@@ -52,6 +52,8 @@ pub(crate) struct Journal {
 /// What a journal has done since it was begun, and what it takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct JournalStats {
+    /// Records that waited when it was begun.
+    pub(crate) replayed: u64,
     pub(crate) records: u64,
     pub(crate) links: u64,
     pub(crate) syncs: u64,
@@ -132,7 +134,7 @@ impl Journal {
             named_in: (header.number, header.number),
             recorded: found.waiting_bytes,
             checkpointed: 0,
-            figures: JournalStats::default(),
+            figures: JournalStats { replayed: found.waiting_records, ..JournalStats::default() },
             buffer: Vec::new(),
             closed: false,
             outcome: Arc::default(),

@@ -10,7 +10,7 @@ use crate::journal::{JournalKeep, JournalLimits};
 const CHECKPOINT_SIZE: u64 = 64 << 20;
 /// The smallest and the largest segments that are made, and how many of them go between two checkpoints.
 const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(test) { 1 << 13 } else { 1 << 16 }..=16 << 20;
-const SEGMENTS: u64 = 4;
+const SEGMENTS: u64 = 16;
 /// What segments are a multiple of.
 const BLOCK: u64 = 4096;
 

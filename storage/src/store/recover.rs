@@ -71,7 +71,8 @@ fn opened(path: &Path, file: &Path, options: &Options) -> Result<Option<Arc<dyn 
 /// would seem to be this one's.
 pub(super) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
     let is_new = path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0);
-    if !is_new || !options.create || options.read_only {
+    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+    if !is_new || !options.create || options.read_only || discards {
         return Ok(());
     }
     let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -138,6 +139,7 @@ impl Shared {
             let base = writer.durable;
             self.replay(writer, &folder, &waiting)?;
             let is_behind = !waiting.is_empty();
+            self.keeps_journal_in(folder.path());
             writer.journal = Some(Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid)?);
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {

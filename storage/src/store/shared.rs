@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     syncs: Mutex<()>,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
+    /// The folder of the journal, where one is kept.
+    journal: OnceLock<PathBuf>,
     pub(crate) syncer: Syncer,
     /// What was wrong with the other meta when the file was opened.
     damaged_meta: Option<DamagedMeta>,
@@ -50,6 +52,7 @@ impl Shared {
             path: path.map(Into::into),
             syncs: Mutex::new(()),
             failure: OnceLock::new(),
+            journal: OnceLock::new(),
             syncer: Syncer::default(),
             damaged_meta,
         }
@@ -66,6 +69,21 @@ impl Shared {
     /// The file; `None` for a database in memory.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Why no more writes are taken.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    /// The folder of the journal, where one is kept.
+    pub(crate) fn journal(&self) -> Option<&Path> {
+        self.journal.get().map(PathBuf::as_path)
+    }
+
+    /// Says where the journal is that is kept from now on.
+    pub(super) fn keeps_journal_in(&self, folder: &Path) {
+        self.journal.get_or_init(|| folder.into());
     }
 
     /// What was wrong with the other meta when the file was opened.

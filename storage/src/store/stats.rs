@@ -42,6 +42,8 @@ pub struct JournalFigures {
     /// Drawn anew at each opening: numbers of transactions are counted on within it. Where commits are not synced one by
     /// one, a power cut can take some, and their numbers come again.
     pub epoch: u64,
+    /// Transactions that were found in the journal and not in the file when the database was opened, and done again.
+    pub replayed: u64,
     /// Commits that were recorded since the database was opened.
     pub records: u64,
     /// Bytes that were written to the journal since then.
@@ -65,6 +67,7 @@ impl JournalFigures {
         let stats = journal.stats();
         Self {
             epoch: journal.epoch(),
+            replayed: stats.replayed,
             records: stats.records,
             bytes_written: stats.bytes_written,
             since_checkpoint: stats.since_checkpoint,

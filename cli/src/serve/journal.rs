@@ -1,0 +1,205 @@
+//! When a write is answered, and the journal that makes this quick, as arguments.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use boltkv_server::Config;
+use boltkv_storage::{Durability, Error, JournalKeep};
+use clap::Args;
+
+use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
+use crate::failure::{Failure, Outcome};
+
+/// The least that makes sense between two checkpoints.
+const LEAST_SIZE: Size = Size(64 << 10);
+
+/// When a write is answered, and what is kept beside the file.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Durability")]
+pub(super) struct JournalArgs {
+    /// When a write is answered: `always`, once it is on the disk; `interval=TIME`, before, and it is there at most so much
+    /// later (interval=100ms); `never`, before, and it is there when the system likes. With a journal a killed process
+    /// loses nothing in any of them, a power cut the newest writes in the last two
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = durability)]
+    durability: Durability,
+    /// Whether writes are recorded in a journal, which takes one sync for each group of them: `on`, in the folder
+    /// `FILE-journal` beside the file; `off`; or the folder to keep it in. Ended as told, the server leaves everything in
+    /// the file
+    #[arg(long, value_name = "WHERE", default_value = "on", value_parser = place)]
+    journal: Place,
+    /// Bring the file up to date after so many bytes of journal: bounds what the journal takes on the disk, and the time
+    /// that it takes to open the file after a crash; at least 64KiB
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    journal_size: Size,
+    /// Keep what is in the file already in the journal, too: so many bytes (10GiB) or for so long (7d). Unless told
+    /// otherwise it is written over
+    #[arg(long, value_name = "SIZE|TIME", value_parser = keep)]
+    journal_keep: Option<JournalKeep>,
+    /// Where the journal does not fit the file, or is damaged, begin a new one and serve the file as it is: writes that
+    /// only the journal has are lost. One that fits is applied all the same
+    #[arg(long)]
+    discard_journal: bool,
+}
+
+/// Where the journal is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Off,
+    Beside,
+    In(PathBuf),
+}
+
+impl JournalArgs {
+    pub(super) fn apply(&self, config: &mut Config) -> Outcome {
+        config.durability = self.durability;
+        config.discard_journal = self.discard_journal;
+        if self.journal_size.0 < LEAST_SIZE.0 {
+            return Err(Failure::usage(format!(
+                "--journal-size is {}, but must be {LEAST_SIZE} at least",
+                self.journal_size
+            )));
+        }
+        let journal = config.journal.take().unwrap_or_default().checkpoint_size(self.journal_size.0);
+        let journal = journal.keep(self.journal_keep.unwrap_or_default());
+        config.journal = match &self.journal {
+            Place::Off if self.discard_journal => {
+                return Err(Failure::usage("--discard-journal needs a journal, and --journal is off"));
+            }
+            Place::Off => None,
+            Place::Beside => Some(journal),
+            Place::In(folder) => Some(journal.folder(folder)),
+        };
+        Ok(())
+    }
+
+    /// What is promised, as the line that says that the server is ready tells it.
+    pub(super) fn promise(&self, file: &Path, journal: Option<&Path>) -> String {
+        let durability = Shown(self.durability);
+        match journal {
+            Some(folder) => format!("durability {durability}, journal {}", as_asked(file, folder).display()),
+            None => format!("durability {durability}, no journal"),
+        }
+    }
+}
+
+/// Whether a file or folder is a journal's, by its name.
+fn is_of_a_journal(path: &Path) -> bool {
+    path.ancestors().take(2).filter_map(Path::file_name).any(|name| name.to_string_lossy().ends_with("-journal"))
+}
+
+/// The journal's folder by the name that goes with the file's, where it has that.
+fn as_asked(file: &Path, folder: &Path) -> PathBuf {
+    let mut beside = file.as_os_str().to_owned();
+    beside.push("-journal");
+    let beside = PathBuf::from(beside);
+    if beside.canonicalize().is_ok_and(|beside| beside == folder) { beside } else { folder.into() }
+}
+
+/// What can be done about a journal that keeps a file from being served.
+pub(super) fn advice(error: &Error, config: &Config) -> &'static str {
+    match error {
+        Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } => {
+            "; `boltkv file journal FILE` shows what is in it; --discard-journal serves the file as it is, without what \
+             only the journal has"
+        }
+        Error::JournalWaits { .. } if config.read_only => "; serve it once without --read-only, which applies it",
+        Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",
+        Error::JournalWithoutFile { .. } => {
+            "; bring the file back, or move the journal away, or let --discard-journal begin anew"
+        }
+        Error::JournalInUse { .. } => "; a journal belongs to one file",
+        Error::Io { op, path, .. } if op.contains("journal") || path.as_deref().is_some_and(is_of_a_journal) => {
+            "; --journal DIR keeps it elsewhere, --journal off does without"
+        }
+        _ => "",
+    }
+}
+
+/// As it is written on the command line.
+struct Shown(Durability);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Durability::Interval { every, .. } => write!(f, "interval={every:?}"),
+            Durability::Never => f.write_str("never"),
+            _ => f.write_str("always"),
+        }
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match (text, text.strip_prefix("interval=")) {
+        ("always", _) => Ok(Durability::Always),
+        ("never", _) => Ok(Durability::Never),
+        ("interval", _) => Err("say how long a write may wait for its sync, as in interval=100ms".to_owned()),
+        (_, Some(every)) => match milliseconds(every)? {
+            Duration::ZERO => Err("an interval of 0 is `always`".to_owned()),
+            every => Ok(Durability::Interval { every, commits: u64::MAX }),
+        },
+        _ => Err("`always`, `interval=TIME` and `never` are known".to_owned()),
+    }
+}
+
+fn place(text: &str) -> Result<Place, &'static str> {
+    match text {
+        "" => Err("`on`, `off` or a folder"),
+        "on" => Ok(Place::Beside),
+        "off" => Ok(Place::Off),
+        folder => Ok(Place::In(folder.into())),
+    }
+}
+
+/// A time where it reads as one: `m` are minutes, `M` and `MiB` a size.
+fn keep(text: &str) -> Result<JournalKeep, String> {
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let size = || text.parse::<Size>().map(|Size(bytes)| JournalKeep::Bytes(bytes));
+    match seconds(text) {
+        _ if is_number => Err("say of what: a size such as 10GiB, or a time such as 7d".to_owned()),
+        Ok(time) => Ok(JournalKeep::Time(time)),
+        Err(_) => size().map_err(|_| {
+            let days = MOST_TIME.as_secs() / (24 * 60 * 60);
+            format!("not a size such as 10GiB, nor a time such as 7d, up to {days}d")
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_durability_is_read_and_shown_alike() {
+        for text in ["always", "never", "interval=100ms", "interval=2s"] {
+            assert_eq!(Shown(durability(text).unwrap()).to_string(), text);
+        }
+        assert_eq!(durability("interval=100"), durability("interval=100ms"), "a number alone is milliseconds");
+        for text in ["interval", "interval=", "interval=0", "sometimes", ""] {
+            assert!(durability(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_journal_is_kept_for_a_size_or_a_time_and_never_for_a_mere_number() {
+        for (text, kept) in [
+            ("10GiB", JournalKeep::Bytes(10 << 30)),
+            ("10M", JournalKeep::Bytes(10 << 20)),
+            ("10m", JournalKeep::Time(Duration::from_secs(600))),
+            ("7d", JournalKeep::Time(Duration::from_secs(7 * 86_400))),
+        ] {
+            assert_eq!(keep(text), Ok(kept), "{text}");
+        }
+        for text in ["", "7", "1.5", "week", "400d", "-1d"] {
+            assert!(keep(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_folder_is_any_other_word() {
+        assert_eq!(place("on"), Ok(Place::Beside));
+        assert_eq!(place("off"), Ok(Place::Off));
+        assert_eq!(place("./on"), Ok(Place::In("./on".into())));
+        assert!(place("").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Opening the file that is served, and closing it.
+
+use boltkv_storage::{Db, Error as StorageError, FreelistStored, Options};
+use tokio::task::spawn_blocking;
+use tracing::{info, warn};
+
+use crate::Error;
+use crate::config::{Config, Database};
+
+/// Opens the database that a configuration names.
+pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
+    let path = match &config.database {
+        Database::Open(db) => return Ok(db.clone()),
+        Database::File(path) => path.clone(),
+    };
+    // Stored with every commit the list would cost each of them 8 bytes a free page; so only the opening after a crash
+    // pays, which reads every page.
+    let freelist = FreelistStored::OnCleanClose;
+    let mut options = Options::new().read_only(config.read_only).timeout(config.timeouts.lock);
+    options = options.freelist(freelist).durability(config.durability);
+    let (journal, discard) = (config.journal.clone(), config.discard_journal);
+    let opened = spawn_blocking(move || match journal {
+        None => options.open(path),
+        Some(journal) => match options.clone().journal(journal.clone()).open(&path) {
+            Err(error) if discard && can_be_discarded(&error) => {
+                warn!(%error, "the journal is given up; what it alone recorded is lost");
+                options.journal(journal.discard(true)).open(path)
+            }
+            opened => opened,
+        },
+    });
+    let db = opened.await.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)?;
+    tell(&db);
+    Ok(db)
+}
+
+/// Whether an opening failed for a journal that can be given up.
+const fn can_be_discarded(error: &StorageError) -> bool {
+    matches!(
+        error,
+        StorageError::JournalDoesNotFit { .. }
+            | StorageError::JournalDamaged { .. }
+            | StorageError::JournalWithoutFile { .. }
+    )
+}
+
+/// Logs what opening has found.
+fn tell(db: &Db) {
+    let file = db.path().unwrap_or(std::path::Path::new("")).display();
+    if let Some(damaged) = db.damaged_meta() {
+        // It may be what a power cut in a commit leaves: no reason not to serve what is there.
+        warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
+    }
+    if let Some(journal) = db.stats().journal.filter(|journal| journal.replayed > 0) {
+        info!("{file}: {} transactions of its journal were done again", journal.replayed);
+    }
+}
+
+/// Brings the file that was opened here up to date, so that nothing else is needed beside it.
+pub(crate) async fn close(db: Db) -> Result<(), Error> {
+    let closed = spawn_blocking(|| db.close()).await;
+    closed.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Close)
+}
