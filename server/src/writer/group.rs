@@ -93,8 +93,7 @@ impl Applied {
         Ok(Self { tx, results })
     }
 
-    /// From here on it survives whatever happens. The engine's commit makes it visible in the same step. A journal would be
-    /// written and synced here instead, and the transaction handed on, to be committed without a sync when it is published.
+    /// From here on it survives whatever happens. The engine's commit makes it visible in the same step, with a journal, too.
     fn make_durable(self) -> Result<Durable, Error> {
         let Self { tx, results } = self;
         let changed = results.iter().flatten().any(Effect::is_change);
