@@ -31,7 +31,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) fn next_ahead(&mut self) -> Option<Taken<C>> {
         let next = self.ahead.pop_front();
         if self.ahead.is_empty() {
-            // An idle connection keeps no memory.
+            // The queue's memory is returned, because an idle connection is to have none.
             self.ahead = VecDeque::new();
         }
         next

@@ -56,7 +56,7 @@ impl BinaryCodec {
             Ok(Request::Write(request)) => Asked::Write(due, request),
             Ok(Request::Stream(request)) => Asked::Stream(due, request),
             Ok(Request::Session(SessionRequest::Cancel { stream })) => Asked::Cancel(stream),
-            // Streams are held back by the connection itself: by what it does not take.
+            // A client slows a stream down by not reading from the connection; there is no other credit.
             Ok(Request::Session(SessionRequest::Credit { .. })) => Asked::Nothing,
             Ok(Request::Session(SessionRequest::Hello(_))) => {
                 Asked::Own(Own::Error(id, ErrorReply::new(ErrorCode::Malformed, "HELLO is said once")))
@@ -191,7 +191,7 @@ fn agreement(server: &Shared, hello: &Hello, version: u8) -> Reply {
     Reply::Hello(HelloReply {
         version,
         features: hello.features & FEATURES,
-        // Limits are checked at the start: a frame is far below 2^32.
+        // The configuration was checked at the start: the limit of a frame is far below 2^32.
         max_frame: u32::try_from(server.limits.max_frame).unwrap_or(u32::MAX),
         max_in_flight: server.limits.max_in_flight,
         max_streams: server.limits.max_streams,

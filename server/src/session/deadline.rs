@@ -38,7 +38,7 @@ pub(super) enum Overdue {
 type Deadline = (Instant, Overdue);
 
 impl<C: Codec, S: Socket> Session<C, S> {
-    /// Notes what goes on from here.
+    /// Notes which transfers have begun and which have ended.
     pub(super) fn keep_paces(&mut self) {
         let wire = &self.conn.wire;
         let input_starves = self.conn.starving.as_ref().is_some_and(|starving| starving.use_for != UseFor::Output);

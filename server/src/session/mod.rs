@@ -62,7 +62,7 @@ pub(crate) struct Connection<S> {
     faulting: Option<FaultIn>,
 }
 
-/// Something waits for memory.
+/// What waits for memory, and for how much.
 struct Starving {
     use_for: UseFor,
     since: Instant,
@@ -150,7 +150,7 @@ impl<S: Socket> Connection<S> {
         self.answers = None;
     }
 
-    /// Has to wait for `len` bytes of memory.
+    /// Begins to wait for `len` bytes of memory.
     fn starve(&mut self, use_for: UseFor, len: usize) {
         let lease = Box::pin(self.shared.memory.take(len));
         self.starving = Some(Starving { use_for, since: Instant::now(), lease });
@@ -176,12 +176,12 @@ async fn until_queued(queueing: &mut Option<Push>) {
 /// Waits until what is to be read is in memory.
 async fn until_faulted(faulting: &mut Option<FaultIn>) {
     let Some(waiting) = faulting else { return pending().await };
-    // Given up or done: the reads go on.
+    // Whether all pages were read or not, the session goes on with the reads.
     let _ = waiting.await;
     *faulting = None;
 }
 
-/// Waits for the memory that is waited for.
+/// Waits until the memory that the session needs is there; for ever where it needs none.
 async fn until_fed(starving: &mut Option<Starving>) -> (UseFor, Lease) {
     let Some(waiting) = starving else { return pending().await };
     let fed = (waiting.use_for, (&mut waiting.lease).await);

@@ -9,11 +9,11 @@ use super::wire::Flow;
 /// The least that a client has to move, in bytes a second, beyond the time that it has anyway.
 const LEAST_RATE: u64 = 16 * 1024;
 
-/// The course of one thing: a request on its way, or replies that are to be taken.
+/// How one transfer goes: of a request that is arriving, or of replies that the client is to take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
     since: Instant,
-    /// What had passed before.
+    /// How many bytes had passed when it began.
     before: u64,
 }
 
@@ -23,12 +23,12 @@ impl Pace {
         Self { since: Instant::now(), before: flow.bytes }
     }
 
-    /// When it is given up that nothing moves.
+    /// When the transfer is given up if nothing moves until then.
     pub(super) fn stalled(self, flow: Flow, patience: Duration) -> Instant {
         flow.last.max(self.since) + patience
     }
 
-    /// When it is given up that it goes on so slowly.
+    /// When the transfer is given up if it is no faster until then.
     pub(super) fn slow(self, flow: Flow, patience: Duration) -> Instant {
         let moved = flow.bytes.saturating_sub(self.before);
         self.since + patience + Duration::from_secs(moved / LEAST_RATE)

@@ -31,7 +31,7 @@ pub(crate) struct Session<C: Codec, S> {
     /// The writes that are not answered yet.
     pub(super) writes: HashMap<u32, C::Tag>,
     pub(super) streams: Streams<C::Tag>,
-    /// What was taken and has to wait, for the answers to the writes before it or for memory.
+    /// A request that was taken and waits for memory, or for the answers to the writes before it.
     pub(super) waiting: Option<Taken<C>>,
     /// What was taken before its turn: reads whose pages are being brought into memory, or are there now.
     pub(super) ahead: VecDeque<Taken<C>>,
@@ -50,7 +50,7 @@ pub(crate) struct Session<C: Codec, S> {
 /// Something that was read off the input.
 pub(super) struct Taken<C: Codec> {
     pub(super) asked: Asked<C::Tag, C::Own>,
-    /// It holds memory of the server's.
+    /// The part of the server's memory that it holds.
     pub(super) leased: bool,
 }
 
@@ -109,7 +109,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         Ok(())
     }
 
-    /// Does what can be done without waiting. `true` if there is more of it, and only others' turn has come.
+    /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
     fn work(&mut self) -> bool {
         while let Some(answered) = self.conn.answer() {
             self.answered(&answered);
@@ -258,7 +258,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Ok(run) => self.streams.keep_turn(Stream { due, run }),
             Err(error) => return self.refuse(due, error),
         }
-        // Often its first step is its last.
+        // A short stream is done after its first step.
         self.step_stream();
     }
 
@@ -294,7 +294,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
-    /// What is longer than a connection's own room is read on only with memory for all of it.
+    /// An item that is longer than a connection's own buffer is read only once there is memory for all of it.
     fn make_input_room(&mut self) {
         if !self.wants_bytes() || self.conn.wire.has_ended() {
             return;

@@ -56,7 +56,7 @@ impl<T: Copy, R: Source> Streams<T, R> {
         self.open.remove(index)
     }
 
-    /// Whether one has something.
+    /// Whether a stream has entries to send.
     pub(super) fn have_ready(&mut self) -> bool {
         self.first_ready(&mut Context::from_waker(Waker::noop())).is_some()
     }
@@ -75,7 +75,7 @@ impl<T: Copy, R: Source> Streams<T, R> {
         self.open.push_back(stream);
     }
 
-    /// After a step that found no room.
+    /// Puts a stream in front, so that its turn goes on: a new one, or one whose step found no room.
     pub(super) fn keep_turn(&mut self, stream: Stream<T, R>) {
         self.open.push_front(stream);
     }
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// Has something when it was sent something.
+    /// A source that has something once it was sent something.
     struct MadeUp {
         from: UnboundedReceiver<()>,
         has: bool,
@@ -128,7 +128,7 @@ mod tests {
             streams.ready().await;
             streams
         });
-        // It waits by now, or will find what was sent.
+        // The stream is waiting by now, or will find what was sent when it looks.
         tokio::task::yield_now().await;
         last.send(()).unwrap();
         let mut streams = waiting.await.unwrap();

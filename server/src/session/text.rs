@@ -44,7 +44,7 @@ pub(crate) enum Own {
     Error(ErrorReply),
 }
 
-/// What a byte can become: `\xNN`.
+/// The most bytes that one byte of a value is printed as: `\xNN`.
 const MOST_ESCAPED: usize = 4;
 
 /// How a reply is printed, and what a missing bucket means.
@@ -110,7 +110,7 @@ impl TextCodec {
     }
 
     fn use_bucket(&mut self, path: Path, reader: &mut Reader<'_>, out: &mut BytesMut) {
-        // Where every connection starts, there or not.
+        // Every connection starts in the default bucket, which need not exist.
         let is_to_come = |error: &ErrorReply| error.code == ErrorCode::BucketNotFound && path == text::default_bucket();
         match reader.check_bucket(&path) {
             Err(error) if !is_to_come(&error) => write_error(&error, out),
@@ -149,7 +149,7 @@ impl Codec for TextCodec {
     }
 
     fn item_len(&self, input: &[u8]) -> Option<usize> {
-        // One that is skipped keeps nothing of what has arrived.
+        // Of a line that is too long, and so is skipped, nothing is kept.
         match input.len() {
             0 if !self.lines.is_skipping() => None,
             // A long line has its memory at once. Its end is counted, and room for what is read beyond it.
@@ -166,7 +166,7 @@ impl Codec for TextCodec {
     fn reply_len(&self, due: Due<Tag>, reply: &Reply<&[u8]>) -> usize {
         match (due.tag.0, reply) {
             (Answer::Value, Reply::Value(value)) => value_len(value) + 1,
-            // All others are short.
+            // All other replies are short.
             _ => 0,
         }
     }
@@ -229,7 +229,7 @@ fn entry_len(entry: &Entry<&[u8]>) -> usize {
     MOST_ESCAPED * entry.key.len() + value + BESIDE
 }
 
-/// How many bytes a value takes at most. What is short is not looked at.
+/// How many bytes a value takes at most: counted for a long value, estimated for a short one.
 fn value_len(value: &[u8]) -> usize {
     const SHORT: usize = 1024;
     if value.len() <= SHORT { MOST_ESCAPED * value.len() + 2 } else { text::value_len(value) }

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// So many requests, where beginning a stream counts for many,
+/// A turn ends after so many requests, where beginning a stream counts for many,
 const MOST: u32 = 1_024;
 const STREAM_COST: u32 = MOST / 8;
-/// and no longer than this.
+/// or after this time.
 const TIME: Duration = Duration::from_micros(500);
-/// After so many requests the clock is looked at.
+/// The clock is read once in so many requests.
 const LOOK: u32 = 16;
 
 /// Work takes less than this, and less for each request on top of it: what takes longer has waited, for the disk or for
@@ -15,7 +15,7 @@ const LOOK: u32 = 16;
 const WORK: Duration = Duration::from_micros(50);
 const WORK_EACH: Duration = Duration::from_micros(10);
 
-/// One turn.
+/// One turn of a connection: what it may do before the other connections on its thread go on.
 #[derive(Debug)]
 pub(super) struct Turn {
     started: Instant,
@@ -29,7 +29,7 @@ impl Turn {
         Self { started: Instant::now(), done: 0, look: LOOK }
     }
 
-    /// A request is done.
+    /// Counts a request that was done.
     pub(super) const fn count(&mut self, is_stream: bool) {
         self.done += if is_stream { STREAM_COST } else { 1 };
     }

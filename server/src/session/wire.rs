@@ -19,7 +19,7 @@ use tokio_util::io::poll_read_buf;
 
 use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
 
-/// From here on a session adds nothing to the output before some of it has left.
+/// A session adds nothing to an output of so many bytes until some of it has been sent.
 const OUTPUT_FULL: usize = 256 * 1024;
 /// How much is read at once, unless a long frame is on its way.
 const READ: usize = 16 * 1024;
@@ -45,7 +45,7 @@ impl Socket for TcpStream {
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     pub(crate) bytes: BytesMut,
-    /// For the item at the front, where that is longer than a connection's own room.
+    /// The memory for the item at the front, where it is longer than what a connection has of its own.
     lease: Option<Lease>,
 }
 
@@ -53,7 +53,7 @@ impl Input {
     /// Ties the lease, if there is one, to the item that was just taken off the front.
     pub(crate) fn settle(&mut self, item: Bytes) -> Bytes {
         let Some(lease) = self.lease.take() else { return item };
-        // What came behind it must not keep its memory.
+        // Bytes behind the item lie in the same buffer, and would keep all of it in memory.
         self.bytes = BytesMut::from(&self.bytes[..]);
         lease.tie_to(item)
     }
@@ -76,7 +76,7 @@ pub(crate) struct Wire<S> {
     socket: S,
     memory: Arc<Memory>,
     pub(crate) input: Input,
-    /// What is to leave.
+    /// Replies that are not sent yet.
     pub(crate) output: BytesMut,
     output_lease: Option<Lease>,
     ended: bool,
@@ -267,7 +267,7 @@ impl<S: Socket> Wire<S> {
         Ok(())
     }
 
-    /// Makes that the peer notices when the connection is dropped.
+    /// Has the connection reset when it is dropped, so that the peer notices.
     pub(crate) fn reset(&self) {
         self.socket.reset_when_closed();
     }

@@ -175,7 +175,7 @@ impl<'a> Pages<'a> {
                 self.map.read_ahead(offset + piece as u64, PIECE.min(run.len() - piece));
             }
         }
-        // No system has smaller pages.
+        // Reading one byte brings in its page, and no system's pages are smaller than this.
         for byte in run.iter().step_by(4096) {
             std::hint::black_box(*byte);
         }

@@ -13,7 +13,7 @@ pub(crate) struct PageSet {
 
 impl PageSet {
     pub(crate) fn new(mark: Pgid) -> Self {
-        // The high-water mark was compared with the file's length: this is 1/32,768 of the file.
+        // One bit a page. The high-water mark is within the file's length, so this takes 1/32,768 of that.
         let words = usize::try_from(mark.div_ceil(64)).unwrap_or(0);
         Self { bits: std::iter::repeat_with(AtomicU64::default).take(words).collect() }
     }

@@ -250,7 +250,7 @@ mod tests {
         let state = || BucketState::new(0, 0, None, Fill::Auto);
         let mut buckets = Buckets::default().begin(state());
         let [a, b, c] = locs.map(|loc| buckets.open(state(), ROOT_BUCKET, Name { loc, len: 1 }, bytes));
-        // As if all three had the hash of "a".
+        // All three are filed under the hash of "a", as names whose hashes collide are.
         buckets.by_name.retain(|hash, _| *hash == self::hash(ROOT_BUCKET, b"a"));
         buckets.by_name.values_mut().for_each(|first| *first = c);
         (buckets.get_mut(c).same_hash, buckets.get_mut(b).same_hash) = (Some(b), Some(a));

@@ -96,7 +96,7 @@ impl Cutter {
             Rule::Bbolt { .. } => cut.count >= MIN_KEYS && cut.size + next > limit,
             Rule::Full | Rule::Even if self.is_leaf => {
                 let large = next.max(cut.size) >= LARGE * self.page_size;
-                // Two entries that each take a page and a bit take less together.
+                // Two entries of a little more than a page each take fewer pages together than apart.
                 let enough = cut.count >= if large || cut.size <= self.page_size { 1 } else { MIN_KEYS };
                 enough && (large || self.is_full(cut, next, limit))
             }

@@ -45,7 +45,7 @@ impl Node {
         } else {
             let slots = Slots::of_loose_page(page, bytes)?;
             node.content = slots.sizes(bytes).sum();
-            // Where elements overlap, a small page would become a large file.
+            // Elements of a damaged page can overlap: copied one by one, they would take far more than the page.
             if node.size() > page.bytes().len() {
                 return Err(Error::corrupt(page.id(), "its elements overlap: they take more than the page has"));
             }

@@ -112,7 +112,7 @@ impl Work {
     fn is_too_small(&self, id: NodeId, fill: Fill) -> bool {
         let node = self.node(id);
         let fewest = match (node.is_leaf, fill) {
-            // A large value stands alone: that is no reason to move it.
+            // A page with one large value has few keys on purpose, and is not merged for that.
             (true, Fill::Auto) => 0,
             (true, Fill::Percent(_)) => 1,
             (false, _) => 2,

@@ -29,7 +29,7 @@ impl<'tx> Source<'tx> {
             let mut level: Vec<_> = places.iter().map(|(_, id, _)| *id).collect();
             level.sort_unstable();
             level.dedup();
-            // Of a single one it is not worth it: it is waited for at once.
+            // A single page is not asked for ahead: whoever looks at it next waits for it anyway.
             let ahead = if level.len() > 1 { level.as_slice() } else { &[] };
             for id in ahead {
                 self.pages.read_page_ahead(*id);

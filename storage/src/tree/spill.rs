@@ -66,7 +66,7 @@ impl Work {
             self.freed.extend(node.page);
             0
         } else {
-            // The root of a larger tree is above all of its keys, and so changes with most commits.
+            // The root of a tree of several levels changes with every commit that changes any page below it.
             let lasts = if self.node(root).is_leaf { Lasts::Long } else { Lasts::Briefly };
             self.spill_root(root, fill, lasts, allocator, parts)?
         };

@@ -83,7 +83,7 @@ impl Work {
         let Mark { changes, effects, .. } = undo.marks[at];
         let changes = undo.changes.split_off(changes);
         self.effects.take_back_to(effects);
-        // What is undone is not itself to be undone.
+        // Undoing changes nodes too, and must not be recorded as a change.
         let list = self.undo.take();
         let undone = changes.into_iter().rev().try_for_each(|change| self.undo_one(change));
         self.undo = list;

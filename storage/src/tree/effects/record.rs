@@ -69,7 +69,7 @@ impl Effects {
         self.bytes.truncate(mark.bytes);
         self.long.truncate(mark.long);
         self.given = mark.given;
-        // Those that were given since will be given to others.
+        // Numbers that were given since the savepoint will be given again.
         self.age += 1;
     }
 

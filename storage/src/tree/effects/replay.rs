@@ -114,7 +114,7 @@ impl<'a> Replay<'a> {
     }
 
     fn gather_or_make(&mut self, work: &mut Work, effect: Effect<'a>, place: Place) -> Result<(), Refused> {
-        // These do not mind which keys of values there are.
+        // These edits do not depend on the keys of values.
         let can_wait = matches!(
             effect,
             Effect::Put { .. } | Effect::Deleted { .. } | Effect::Path { .. } | Effect::Sequence { .. }

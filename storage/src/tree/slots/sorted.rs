@@ -56,7 +56,7 @@ impl Many {
         self.prefixes.remove(index);
         let place = self.places.remove(index);
         self.slots.swap_remove(place.into());
-        // The last slot lies there now.
+        // The slot that was last has taken the place of the one that was removed.
         if let Some(moved) = self.places.iter_mut().find(|other| usize::from(**other) == self.slots.len()) {
             *moved = place;
         }
