@@ -1,5 +1,5 @@
-//! A disk on which syncing fails: a server must not look healthy with it. A small library that is loaded before the others
-//! makes `fdatasync` fail once a file is there; it takes a C compiler.
+//! A disk on which syncing, or writing the journal, fails: a server must not look healthy with it. A small library that is
+//! loaded before the others makes `fdatasync` or `pwrite64` fail once a file is there; it takes a C compiler.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
@@ -15,17 +15,30 @@ use tempfile::TempDir;
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static int is_failing(const char *call, int fd) {
+    const char *when = getenv("FAILING_WHEN"), *what = getenv("FAILING_CALL"), *of = getenv("FAILING_FILE");
+    char link[64], name[4096] = "";
+    if (!when || access(when, F_OK) != 0 || strcmp(call, what) != 0)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (readlink(link, name, sizeof name - 1) < 0 || !strstr(name, of))
+        return 0;
+    errno = EIO;
+    return 1;
+}
+
 int fdatasync(int fd) {
-    const char *failing = getenv("FAILING_WHEN");
-    if (failing && access(failing, F_OK) == 0) {
-        errno = EIO;
-        return -1;
-    }
-    return (int)syscall(SYS_fdatasync, fd);
+    return is_failing("fdatasync", fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t len, off64_t offset) {
+    return is_failing("pwrite64", fd) ? -1 : syscall(SYS_pwrite64, fd, data, len, offset);
 }
 "#;
 
@@ -33,11 +46,13 @@ int fdatasync(int fd) {
 struct Disk {
     folder: TempDir,
     shim: PathBuf,
+    /// The call that fails, and a part of the path of the files that it fails for.
+    failing: [&'static str; 2],
 }
 
 impl Disk {
     /// `None` (said on standard error) where there is no C compiler; with `BOLTKV_REQUIRE_TOOLS=1` that is a failure.
-    fn new() -> Option<Self> {
+    fn new(failing: [&'static str; 2]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let (source, shim) = (folder.path().join("shim.c"), folder.path().join("shim.so"));
         fs::write(&source, SHIM).unwrap();
@@ -50,7 +65,7 @@ impl Disk {
                 return None;
             }
         }
-        Some(Self { folder, shim })
+        Some(Self { folder, shim, failing })
     }
 
     fn failing_when(&self) -> PathBuf {
@@ -73,6 +88,7 @@ impl Disk {
         let database: &Path = &self.database();
         let mut command = boltkv(args!["serve", "--listen", "127.0.0.1:0", "--db", database]);
         command.args(more).env("LD_PRELOAD", &self.shim).env("FAILING_WHEN", self.failing_when());
+        command.env("FAILING_CALL", self.failing[0]).env("FAILING_FILE", self.failing[1]);
         Server::spawn(&mut command)
     }
 }
@@ -83,43 +99,69 @@ fn figure(server: &Server, name: &str) -> String {
     line.unwrap_or_else(|| panic!("{name} is not in {figures}")).to_owned()
 }
 
+/// What can fail once a server serves: with a journal nothing else is synced or written for an answer.
+const FAILURES: [([&str; 2], &str); 3] = [
+    (["fdatasync", ""], "--journal=off"),
+    (["fdatasync", "-journal/segment-"], "--journal=on"),
+    (["pwrite64", "-journal/segment-"], "--journal=on"),
+];
+
+// Promises: ops-failed-disk.
 #[test]
 fn a_server_whose_disk_fails_ends_with_1_and_says_why_and_what_was_answered_is_there() {
-    let Some(disk) = Disk::new() else { return };
-    let server = disk.serve(&[]);
-    server.run(["set", "before", "1"]).done();
-    disk.fail();
-    let refused = server.run(["set", "after", "2"]);
-    assert_ne!(refused.code, Some(0), "it is not on disk");
-    let ended = server.wait();
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(
-        ended.stderr.contains("sync") && ended.stderr.contains("until the file is opened again"),
-        "{}",
-        ended.stderr
-    );
-    disk.mend();
-    let server = disk.serve(&[]);
-    assert_eq!(server.run(["get", "before"]).done_text(), "1");
-    server.run(["set", "again", "3"]).done();
-    assert_eq!(server.stop().code, Some(0));
+    for (failing, journal) in FAILURES {
+        let Some(disk) = Disk::new(failing) else { return };
+        let server = disk.serve(&[journal]);
+        server.run(["set", "before", "1"]).done();
+        disk.fail();
+        let refused = server.run(["set", "after", "2"]);
+        assert_ne!(refused.code, Some(0), "{failing:?}: it is not on disk");
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(1), "{failing:?}: {}", ended.stderr);
+        let says = if failing[1].is_empty() { "could not sync" } else { "the journal of" };
+        assert!(
+            ended.stderr.contains(says) && ended.stderr.contains("until the file is opened again"),
+            "{failing:?}: {}",
+            ended.stderr
+        );
+        disk.mend();
+        let server = disk.serve(&[journal]);
+        assert_eq!(server.run(["get", "before"]).done_text(), "1");
+        server.run(["set", "again", "3"]).done();
+        assert_eq!(server.stop().code, Some(0));
+    }
 }
 
 #[test]
 fn one_that_is_to_serve_reads_all_the_same_says_so_everywhere_and_ends_with_1() {
-    let Some(disk) = Disk::new() else { return };
-    let server = disk.serve(&["--on-write-failure", "serve-reads"]);
-    server.run(["set", "before", "1"]).done();
-    assert_eq!(figure(&server, "writable"), "1");
-    server.run(["health"]).done();
-    disk.fail();
-    let refused = server.run(["set", "after", "2"]);
-    assert!(refused.stderr.contains("STORAGE_FAILED"), "{}", refused.stderr);
-    assert_eq!(server.run(["get", "before"]).done_text(), "1");
-    assert_eq!((figure(&server, "writable"), figure(&server, "read_only")), ("0".into(), "0".into()));
-    let unhealthy = server.run(["health"]).failed(1);
-    assert!(unhealthy.contains("disk"), "{unhealthy}");
-    assert_eq!(server.stop().code, Some(1), "the same at its end");
+    for (failing, journal) in FAILURES {
+        let Some(disk) = Disk::new(failing) else { return };
+        let server = disk.serve(&["--on-write-failure", "serve-reads", journal]);
+        server.run(["set", "before", "1"]).done();
+        assert_eq!(figure(&server, "writable"), "1");
+        server.run(["health"]).done();
+        disk.fail();
+        let refused = server.run(["set", "after", "2"]);
+        assert!(refused.stderr.contains("STORAGE_FAILED"), "{failing:?}: {}", refused.stderr);
+        assert_eq!(server.run(["get", "before"]).done_text(), "1");
+        assert_eq!((figure(&server, "writable"), figure(&server, "read_only")), ("0".into(), "0".into()));
+        let unhealthy = server.run(["health"]).failed(1);
+        assert!(unhealthy.contains("disk"), "{failing:?}: {unhealthy}");
+        assert_eq!(server.stop().code, Some(1), "the same at its end");
+    }
+}
+
+/// Nobody waits for such a sync, and so nobody is answered with its failure: it is noticed all the same.
+#[test]
+fn a_late_sync_that_fails_is_noticed_without_a_write() {
+    for journal in ["--journal=off", "--journal=on"] {
+        let Some(disk) = Disk::new(["fdatasync", ""]) else { return };
+        let server = disk.serve(&["--durability=interval=1s", journal]);
+        disk.fail();
+        server.run(["set", "late", "1"]).done();
+        let ended = server.wait();
+        assert!(ended.code == Some(1) && ended.stderr.contains("could not sync"), "{journal}: {}", ended.stderr);
+    }
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn what_only_the_journal_has_is_not_served_without_it_and_is_there_with_it() {
         assert!(said.contains("a.db-journal") && said.contains("serve it once with"), "{said}");
     }
     let server = Server::start(&db);
+    assert!(server.ready.ends_with("a.db-journal, 1 transaction done again from it\n"), "{}", server.ready);
     let said = server.text("GET k\nSTATS\n");
     assert!(said.starts_with("acknowledged\n") && said.contains("\njournal_replayed 1\n"), "{said}");
     server.stop().done();

@@ -1,11 +1,18 @@
 //! Opening the file that is served, and closing it.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use boltkv_storage::{Db, Error as StorageError, FreelistStored, Options};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::Error;
 use crate::config::{Config, Database};
+
+/// An opening that takes so long is told of, and again whenever it has taken twice as long.
+const LONG: Duration = Duration::from_secs(1);
 
 /// Opens the database that a configuration names.
 pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
@@ -18,6 +25,7 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     let freelist = FreelistStored::OnCleanClose;
     let mut options = Options::new().read_only(config.read_only).timeout(config.timeouts.lock);
     options = options.freelist(freelist).durability(config.durability);
+    let name = path.display().to_string();
     let (journal, discard) = (config.journal.clone(), config.discard_journal);
     let opened = spawn_blocking(move || match journal {
         None => options.open(path),
@@ -29,9 +37,30 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
             opened => opened,
         },
     });
+    let opened = patiently(opened, |waited| {
+        warn!(
+            "{name} is not open after {} s: it waits for another process to let go of it, looks for free pages, or does \
+             again what the journal has",
+            waited.as_secs()
+        );
+    });
     let db = opened.await.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)?;
     tell(&db);
     Ok(db)
+}
+
+/// Waits, however long it takes, and says at times how long that has been.
+async fn patiently<T>(awaited: impl Future<Output = T>, mut say: impl FnMut(Duration)) -> T {
+    let mut awaited = pin!(awaited);
+    let (mut waited, mut step) = (Duration::ZERO, LONG);
+    loop {
+        if let Ok(done) = timeout(step, &mut awaited).await {
+            return done;
+        }
+        waited += step;
+        step = waited;
+        say(waited);
+    }
 }
 
 /// Whether an opening failed for a journal that can be given up.
@@ -60,4 +89,21 @@ fn tell(db: &Db) {
 pub(crate) async fn close(db: Db) -> Result<(), Error> {
     let closed = spawn_blocking(|| db.close()).await;
     closed.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Close)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_long_is_told_of_now_and_then_and_waited_for() {
+        let mut told = Vec::new();
+        let slow = async {
+            tokio::time::sleep(Duration::from_millis(8_500)).await;
+            "open"
+        };
+        assert_eq!(patiently(slow, |waited| told.push(waited.as_secs())).await, "open");
+        assert_eq!(told, [1, 2, 4, 8]);
+        assert_eq!(patiently(async { 1 }, |_| panic!("it took no time")).await, 1);
+    }
 }

@@ -110,6 +110,12 @@ impl Server {
         self.shared.executor.db().journal()
     }
 
+    /// Transactions that only the journal had when the file was opened, and that were done again.
+    #[must_use]
+    pub fn replayed(&self) -> u64 {
+        self.shared.executor.db().stats().journal.map_or(0, |journal| journal.replayed)
+    }
+
     /// Serves until `shutdown` is ready, or until no more writes can be done, where [`Config::on_write_failure`] says so.
     /// Then it stops accepting and reading, finishes what it has taken, commits, answers, closes the connections, brings the
     /// file up to date, and returns. What had arrived and was not yet taken, and scans under way, are answered with

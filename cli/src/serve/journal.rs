@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_server::Config;
+use boltkv_server::{Config, Server};
 use boltkv_storage::{Durability, Error, JournalKeep};
 use clap::Args;
 
@@ -74,12 +74,16 @@ impl JournalArgs {
     }
 
     /// What is promised, as the line that says that the server is ready tells it.
-    pub(super) fn promise(&self, file: &Path, journal: Option<&Path>) -> String {
+    pub(super) fn promise(&self, file: &Path, server: &Server) -> String {
         let durability = Shown(self.durability);
-        match journal {
-            Some(folder) => format!("durability {durability}, journal {}", as_asked(file, folder).display()),
-            None => format!("durability {durability}, no journal"),
-        }
+        let Some(folder) = server.journal() else { return format!("durability {durability}, no journal") };
+        let journal = as_asked(file, folder);
+        let replayed = match server.replayed() {
+            0 => String::new(),
+            1 => ", 1 transaction done again from it".to_owned(),
+            many => format!(", {many} transactions done again from it"),
+        };
+        format!("durability {durability}, journal {}{replayed}", journal.display())
     }
 }
 

@@ -132,8 +132,7 @@ impl Serve {
 
     /// The one line that says it is ready. Scripts read the port from it.
     fn announce(&self, server: &Server) {
-        let promise =
-            if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server.journal()) };
+        let promise = if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server) };
         let line = one_line(&format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr()));
         // A server whose standard output is closed serves all the same.
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {

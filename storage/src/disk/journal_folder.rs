@@ -66,10 +66,10 @@ pub(crate) struct OsJournalFolder {
 impl OsJournalFolder {
     /// Opens and locks the folder at `path`, to read what is there; `None` where there is none.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>> {
-        match File::open(path) {
+        match open_folder(path) {
             Ok(folder) => Self::locked(path, folder, true, 0o600, None).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("open", Some(path))(error)),
+            Err(error) => Err(Error::io("open the journal's folder", Some(path))(error)),
         }
     }
 
@@ -87,7 +87,7 @@ impl OsJournalFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
-            File::open(path)
+            open_folder(path)
         };
         let folder = create().map_err(Error::io("make the journal's folder", Some(path)))?;
         Self::locked(path, folder, false, mode, Some(owner))
@@ -96,7 +96,7 @@ impl OsJournalFolder {
     fn locked(path: &Path, folder: File, shared: bool, mode: u32, owner: Option<(u32, u32)>) -> Result<Self> {
         match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
             Ok(()) => Ok(Self { path: path.into(), folder, mode, owner }),
-            Err(TryLockError::Error(error)) => Err(Error::io("lock", Some(path))(error)),
+            Err(TryLockError::Error(error)) => Err(Error::io("lock the journal's folder", Some(path))(error)),
             // Whoever may use the folder holds the lock of the database file, which we have: another database was told to
             // keep its journal here.
             Err(TryLockError::WouldBlock) => Err(Error::JournalInUse { folder: path.into() }),
@@ -166,6 +166,11 @@ impl JournalFolder for OsJournalFolder {
     fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Whatever else has that name is refused at once; to open a pipe would wait for who writes to it.
+fn open_folder(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path)
 }
 
 /// Gives what is new at `path` a mode, whatever the process's mask, and an owner, where the process may.

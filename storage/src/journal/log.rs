@@ -50,7 +50,7 @@ pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
     let path = folder.path();
     let mut found = Vec::new();
     let mut others = Vec::new();
-    let mut names = folder.list().map_err(Error::io("list", Some(path)))?;
+    let mut names = folder.list().map_err(Error::io("list the journal in", Some(path)))?;
     names.sort_unstable();
     for name in names {
         let file = path.join(&name);
