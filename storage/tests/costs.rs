@@ -53,6 +53,36 @@ fn a_commit_of_one_put_allocates_nothing() {
     }
 }
 
+/// So many buckets, each in the one before, behind pages that are free.
+fn nested(levels: u32) -> Db {
+    let db = Options::new().page_size(1024).open_in_memory().unwrap();
+    db.update(|tx| tx.create_bucket("gone")?.put("large", vec![1; 2048 * levels as usize])).unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?.handle();
+        for _ in 1..levels {
+            bucket = tx.at_mut(bucket)?.create_bucket("b")?.handle();
+        }
+        tx.at_mut(bucket)?.put("k", [2; 500])
+    })
+    .unwrap();
+    db.update(|tx| tx.delete_bucket("gone")).unwrap();
+    db
+}
+
+#[test]
+fn to_shrink_nested_buckets_costs_as_much_more_as_there_are_more() {
+    let costs = [4000, 16_000].map(|levels| {
+        let db = nested(levels);
+        let before = db.stats();
+        let allocated = measure(|| assert!(db.shrink().unwrap().moved >= u64::from(levels)));
+        let after = db.stats();
+        assert!(after.pages < before.pages - u64::from(levels), "{levels}");
+        (allocated.count_total, after.commits.bytes_written - before.commits.bytes_written)
+    });
+    let [(few, little), (many, much)] = costs;
+    assert!(many < 6 * few && much < 6 * little, "four times as many levels: {costs:?}");
+}
+
 #[test]
 fn a_get_in_a_transaction_of_its_own_allocates_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -5,14 +5,16 @@
 //! and the file is cut. Readers and writers go on between the steps; nothing is ever copied to
 //! another file.
 
+mod step;
+
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use crate::format::{Between, LeafPage, Page, Pgid, bucket_value};
-use crate::handles::{Db, Tx, TxMut};
-use crate::pages::{MAX_DEPTH, PageSet, Run, Spans};
-use crate::tree::{BucketId, View, too_deep};
+use crate::format::{LeafPage, Page, Pgid, bucket_value};
+use crate::handles::{Db, Tx};
+use crate::pages::{PageSet, Spans};
 use crate::{Durability, Error, Result};
+use step::Step;
 
 /// Pages that one transaction moves at the most, so that other writers wait for none of them long.
 const STEP: usize = 1000;
@@ -43,10 +45,20 @@ struct Place {
     pages: u64,
 }
 
+impl Place {
+    /// How many places are moved with this one, which is the first of them. A commit writes the pages of all buckets around
+    /// what it changes: deep down, steps of one length would write those again and again.
+    fn step(&self) -> usize {
+        self.bucket.as_ref().map_or(0, |bucket| bucket.depth).max(STEP)
+    }
+}
+
 /// A bucket on the way to a place, and its parent.
 struct Nested {
     parent: Option<Rc<Nested>>,
     name: Vec<u8>,
+    /// How many buckets are around it.
+    depth: usize,
 }
 
 /// One after the other: buckets may be nested deeper than a stack is.
@@ -60,15 +72,9 @@ impl Drop for Nested {
 }
 
 impl Nested {
-    fn path(bucket: Option<&Rc<Self>>) -> Vec<&[u8]> {
-        let mut path = Vec::new();
-        let mut next = bucket;
-        while let Some(bucket) = next {
-            path.push(bucket.name.as_slice());
-            next = bucket.parent.as_ref();
-        }
-        path.reverse();
-        path
+    fn new(parent: Option<Rc<Self>>, name: Vec<u8>) -> Self {
+        let depth = parent.as_ref().map_or(0, |parent| parent.depth + 1);
+        Self { parent, name, depth }
     }
 }
 
@@ -121,8 +127,11 @@ impl Db {
                 fewest = places.len();
             }
             let mut moved_now = 0;
-            for step in places.chunks(STEP) {
-                moved_now += move_down(self.begin_mut()?, step, target)?;
+            let mut left = &places[..];
+            while let Some(first) = left.first() {
+                let (step, later) = left.split_at(first.step().min(left.len()));
+                moved_now += Step::new(self.begin_mut()?, target).move_down(step)?;
+                left = later;
                 std::thread::yield_now();
             }
             moved += moved_now;
@@ -198,94 +207,11 @@ fn buckets_in(
         if entry.is_bucket
             && let (header, None) = bucket_value(page, entry.value)?
         {
-            let nested = Nested { parent: parent.cloned(), name: entry.key.to_vec() };
+            let nested = Nested::new(parent.cloned(), entry.key.to_vec());
             ahead.push((header.root.get(), Some(Rc::new(nested))));
         }
     }
     Ok(())
-}
-
-/// Rewrites the pages of some places, as far as there are lower runs for all that it takes; returns
-/// how many.
-fn move_down(mut tx: TxMut, places: &[Place], target: Pgid) -> Result<u64> {
-    let mut spare = tx.free_spans().cloned().unwrap_or_default();
-    let mut moved = 0;
-    for place in places {
-        let mut way = Vec::new();
-        let opened = tx.work.open_path(&Nested::path(place.bucket.as_ref()));
-        let bucket = match opened {
-            Ok(bucket) => bucket,
-            // Deleted, or replaced by a value, since the tree was looked over.
-            Err(Error::BucketNotFound { .. } | Error::IncompatibleValue { .. }) => continue,
-            Err(other) => return Err(other),
-        };
-        let high = tx.pages_on_the_way(bucket, &place.key, target, &mut way)?;
-        if high > 0 && lower_runs(&mut spare, &way, target) {
-            tx.work.rewrite(bucket, &place.key)?;
-            moved += high;
-        }
-    }
-    if moved > 0 {
-        tx.commit()?;
-    }
-    Ok(moved)
-}
-
-/// Takes from `spare` what the runs of a way will be moved to; `false`, and nothing taken, where
-/// one that lies too high would not come to lie lower.
-fn lower_runs(spare: &mut Spans, way: &[Run], target: Pgid) -> bool {
-    let mut taken = Vec::with_capacity(way.len());
-    for run in way {
-        let start = spare.take(run.len);
-        let fits = start.is_some_and(|start| run.start + run.len <= target || start < run.start);
-        taken.extend(start.map(|start| Run { start, len: run.len }));
-        if !fits {
-            for run in taken {
-                spare.insert(run).expect("a run that was just taken does not overlap what is left");
-            }
-            return false;
-        }
-    }
-    true
-}
-
-impl TxMut {
-    /// Collects the pages that a rewrite of `key`'s leaf would rewrite; returns how many of them
-    /// reach beyond `target`. Those of the buckets around it are among them.
-    fn pages_on_the_way(&self, bucket: BucketId, key: &[u8], target: Pgid, way: &mut Vec<Run>) -> Result<u64> {
-        let mut next = Some((bucket, key.to_vec()));
-        let mut high = 0;
-        while let Some((bucket, key)) = next {
-            for run in self.work.page_path(bucket, &key)? {
-                high += u64::from(run.start + run.len > target);
-                way.push(run);
-            }
-            next = self.work.parent_of(bucket);
-        }
-        Ok(high)
-    }
-}
-
-impl crate::tree::Work {
-    /// The pages, not yet taken apart, from a bucket's root to the leaf of `key`.
-    fn page_path(&self, bucket: BucketId, key: &[u8]) -> Result<Vec<Run>> {
-        let mut runs = Vec::new();
-        let mut view = self.source().root(self.root(bucket))?;
-        let mut between = Between::ANY;
-        for _ in 0..MAX_DEPTH {
-            match view {
-                // An inline bucket's page has no place of its own.
-                View::Leaf(leaf) if leaf.id() == 0 => {}
-                View::Node(..) => {}
-                View::Leaf(_) | View::Branch(_) => runs.push(self.pages().run(view.page())?),
-            }
-            match view.seek(key, &mut between)? {
-                Some(at) if !view.is_leaf() => view = self.source().view(view.child(at)?)?,
-                _ => return Ok(runs),
-            }
-        }
-        Err(too_deep(&view))
-    }
 }
 
 #[cfg(test)]
@@ -399,9 +325,9 @@ mod tests {
 
     #[test]
     fn buckets_nested_deeper_than_a_stack_is_are_let_go() {
-        let nest = |parent, _| Some(Rc::new(Nested { parent, name: Vec::new() }));
-        let deepest = (0..1_000_000).fold(None, nest);
-        assert_eq!(Nested::path(deepest.as_ref()).len(), 1_000_000);
+        let nest = |parent, _| Some(Rc::new(Nested::new(parent, Vec::new())));
+        let deepest = (0..=1_000_000).fold(None, nest);
+        assert_eq!(deepest.as_ref().map(|bucket| bucket.depth), Some(1_000_000));
         drop(deepest);
     }
 

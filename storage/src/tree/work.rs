@@ -229,12 +229,14 @@ impl Work {
         self.source().located(self.root(bucket), error, |place| self.wrap_in_names(bucket, place))
     }
 
-    /// Has the leaf of `key`, and all that leads to it, written to other pages by the commit.
+    /// Has the leaf of `key`, and all that leads to it, written to other pages by the commit. What leads to a leaf that is
+    /// a node already is left to the commit, which writes it because that leaf has changed.
     pub(crate) fn rewrite(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         let mut next = Some((bucket, key.to_vec()));
         while let Some((bucket, key)) = next {
+            let nodes = self.nodes.len();
             self.leaf_node(bucket, &key)?;
-            next = self.parent_of(bucket);
+            next = if self.nodes.len() > nodes { self.parent_of(bucket) } else { None };
         }
         Ok(())
     }
