@@ -21,13 +21,40 @@ use model::{Model, Refusal};
 
 /// Operations that one case does at the most; more only take longer.
 const MOST_OPERATIONS: usize = 200;
+/// Buckets that have grown before the first operation, and hundreds of entries that each has at the most.
+const MOST_GROWN: usize = 3;
+const MOST_HUNDREDS: u8 = 3;
 /// Readers that are held at a time.
 const MOST_READERS: usize = 6;
 
 #[derive(Debug, Arbitrary)]
 struct Case {
     freelist: Freelist,
+    /// What is committed before the first operation.
+    start: [Grown; MOST_GROWN],
     operations: Vec<Operation>,
+}
+
+/// A bucket whose tree has levels, from a few bytes: by single operations a case would seldom come so far.
+#[derive(Debug, Clone, Copy, Arbitrary)]
+struct Grown {
+    place: Place,
+    /// In hundreds; 0: there is no such bucket.
+    entries: u8,
+    value_bytes: u8,
+}
+
+impl Grown {
+    fn edits(self) -> impl Iterator<Item = Edit> {
+        let path = self.place.path();
+        let hundreds = self.entries % (MOST_HUNDREDS + 1);
+        let depth = if hundreds == 0 { 0 } else { path.len() };
+        let above: Vec<_> = (1..=depth).map(|depth| Edit::CreateIfMissing(path[..depth].to_vec())).collect();
+        // Between them is room for the letters of other keys.
+        let letters = (0..hundreds).map(|number| vec![b'0' + 8 * number]);
+        let value = vec![self.entries; self.value_bytes.into()];
+        above.into_iter().chain(letters.map(move |letter| Edit::PutMany(path.clone(), letter, 100, value.clone())))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
@@ -148,6 +175,10 @@ fuzz_target!(|case: Case| {
         called: Arc::default(),
         readers: VecDeque::new(),
     };
+    for edit in case.start.into_iter().flat_map(Grown::edits) {
+        run.change(&edit);
+    }
+    run.end(true);
     for &operation in case.operations.iter().take(MOST_OPERATIONS) {
         run.perform(operation);
     }
