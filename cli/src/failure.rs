@@ -12,6 +12,7 @@ use boltkv_storage::Error;
 
 use crate::bbolt_words;
 use crate::permission::who_asked;
+use crate::shell::quoted_for_shell;
 
 /// What every command ends with.
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -184,8 +185,19 @@ fn about(file: &Path, error: &Error) -> String {
             format!("{error}{}", who_asked(file))
         }
         Error::Io { .. } | Error::LockTimeout { .. } => error.to_string(),
+        Error::JournalWaits { .. } => {
+            format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file))
+        }
+        Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } | Error::JournalVersion { .. } => {
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file))
+        }
         _ => format!("{}: {error}", file.display()),
     }
+}
+
+/// The command that is about the journal of a file, as it is typed.
+pub(crate) fn journal_command(flag: &str, file: &Path) -> String {
+    format!("boltkv file journal {flag}{}", quoted_for_shell(&file.to_string_lossy()))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod remote;
 mod scan;
 mod serve;
 mod set;
+mod shell;
 
 use std::process::ExitCode;
 

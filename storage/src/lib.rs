@@ -137,7 +137,6 @@ mod disk;
 mod format;
 pub mod guide;
 mod handles;
-#[allow(dead_code, unused_imports, reason = "for the tool that shows what a journal holds")]
 mod journal;
 mod pages;
 mod store;
@@ -154,8 +153,9 @@ pub use handles::{
 pub use journal::JournalKeep;
 pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
 pub use tools::{
-    Abandoned, BucketStats, BucketStructure, Cleared, Copied, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos,
-    PageType, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,
-    RepairOptions, RepairPlace, RepairRoot, Repaired, Reverted, Shrunk, Structure, Surgery,
+    Abandoned, BucketStats, BucketStructure, Cleared, Copied, FileJournal, JournalChange, JournalEffect, JournalEntry,
+    JournalEntryKind, JournalSegment, JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType,
+    RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,
+    RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Reverted, Shrunk, Structure, Surgery,
 };
 pub use tree::{Fill, Savepoint};

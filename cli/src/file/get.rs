@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::format::{Format, ParseFormat, quoted, write_hex};
 use super::output::{Base64, json_line};
-use super::question::{path_to_ask, quoted_for_shell};
+use super::question::path_to_ask;
 use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
+use crate::shell::quoted_for_shell;
 
 /// Print the value of a key
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 //! - `target`: how the file is opened; `holder`: who else has it; `question`: how a server is asked the same
 //! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
 //! - `bbolt`: the same commands as bbolt's calls them
+//! - `journal`: what waits beside a file; `waiting`: who has to know that something does
 //! - `interrupt`: what a signal does; `memory`: not to hold a whole file
 
 pub(crate) mod bbolt;
@@ -22,6 +23,7 @@ mod import;
 mod info;
 mod inspect;
 mod interrupt;
+mod journal;
 mod keys;
 mod line;
 mod memory;
@@ -37,6 +39,7 @@ mod stats;
 mod surgery;
 mod target;
 mod tree;
+mod waiting;
 
 use clap::Subcommand;
 pub(crate) use interrupt::Signals;
@@ -57,6 +60,7 @@ pub(crate) enum File {
     Import(import::Import),
     Info(info::Info),
     Inspect(inspect::Inspect),
+    Journal(journal::Journal),
     Keys(keys::Keys),
     Page(page::Page),
     PageItem(page_item::PageItem),
@@ -83,6 +87,7 @@ impl File {
             Self::Import(import) => import.run(),
             Self::Info(info) => info.run(),
             Self::Inspect(inspect) => inspect.run(),
+            Self::Journal(journal) => journal.run(),
             Self::Keys(keys) => keys.run(),
             Self::Page(page) => page.run(),
             Self::PageItem(item) => item.run(),

@@ -2,18 +2,11 @@
 
 use boltkv_client::Path;
 
+use crate::shell::quoted_for_shell;
+
 /// The path in the form in which a server is asked for it, quoted for a shell; nothing where the protocol has no such path.
 pub(super) fn path_to_ask(names: &[impl AsRef<[u8]>]) -> Option<String> {
     Path::from_names(names).ok().map(|path| quoted_for_shell(&path.to_string()))
-}
-
-/// An argument as a shell reads it.
-pub(super) fn quoted_for_shell(argument: &str) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "/._-:=".contains(character);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use boltkv_storage::{
-    Error, Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired,
+    Error, Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
 };
 use clap::Args;
 use serde::Serialize;
@@ -22,6 +22,8 @@ use crate::failure::{Failure, Outcome, one_line};
 /// Everything that undamaged pages lead to is in the new file, an ordinary bolt file, under its own bucket and key. What was
 /// lost is told page by page, with the keys that it concerns. The broken file is only read; the new one has its name when all
 /// of it is on the disk. Pages have no checksums: damage within a value cannot be seen.
+///
+/// What the journal beside the file records and the file lacks is done again in the new file, as far as it can be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file repair broken.db --output new.db
@@ -29,7 +31,7 @@ use crate::failure::{Failure, Outcome, one_line};
   boltkv file repair broken.db --output older.db --meta 0
 
 With --json each line is an object with one field: \"lost\" or \"doubtful\" for a place ({\"page\", \"path\", \"from\", \"up_to\",
-\"what\"}, names and keys in base64), and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something
+\"what\"}, names and keys in base64), \"journal_lost\" for what is lost of the journal, and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something
 is, or the new file could not be written; 3: the broken file is none that could be read. A single damaged meta is in doubt: it
 may have been of a later transaction than the newest that is left.
 
@@ -63,6 +65,8 @@ pub(crate) struct Repair {
 enum Line<'a> {
     Lost(Place<'a>),
     Doubtful(Place<'a>),
+    #[serde(rename = "journal_lost")]
+    JournalLost(&'a str),
     Repaired(Report<'a>),
 }
 
@@ -88,6 +92,14 @@ struct Report<'a> {
     doubtful: u64,
     orphans: OrphansReport<'a>,
     alternative: Option<Alternative>,
+    journal: Option<Journal>,
+}
+
+#[derive(Serialize)]
+struct Journal {
+    applied: u64,
+    newest: u64,
+    lost: u64,
 }
 
 #[derive(Serialize)]
@@ -168,6 +180,9 @@ impl Repair {
         };
         let (buckets, values) = (counted(*buckets, "bucket"), counted(*values, "value"));
         writeln!(out, "{output}: {buckets}, {values}, {from}")?;
+        if let Some(RepairedJournal { applied: applied @ 1.., newest, .. }) = repaired.journal {
+            writeln!(out, "of its journal: {} up to {newest}", counted(applied, "transaction"))?;
+        }
         report_orphans(&repaired.orphans, out)?;
         if let Some(RepairAlternative { meta, txid, lost, doubtful, .. }) = repaired.alternative {
             let (lost, doubtful) = (places(lost), places(doubtful));
@@ -216,6 +231,10 @@ impl Printer {
             (RepairEvent::Doubtful(place), true) => json_line(&Line::Doubtful(Place::new(place)), &mut self.out),
             (RepairEvent::Lost(place), false) => writeln!(self.out, "lost: {place}"),
             (RepairEvent::Doubtful(place), false) => writeln!(self.out, "in doubt: {place}"),
+            (RepairEvent::JournalLost { what }, true) => json_line(&Line::JournalLost(what), &mut self.out),
+            (RepairEvent::JournalLost { what }, false) => {
+                writeln!(self.out, "lost: of the journal: {}", one_line(what))
+            }
             (RepairEvent::Read { bytes, of }, _) => {
                 self.bar.get_or_insert_with(|| Progress::of_bytes(*of)).advance(*bytes);
                 Ok(())
@@ -270,6 +289,11 @@ impl<'a> Report<'a> {
                 txid: other.txid,
                 lost: other.lost,
                 doubtful: other.doubtful,
+            }),
+            journal: repaired.journal.map(|journal| Journal {
+                applied: journal.applied,
+                newest: journal.newest,
+                lost: journal.lost,
             }),
         }
     }

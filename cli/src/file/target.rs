@@ -8,7 +8,7 @@ use std::time::Duration;
 use boltkv_storage::{Advice, Db, Error, Options, Pgid, RawFile, Surgery};
 use clap::Args;
 
-use super::holder;
+use super::{holder, waiting};
 use crate::arguments::{bytes, seconds};
 use crate::failure::{Failure, Outcome};
 
@@ -127,6 +127,7 @@ impl RawTarget {
 
     /// Opens the file without a lock, as bbolt does: also one that a server has open can be looked into.
     pub(super) fn open(&self) -> Outcome<RawFile> {
+        waiting::warn_of_journal(&self.path, "what is shown lies in the file");
         RawFile::open(&self.path, self.page_size).map_err(|error| match error {
             Error::NotABoltFile if self.page_size.is_none() => Failure::unreachable(format!(
                 "{}: {error} (if it is one all the same, say the size of its pages: --page-size 4096)",

@@ -73,6 +73,17 @@ impl OsJournalFolder {
         }
     }
 
+    /// Opens the folder at `path` without a lock, to look at what is there, which may change meanwhile; `None` where there is
+    /// none.
+    pub(crate) fn look(path: &Path) -> Result<Option<Self>> {
+        match File::open(path) {
+            Ok(folder) if path.is_dir() => Ok(Some(Self { path: path.into(), folder, mode: 0o600, owner: None })),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::io("open", Some(path))(error)),
+        }
+    }
+
     /// Opens and locks the folder at `path`, to write in it; makes it where it is missing. It and its segments get mode and
     /// owner of the database's `file`.
     pub(crate) fn open_or_create(path: &Path, file: &Path) -> Result<Self> {

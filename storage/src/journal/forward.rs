@@ -11,8 +11,8 @@ use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
 use super::judge::Place;
 use super::log::{Segment, damaged, limit, unreadable};
 use super::walk::{Blocks, Found, entry_at};
-use crate::Result;
 use crate::base::TxId;
+use crate::{Error, Result};
 
 /// How far reading came, and what it found beyond the meta.
 #[derive(Debug, Clone, Copy)]
@@ -52,33 +52,41 @@ impl<'a> Forward<'a> {
         Self { path, folder, contains, linked, reach, buffer: Vec::new() }
     }
 
-    /// Reads from the first entry of a segment on; what the meta contains may be damaged.
-    pub(super) fn read_from(mut self, first: usize) -> Result<Reach> {
+    /// Reads from the first entry of a segment on; what the meta contains may be damaged. Where something else is, how far it
+    /// came, and why no further.
+    pub(super) fn read_from(mut self, first: usize) -> (Reach, Option<Error>) {
         let segment = &self.path[first];
         let (mut at, mut crc) = ((first, segment.first_entry()), segment.header.before_crc);
         self.reach.last_time_ms = segment.header.time_ms;
         let mut start = None;
-        loop {
-            if let Some(next) = self.next_segment(at, crc) {
-                at = next;
-                continue;
+        let damage = loop {
+            match self.step(at, crc, &mut start) {
+                Ok(Some(then)) => (at, crc) = then,
+                Ok(None) => break None,
+                Err(error) => break Some(error),
             }
-            let found = self.entry_at(at, crc)?;
-            if let Found::Entry(entry, then) = found {
-                if self.take(&entry, at)? {
-                    start.get_or_insert(at);
-                }
-                (at, crc) = (then, entry.crc);
-            } else if let Some((then, before_crc)) = self.behind_what_is_contained(at)? {
-                (at, crc) = (then, before_crc);
-            } else {
-                self.end_at(at)?;
-                break;
-            }
-        }
+        };
         (self.reach.end, self.reach.end_crc) = (at, crc);
         self.reach.start = start.unwrap_or(at);
-        Ok(self.reach)
+        (self.reach, damage)
+    }
+
+    /// From one entry, or segment, to the next; `None` at the end.
+    fn step(&mut self, at: Place, crc: u32, start: &mut Option<Place>) -> Result<Option<(Place, u32)>> {
+        if let Some(next) = self.next_segment(at, crc) {
+            return Ok(Some((next, crc)));
+        }
+        if let Found::Entry(entry, then) = self.entry_at(at, crc)? {
+            if self.take(&entry, at)? {
+                start.get_or_insert(at);
+            }
+            return Ok(Some((then, entry.crc)));
+        }
+        let behind = self.behind_what_is_contained(at)?;
+        if behind.is_none() {
+            self.end_at(at)?;
+        }
+        Ok(behind)
     }
 
     /// Where the next segment's entries begin, if all of this one's were read.

@@ -63,8 +63,17 @@ impl Log {
     /// No entry and no header names that meta: the journal is another file's, or the file was changed without it, and not
     /// after a clean close. Or what follows it is damaged, or missing. Nothing is changed by looking.
     pub(crate) fn after(self, meta: &MetaBytes) -> Result<Waiting> {
+        let (waiting, damage) = self.after_up_to_damage(meta)?;
+        damage.map_or(Ok(waiting), Err)
+    }
+
+    /// The same, up to where what follows the meta is damaged or cannot be read, and why.
+    ///
+    /// # Errors
+    /// As above, but for these.
+    pub(crate) fn after_up_to_damage(self, meta: &MetaBytes) -> Result<(Waiting, Option<Error>)> {
         if self.is_empty() {
-            return Ok(self.discarded(meta.txid()));
+            return Ok((self.discarded(meta.txid()), None));
         }
         let Self { folder, segments, headless } = self;
         let (store, highest) = (Some(segments[0].header.store), segments[segments.len() - 1].header.number);
@@ -74,16 +83,19 @@ impl Log {
             match chain.reading_place(meta)? {
                 Reading::From(first, located) => {
                     let (contains, linked) = (located.contains, located.linked);
-                    let reach = Some(Forward::new(&chain.path, &folder, contains, linked).read_from(first)?);
+                    let (reach, damage) = Forward::new(&chain.path, &folder, contains, linked).read_from(first);
+                    let reach = Some(reach);
                     free.extend(chain.others.iter().map(Segment::name_and_len));
-                    return Ok(Waiting { folder, path: chain.path, free, store, highest, contains, reach });
+                    let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, reach };
+                    return Ok((waiting, damage));
                 }
                 Reading::Torn(contains) => known = known.or(Some(contains)),
                 Reading::Unknown => {
                     if let Some(reach) = chain.closed(highest, meta.txid())? {
                         free.extend(chain.others.iter().map(Segment::name_and_len));
                         let (contains, reach) = (meta.txid(), Some(reach));
-                        return Ok(Waiting { folder, path: chain.path, free, store, highest, contains, reach });
+                        let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, reach };
+                        return Ok((waiting, None));
                     }
                     chain.add_newest_metas(&mut found)?;
                 }
@@ -98,7 +110,9 @@ impl Log {
         free.extend(chain.others.iter().map(Segment::name_and_len));
         match known {
             // Of what followed the meta nothing was ever synced, and the first of it is lost.
-            Some(contains) => Ok(Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }),
+            Some(contains) => {
+                Ok((Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }, None))
+            }
             None => Err(Error::JournalDoesNotFit { folder, file: meta.txid(), found }),
         }
     }
@@ -145,7 +159,8 @@ impl Chain {
         if self.path[last].header.number != highest {
             return Ok(None);
         }
-        let reach = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(last)?;
+        let (reach, damage) = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(last);
+        damage.map_or(Ok(()), Err)?;
         let is_closed = reach.closed && reach.end.0 == last;
         Ok(is_closed.then_some(Reach { records: 0, last: newest, ..reach }))
     }

@@ -20,7 +20,7 @@ pub(super) struct Segment {
 }
 
 /// Everything that was found in a folder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(super) folder: PathBuf,
     /// All segments with a header, by their numbers.
@@ -47,9 +47,18 @@ pub(super) struct Chain {
 /// A file could not be read; it is of a later version; segments of two journals lie in one folder; or a header that was synced
 /// is damaged.
 pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
+    let log = scan(folder)?;
+    log.check(folder)?;
+    Ok(log)
+}
+
+/// The same, whatever the segments are to one another.
+///
+/// # Errors
+/// A file could not be read, or is of a later version.
+pub(crate) fn scan(folder: &dyn JournalFolder) -> Result<Log> {
     let path = folder.path();
-    let mut found = Vec::new();
-    let mut others = Vec::new();
+    let (mut segments, mut headless) = (Vec::new(), Vec::new());
     let mut names = folder.list().map_err(Error::io("list the journal in", Some(path)))?;
     names.sort_unstable();
     for name in names {
@@ -60,20 +69,14 @@ pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
         let read = disk.read_at(&mut first, 0).map_err(Error::io("read", Some(&file)))?;
         match Header::decode(&first[..read]) {
             Decoded::Header(header) => {
-                found.push(Segment { name, disk, header, len: len - len % BLOCK_LEN });
+                segments.push(Segment { name, disk, header, len: len - len % BLOCK_LEN });
             }
             Decoded::Version(version) => return Err(Error::JournalVersion { file, found: version }),
-            Decoded::None => others.push((name, disk, len)),
+            Decoded::None => headless.push((name, len)),
         }
     }
-    found.sort_by_key(|segment| segment.header.number);
-    check_headers(path, &found)?;
-    let highest = found.last().map_or(0, |segment| segment.header.number);
-    for (name, disk, len) in &others {
-        check_headless(&path.join(name), &**disk, *len, highest)?;
-    }
-    let headless = others.into_iter().map(|(name, _, len)| (name, len)).collect();
-    Ok(Log { folder: folder.path().into(), segments: found, headless })
+    segments.sort_by_key(|segment| segment.header.number);
+    Ok(Log { folder: path.into(), segments, headless })
 }
 
 /// Refuses what no journal writes.
@@ -172,6 +175,18 @@ impl Chain {
 }
 
 impl Log {
+    /// Refuses what no journal writes, and headers that were synced and are damaged.
+    pub(crate) fn check(&self, folder: &dyn JournalFolder) -> Result<()> {
+        check_headers(&self.folder, &self.segments)?;
+        let highest = self.segments.last().map_or(0, |segment| segment.header.number);
+        for (name, len) in &self.headless {
+            let file = self.folder.join(name);
+            let disk = folder.open(name).map_err(Error::io("open", Some(&file)))?;
+            check_headless(&file, &*disk, *len, highest)?;
+        }
+        Ok(())
+    }
+
     /// Whether no segment is in use.
     pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()

@@ -7,7 +7,7 @@
 //! - `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
-//! - `replay`: these records, one by one
+//! - `replay`: these records, one by one; `list`: all that lies in a folder, for people
 //!
 //! What a record holds is bytes to all of them. `docs/journal.md` has the format and its reasons.
 
@@ -15,6 +15,7 @@ mod append;
 mod block;
 mod forward;
 mod judge;
+mod list;
 mod log;
 mod replay;
 mod retain;
@@ -28,9 +29,11 @@ mod walk;
 use crate::format::{META_BYTES, Meta, PAGE_HEADER};
 
 pub(crate) use append::Journal;
+pub(crate) use block::{EntryKind, Header};
 pub(crate) use judge::Waiting;
-pub(crate) use log::{Log, read};
-pub(crate) use replay::{Record, Records};
+pub(crate) use list::{Listed, Listing};
+pub(crate) use log::{Log, read, scan};
+pub(crate) use replay::Record;
 pub use retain::JournalKeep;
 pub(crate) use retain::JournalLimits;
 pub(crate) use sync::PendingSync;
@@ -46,6 +49,11 @@ impl MetaBytes {
     pub(crate) fn of(meta: &Meta) -> Self {
         let mut page = [0; META_BYTES];
         meta.write(&mut page);
+        Self::on(&page)
+    }
+
+    /// The bytes that stand on a meta's page.
+    pub(crate) fn on(page: &[u8; META_BYTES]) -> Self {
         let mut bytes = [0; META_BYTES - PAGE_HEADER];
         bytes.copy_from_slice(&page[PAGE_HEADER..]);
         Self(bytes)

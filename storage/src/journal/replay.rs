@@ -24,8 +24,6 @@ pub(crate) struct Records<'a> {
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) txid: TxId,
-    /// When it was written, in milliseconds since 1970.
-    pub(crate) time_ms: u64,
     pub(crate) effects: Effects<'a>,
 }
 
@@ -37,6 +35,15 @@ impl Effects<'_> {
     /// Bytes that are still to be read.
     pub(crate) fn left(&self) -> u64 {
         self.0.left()
+    }
+
+    /// All of them, if memory takes them.
+    pub(crate) fn read_all(mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let len = usize::try_from(self.left()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -74,7 +81,7 @@ impl<'a> Records<'a> {
             self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
             if entry.kind == EntryKind::Record && entry.txid > self.contains {
                 let effects = Effects(Payload::new(self.path, index, at, &entry));
-                return Ok(Some(Record { txid: entry.txid, time_ms: entry.time_ms, effects }));
+                return Ok(Some(Record { txid: entry.txid, effects }));
             }
         }
     }

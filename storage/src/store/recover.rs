@@ -6,7 +6,7 @@
 //! the same records beyond it: the new segment has none, and a link that no meta fits is harmless. A crash after it leaves the
 //! new meta, to which the new segment has the link. So opening can be interrupted as often as it likes.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::durable::{begin, is_full, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
-use crate::journal::{Journal, MetaBytes, Record, Waiting, read};
+use crate::journal::{Journal, MetaBytes, Record, Waiting, read, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
 
@@ -115,9 +115,13 @@ pub(super) fn look(journals: Vec<Arc<dyn JournalFolder>>, meta: &Meta, options: 
 impl Found {
     /// What is recorded beyond `meta`; nothing is changed.
     pub(super) fn look(folder: Arc<dyn JournalFolder>, meta: &Meta, options: &Options) -> Result<Self> {
-        let log = read(&*folder)?;
         let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
-        let waiting = if discards { log.discarded(meta.txid) } else { log.after(&MetaBytes::of(meta))? };
+        let waiting = if discards {
+            // Whatever is wrong with it.
+            scan(&*folder)?.discarded(meta.txid)
+        } else {
+            read(&*folder)?.after(&MetaBytes::of(meta))?
+        };
         Ok(Self { folder, waiting })
     }
 
@@ -187,13 +191,14 @@ impl Shared {
 }
 
 fn in_memory(record: Record<'_>, folder: &dyn JournalFolder) -> Result<Recorded> {
-    let Record { txid, mut effects, .. } = record;
-    let too_large = || damaged(folder, txid, 0, "it is larger than memory");
-    let mut bytes = Vec::new();
-    let len = usize::try_from(effects.left()).map_err(|_| too_large())?;
-    bytes.try_reserve_exact(len).map_err(|_| too_large())?;
-    effects.read_to_end(&mut bytes).map_err(Error::io("read the journal in", Some(folder.path())))?;
-    Ok(Recorded { txid, effects: bytes })
+    let Record { txid, effects } = record;
+    match effects.read_all() {
+        Ok(effects) => Ok(Recorded { txid, effects }),
+        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            Err(damaged(folder, txid, 0, "it is larger than memory"))
+        }
+        Err(error) => Err(Error::io("read the journal in", Some(folder.path()))(error)),
+    }
 }
 
 fn damaged(folder: &dyn JournalFolder, txid: TxId, at: usize, what: &str) -> Error {

@@ -4,12 +4,14 @@
 //! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a broken file still
 //!   holds, written anew; `rewrite`: what both write through
 //! - `shrink`: making a file smaller while it is in use
+//! - `journal`: what lies in a journal, and whether it fits its file
 //! - `raw`: pages as they lie in a file, which need not open; `surgery`: single pages changed, on a copy
 
 mod backup;
 mod bucket_stats;
 mod compact;
 mod inspect;
+mod journal;
 mod raw;
 mod repair;
 mod rewrite;
@@ -18,7 +20,12 @@ mod surgery;
 
 pub use bucket_stats::BucketStats;
 pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
+pub use journal::{
+    FileJournal, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState,
+};
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
-pub use repair::{Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired};
+pub use repair::{
+    Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
+};
 pub use shrink::Shrunk;
 pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

@@ -23,6 +23,7 @@ use super::output::json_line;
 use super::progress::Progress;
 use super::target::Target;
 use super::target::must_be_new;
+use super::waiting;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -79,6 +80,9 @@ pub(super) struct OnCopy {
     /// Bytes of a page, where both meta pages are too damaged to say
     #[arg(long, value_name = "SIZE", value_parser = bytes::<u32>)]
     page_size: Option<u32>,
+    /// Make the copy of the file alone, although its journal holds what the file does not
+    #[arg(long)]
+    without_journal: bool,
     /// Say what was done as a JSON object
     #[arg(long)]
     json: bool,
@@ -89,13 +93,18 @@ pub(super) struct OnCopy {
 
 impl OnCopy {
     pub(super) fn as_bbolt(target: Target, output: PathBuf) -> Self {
-        Self { target, output, page_size: None, json: false, as_bbolt: true }
+        Self { target, output, page_size: None, without_journal: true, json: false, as_bbolt: true }
     }
 
     /// Has the copy made.
     pub(super) fn make<T>(&self, operation: impl FnOnce(&Operation) -> Result<T>) -> Outcome<T> {
-        if !self.as_bbolt {
+        if self.as_bbolt {
+            waiting::warn_of_journal(self.target.path(), "the copy is made of the file alone");
+        } else {
             must_be_new(&self.output)?;
+            if !self.without_journal {
+                waiting::refuse_journal(self.target.path(), "--without-journal makes the copy of the file alone")?;
+            }
         }
         let mut surgery = self.target.surgery(&self.output);
         if let Some(page_size) = self.page_size {

@@ -9,10 +9,14 @@
 //! - `image`: the file as bytes, its page size, its metas
 //! - `vet`: which elements of a page can be believed
 //! - `walk`: from a root over all that can be had
+//! - `journal`: what was committed since, and is not in the file yet
+//! - `report`: what came of it
 //! - `roots`: where to begin; `orphans`: what is left over
 
 mod image;
+mod journal;
 mod orphans;
+mod report;
 mod roots;
 mod vet;
 mod walk;
@@ -23,7 +27,7 @@ use std::time::Duration;
 
 use crate::base::Excerpt;
 use crate::disk::refuse_existing;
-use crate::format::{Pgid, TxId};
+use crate::format::Pgid;
 use crate::handles::Db;
 use crate::store::DamagedMeta;
 use crate::tools::rewrite::{Rewrite, TxSize, in_new_file};
@@ -32,6 +36,8 @@ use image::Image;
 use orphans::Orphanage;
 use roots::{How, Start};
 use walk::{Sink, Walk};
+
+pub use report::{Orphans, RepairAlternative, RepairRoot, Repaired, RepairedJournal};
 
 /// What is written in one transaction: with what the engine needs to sort it, a few times as much
 /// memory.
@@ -100,6 +106,11 @@ pub enum RepairEvent<'a> {
     Lost(RepairPlace<'a>),
     /// It is in the result, and may not belong there, or not be all that was there.
     Doubtful(RepairPlace<'a>),
+    /// Something that the file's journal recorded is not in the result, or may not be.
+    JournalLost {
+        /// What, and why.
+        what: &'a str,
+    },
     /// So much more was read.
     Read {
         /// Bytes.
@@ -107,79 +118,6 @@ pub enum RepairEvent<'a> {
         /// Bytes that the file has, those of free pages among them.
         of: u64,
     },
-}
-
-/// Which root a repair began with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RepairRoot {
-    /// The one of a meta that is whole.
-    Meta {
-        /// Its transaction.
-        txid: TxId,
-    },
-    /// The one that was asked for with [`RepairOptions::root_page`].
-    Given,
-    /// No meta was of any use. This many pages look like a root, among them older states of it; the
-    /// one that leads to most was taken. 0: none does, and there is no root.
-    Found {
-        /// Pages that look like a root.
-        candidates: usize,
-    },
-}
-
-/// Pages that nothing leads to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Orphans {
-    /// Pages that hold something and that nothing leads to.
-    pub pages: u64,
-    /// Whether the freelist could be read. Where not, pages that are free are among them, with what
-    /// they held before they became so.
-    pub free_pages_known: bool,
-    /// The bucket at the top of the result that has what they hold, if that was asked for and there
-    /// is any.
-    pub bucket: Option<String>,
-    /// Values in it.
-    pub values: u64,
-}
-
-/// What a repair would come to that begins with the other meta; [`RepairOptions::meta`] has it do so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RepairAlternative {
-    /// The meta's page: 0 or 1.
-    pub meta: u8,
-    /// Its transaction.
-    pub txid: TxId,
-    /// Places where something would be lost.
-    pub lost: u64,
-    /// Places where something would be in doubt.
-    pub doubtful: u64,
-}
-
-/// What came of a repair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Repaired {
-    /// The page size, in bytes, found or given.
-    pub page_size: u32,
-    /// With which root it began.
-    pub root: RepairRoot,
-    /// That root's page; `None` where there was none to be found.
-    pub root_page: Option<Pgid>,
-    /// Buckets in the result, those of orphans not among them.
-    pub buckets: u64,
-    /// Values in the result, those of orphans not among them.
-    pub values: u64,
-    /// Places where something was lost.
-    pub lost: u64,
-    /// Places where something was taken that may not belong there, or not be all.
-    pub doubtful: u64,
-    /// Pages that nothing leads to.
-    pub orphans: Orphans,
-    /// Where something was lost: what the other meta leads to, if its root can be read.
-    pub alternative: Option<RepairAlternative>,
 }
 
 impl RepairOptions {
@@ -243,7 +181,8 @@ impl RepairOptions {
     ///
     /// Takes memory for some 16 MiB of entries, for the longest value, and for one byte a page. The
     /// result has its name only when all of it is on the disk; after a crash there may be one with a
-    /// temporary name beside it. Where `broken` is on a disk that fails, copy it first, with a tool
+    /// temporary name beside it. What the file's journal, in the usual place, records beyond the file is done again in the
+    /// result, as far as it can be read and fits what is left. Where `broken` is on a disk that fails, copy it first, with a tool
     /// that bears that: a page that the disk does not give ends the process, as with every map.
     ///
     /// # Errors
@@ -260,11 +199,18 @@ impl RepairOptions {
     ) -> Result<Repaired> {
         let result = result.as_ref();
         refuse_existing(result)?;
-        let image = Image::open(broken.as_ref(), self)?;
-        in_new_file(result, self.mode, image.page_size, |target| self.salvage(&image, target, &mut on_event))
+        let broken = broken.as_ref();
+        let image = Image::open(broken, self)?;
+        in_new_file(result, self.mode, image.page_size, |target| self.salvage(broken, &image, target, &mut on_event))
     }
 
-    fn salvage(&self, image: &Image, target: &Db, on_event: &mut dyn FnMut(RepairEvent<'_>)) -> Result<Repaired> {
+    fn salvage(
+        &self,
+        broken: &Path,
+        image: &Image,
+        target: &Db,
+        on_event: &mut dyn FnMut(RepairEvent<'_>),
+    ) -> Result<Repaired> {
         let start = Start::choose(image, self)?;
         let mut walk = Walk::new(image, start.limit);
         let mut writer =
@@ -278,6 +224,8 @@ impl RepairOptions {
         lost += found.lost;
         let orphans = self.orphans_of(image, &start, &mut walk, &mut writer)?;
         writer.rewrite.finish()?;
+        let taken = if let How::Meta(meta) = &start.how { Some(meta) } else { None };
+        let journal = journal::apply(broken, taken, target, writer.on_event)?;
         let alternative = if lost > 0 { start.alternative(image)? } else { None };
         Ok(Repaired {
             page_size: image.page_size,
@@ -289,10 +237,11 @@ impl RepairOptions {
             root_page: start.root,
             buckets: found.buckets,
             values: found.values,
-            lost,
+            lost: lost + journal.map_or(0, |journal| journal.lost),
             doubtful: before + found.doubtful,
             orphans,
             alternative,
+            journal,
         })
     }
 

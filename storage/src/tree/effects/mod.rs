@@ -6,6 +6,7 @@ mod codec;
 mod record;
 mod replay;
 
+pub(crate) use codec::{Effect, Reader};
 pub(crate) use record::Effects;
 pub(super) use record::{Done, EffectsMark};
 pub(crate) use replay::{Recorded, Refused, Replay};

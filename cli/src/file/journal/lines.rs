@@ -1,0 +1,288 @@
+//! The lines that `boltkv file journal` prints, for people and as JSON.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use boltkv_storage::{
+    Error, FileJournal, JournalChange, JournalEffect, JournalEntryKind, JournalSegment, JournalState,
+};
+use serde::Serialize;
+
+use super::super::output::{Base64, Out, Printed};
+
+/// A line of JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Line<'a> {
+    Journal(Head<'a>),
+    Segment(Segment),
+    Entry(Entry),
+    Effect(Effect<'a>),
+}
+
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    pub(super) folder: String,
+    /// Another process has the file open.
+    pub(super) in_use: bool,
+    pub(super) fits: bool,
+    /// Why it does not.
+    pub(super) why: Option<String>,
+    /// The newest transaction in the file.
+    pub(super) contains: Option<u64>,
+    /// The newest transaction in the journal.
+    pub(super) newest: Option<u64>,
+    /// Records that the file lacks.
+    pub(super) records: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) closed: Option<bool>,
+    pub(super) torn: Option<Place<'a>>,
+    pub(super) spares: usize,
+    pub(super) spare_bytes: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Place<'a> {
+    pub(super) file: &'a Path,
+    pub(super) offset: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) file: String,
+    pub(super) generation: String,
+    pub(super) epoch: String,
+    pub(super) time: u64,
+    pub(super) bytes: u64,
+    pub(super) follows: u64,
+    pub(super) contains: u64,
+    /// Others lead to it.
+    pub(super) reached: bool,
+    /// The file lacks records of it.
+    pub(super) needed: bool,
+    pub(super) records: u64,
+    pub(super) links: u64,
+    pub(super) closes: u64,
+    /// Entries that are not whole.
+    pub(super) broken: u64,
+    pub(super) first: Option<u64>,
+    pub(super) last: Option<u64>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Entry {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+    pub(super) kind: &'static str,
+    pub(super) txid: u64,
+    pub(super) time: u64,
+    pub(super) bytes: u64,
+    pub(super) whole: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct Effect<'a> {
+    pub(super) path: Vec<Base64<'a>>,
+    pub(super) what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<Base64<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<Base64<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last: Option<Base64<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sequence: Option<u64>,
+}
+
+pub(super) fn print_state(state: &JournalState, out: &mut Out) -> Printed {
+    let JournalState { contains, newest, records, bytes, closed, torn, .. } = state;
+    match (records, closed) {
+        (0, true) => writeln!(out, "State: the file holds everything, up to transaction {contains}, and was closed")?,
+        (0, false) => writeln!(out, "State: the file holds everything, up to transaction {contains}")?,
+        _ => {
+            let waits = transactions(*records);
+            writeln!(
+                out,
+                "State: the file holds transactions up to {contains}; {waits} up to {newest} ({bytes} bytes) wait"
+            )?;
+        }
+    }
+    if let Some((file, offset)) = torn {
+        let file = file.display();
+        writeln!(out, "Torn: {file}, byte {offset}: what was written there was never synced, and is passed over")?;
+    }
+    Ok(())
+}
+
+pub(super) fn print_segment(segment: &Segment, out: &mut Out) -> Printed {
+    let Segment { number, time, records, links, bytes, reached, needed, broken, .. } = segment;
+    let numbers = match (segment.first, segment.last) {
+        (Some(first), Some(last)) => format!("{first} to {last}"),
+        _ => "none".into(),
+    };
+    let state = match (reached, needed) {
+        (false, _) => "passed over",
+        (true, true) => "needed",
+        (true, false) => "kept",
+    };
+    write!(out, "{number:<8} {:<25} {records:<8} {links:<6} {numbers:<18} {bytes:<10} {state}", at(*time))?;
+    if *broken > 0 {
+        write!(out, ", {broken} not whole")?;
+    }
+    out.write_all(b"\n")?;
+    Ok(())
+}
+
+pub(super) fn head(journal: &FileJournal, in_use: bool) -> Head<'_> {
+    let (spares, spare_bytes) = journal.spares();
+    let state = journal.state();
+    let known = state.as_ref().ok();
+    Head {
+        folder: journal.folder().display().to_string(),
+        in_use,
+        fits: known.is_some(),
+        why: state.as_ref().err().map(ToString::to_string),
+        contains: journal.file_txid().ok(),
+        newest: known.map(|state| state.newest),
+        records: known.map(|state| state.records),
+        bytes: known.map(|state| state.bytes),
+        closed: known.map(|state| state.closed),
+        torn: known.and_then(|state| state.torn.as_ref()).map(|(file, offset)| Place { file, offset: *offset }),
+        spares,
+        spare_bytes,
+    }
+}
+
+/// A segment with what is in it.
+pub(super) fn counted(journal: &FileJournal, segment: &JournalSegment) -> Result<Segment, Error> {
+    let &JournalSegment { number, generation, epoch, time_ms, len, follows, contains, is_reached, .. } = segment;
+    let (generation, epoch) = (format!("{generation:016x}"), format!("{epoch:016x}"));
+    let mut counted = Segment {
+        number,
+        file: segment.file.clone(),
+        generation,
+        epoch,
+        time: time_ms,
+        bytes: len,
+        follows,
+        contains,
+        reached: is_reached,
+        needed: false,
+        records: 0,
+        links: 0,
+        closes: 0,
+        broken: 0,
+        first: None,
+        last: None,
+    };
+    if !is_reached {
+        return Ok(counted);
+    }
+    journal.entries(number, |entry| -> Result<(), Error> {
+        if !entry.is_whole() {
+            counted.broken += 1;
+            return Ok(());
+        }
+        match entry.kind() {
+            JournalEntryKind::Record => {
+                counted.records += 1;
+                counted.first.get_or_insert(entry.txid());
+                counted.last = Some(entry.txid());
+            }
+            JournalEntryKind::Link => counted.links += 1,
+            JournalEntryKind::Close => counted.closes += 1,
+        }
+        Ok(())
+    })?;
+    let in_file = journal.state().ok().filter(|state| state.records > 0).map(|state| state.contains);
+    counted.needed = in_file.is_some_and(|contains| counted.last.is_some_and(|last| last > contains));
+    Ok(counted)
+}
+
+impl<'a> Effect<'a> {
+    pub(super) fn new(effect: &JournalEffect<'a>) -> Self {
+        let path = effect.path.iter().map(|name| Base64(name)).collect();
+        let mut line = Self { path, what: "", key: None, value: None, last: None, sequence: None };
+        let (what, key) = match effect.change {
+            JournalChange::Put { key, value } => {
+                line.value = Some(Base64(value));
+                ("put", Some(key))
+            }
+            JournalChange::Deleted { key } => ("delete", Some(key)),
+            JournalChange::RangeDeleted { first, last } => {
+                line.last = Some(Base64(last));
+                ("delete-range", Some(first))
+            }
+            JournalChange::BucketCreated { name } => ("create-bucket", Some(name)),
+            JournalChange::BucketDeleted { name } => ("delete-bucket", Some(name)),
+            JournalChange::BucketMoved { name, to } => {
+                line.last = to.map(Base64);
+                ("move-bucket", Some(name))
+            }
+            JournalChange::Sequence { sequence } => {
+                line.sequence = Some(sequence);
+                ("set-sequence", None)
+            }
+            _ => ("other", None),
+        };
+        line.what = what;
+        line.key = key.map(Base64);
+        line
+    }
+}
+
+pub(super) fn kind(kind: JournalEntryKind) -> &'static str {
+    match kind {
+        JournalEntryKind::Record => "record",
+        JournalEntryKind::Link => "link",
+        JournalEntryKind::Close => "close",
+    }
+}
+
+pub(super) fn transactions(count: u64) -> String {
+    if count == 1 { "1 transaction".into() } else { format!("{count} transactions") }
+}
+
+/// A time as people write it, in UTC; of one that no clock shows, its milliseconds.
+pub(super) fn at(time_ms: u64) -> String {
+    const DAY: u64 = 24 * 60 * 60;
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
+    let (mut days, time) = (seconds / DAY, seconds % DAY);
+    let mut year = 1970;
+    loop {
+        let len = if is_leap(year) { 366 } else { 365 };
+        if days < len {
+            break;
+        }
+        (days, year) = (days - len, year + 1);
+        if year > 9999 {
+            return format!("{time_ms} ms");
+        }
+    }
+    let february = if is_leap(year) { 29 } else { 28 };
+    let mut month = 1;
+    for len in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < len {
+            break;
+        }
+        (days, month) = (days - len, month + 1);
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::at;
+
+    #[test]
+    fn a_time_is_its_day_and_its_time() {
+        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(951_782_400_001), "2000-02-29T00:00:00.001Z");
+        assert_eq!(at(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
+        assert_eq!(at(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
+        assert_eq!(at(u64::MAX), format!("{} ms", u64::MAX));
+    }
+}

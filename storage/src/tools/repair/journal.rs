@@ -1,0 +1,124 @@
+//! What the journal of a broken file records beyond it: done again in the new file, record by record, as far as the records
+//! are whole and find what they are about. What is not done is told. The journal is only read; the broken file's lock keeps
+//! others from writing it.
+
+use std::path::Path;
+
+use super::{RepairEvent, RepairedJournal};
+use crate::disk::{OsJournalFolder, journal_path};
+use crate::format::Meta;
+use crate::handles::Db;
+use crate::journal::{MetaBytes, Record, Waiting, scan};
+use crate::tree::{Recorded, Refused, Replay};
+use crate::{Error, Result};
+
+/// Bytes of effects that are done again in one transaction.
+const AT_ONCE: u64 = 16 << 20;
+/// How many refused records are told one by one.
+const MOST_TOLD: u64 = 1000;
+
+/// Does again in `target`, which holds what was found of the transaction of `meta`, what the journal of `broken` records
+/// beyond that. `None` where there is no journal, or nothing in it.
+pub(super) fn apply(
+    broken: &Path,
+    meta: Option<&Meta>,
+    target: &Db,
+    on_event: &mut dyn FnMut(RepairEvent<'_>),
+) -> Result<Option<RepairedJournal>> {
+    let newest = meta.map_or(0, |meta| meta.txid);
+    let mut applying = Applying { target, on_event, done: RepairedJournal { applied: 0, newest, lost: 0 } };
+    match waiting(broken, meta) {
+        Ok(None) => return Ok(None),
+        Err(what) => applying.lost(&what),
+        Ok(Some((waiting, damage))) => {
+            applying.all(&waiting)?;
+            if let Some(damage) = damage {
+                applying.lost(&format!("all after transaction {}: {damage}", waiting.last()));
+            }
+        }
+    }
+    Ok(Some(applying.done))
+}
+
+/// What waits, and where it ends before its end; or why nothing of it can be had.
+fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option<Error>)>, String> {
+    let told = |error: Error| format!("all of it: {error}");
+    let path = journal_path(broken).map_err(Error::io("look for the journal of", Some(broken))).map_err(told)?;
+    let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return Ok(None) };
+    let log = scan(&folder).map_err(told)?;
+    if log.is_empty() {
+        return Ok(None);
+    }
+    let Some(meta) = meta else {
+        return Err("all of it: nothing tells which of its transactions follow the root that was taken".into());
+    };
+    log.check(&folder).map_err(told)?;
+    log.after_up_to_damage(&MetaBytes::of(meta)).map(Some).map_err(told)
+}
+
+fn in_memory(record: Record<'_>) -> Result<Recorded> {
+    let Record { txid, effects } = record;
+    let effects = effects.read_all().map_err(Error::io("read the journal", None))?;
+    Ok(Recorded { txid, effects })
+}
+
+struct Applying<'a> {
+    target: &'a Db,
+    on_event: &'a mut dyn FnMut(RepairEvent<'_>),
+    done: RepairedJournal,
+}
+
+impl Applying<'_> {
+    fn lost(&mut self, what: &str) {
+        self.done.lost += 1;
+        if self.done.lost <= MOST_TOLD {
+            (self.on_event)(RepairEvent::JournalLost { what });
+        }
+    }
+
+    /// Many in one transaction; where one of them is refused, each in one of its own.
+    fn all(&mut self, waiting: &Waiting) -> Result<()> {
+        let mut records = waiting.iter().peekable();
+        let mut batch = Vec::new();
+        while records.peek().is_some() {
+            let mut left = AT_ONCE;
+            let mut unreadable = None;
+            while let Some(record) = records.next_if(|_| left > 0) {
+                match record.and_then(in_memory) {
+                    Ok(record) => {
+                        left = left.saturating_sub(record.effects.len() as u64);
+                        batch.push(record);
+                    }
+                    Err(error) => unreadable = Some(error),
+                }
+            }
+            if self.make(&batch)?.is_err() {
+                for record in &batch {
+                    if let Err(what) = self.make(std::slice::from_ref(record))? {
+                        self.lost(&what);
+                    }
+                }
+            }
+            batch.clear();
+            if let Some(error) = unreadable {
+                self.lost(&error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// All of these, or none, and why.
+    fn make(&mut self, records: &[Recorded]) -> Result<Result<(), String>> {
+        let Some(newest) = records.last().map(|record| record.txid) else { return Ok(Ok(())) };
+        let mut tx = self.target.begin_mut()?;
+        match Replay::make_all(&mut tx.work, records) {
+            Ok(()) => {}
+            Err(Refused::Record { txid, what, .. }) => return Ok(Err(format!("transaction {txid}: {what}"))),
+            Err(Refused::Damaged(error)) => return Err(error),
+        }
+        tx.commit()?;
+        self.done.applied += records.len() as u64;
+        self.done.newest = newest;
+        Ok(Ok(()))
+    }
+}
