@@ -1,5 +1,5 @@
-//! Who takes part: an engine, and how its freelist is kept where that is not its default. Written `boltkv`, or
-//! `boltkv+on-close`.
+//! Who takes part: an engine, and how its freelist is kept where that is not its default, or that it keeps a journal.
+//! Written `boltkv`, `boltkv+on-close` or `boltkv+journal`.
 
 use std::fmt;
 use std::path::Path;
@@ -21,6 +21,7 @@ pub struct Contestant {
     /// One of [`ENGINES`].
     pub engine: &'static str,
     freelist: Freelist,
+    journal: bool,
 }
 
 impl Contestant {
@@ -30,7 +31,7 @@ impl Contestant {
     /// The engine's; an engine that was not built in.
     pub fn run(&self, work: &Work, folder: &Path, tell: impl FnMut(Told) -> Result<()>) -> Result<()> {
         let numbers = work.value_bytes == 8 && work.keys.are_numbers();
-        let setup = Setup { synced: work.synced, numbers, freelist: self.freelist };
+        let setup = Setup { synced: work.synced, numbers, freelist: self.freelist, journal: self.journal };
         match self.engine {
             "boltkv" => worker::run::<engines::Boltkv>(work, folder, setup, tell),
             #[cfg(feature = "heed")]
@@ -56,18 +57,20 @@ impl FromStr for Contestant {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let (engine, freelist) = name.split_once('+').unwrap_or((name, ""));
+        let (engine, choice) = name.split_once('+').unwrap_or((name, ""));
         let Some(&engine) = ENGINES.iter().find(|&&known| known == engine) else {
             bail!("no engine {engine:?}; there are {}", ENGINES.join(", "));
         };
-        let freelist = match freelist {
+        let journal = engine == "boltkv" && choice == "journal";
+        let freelist = match choice {
             "" => Freelist::Default,
+            _ if journal => Freelist::Default,
             "on-close" => Freelist::OnClose,
             "not-stored" => Freelist::NotStored,
             "not-stored-map" => Freelist::NotStoredMap,
-            other => bail!("no freelist {other:?}; there are on-close, not-stored, not-stored-map"),
+            other => bail!("no {other:?} of {engine}; there are on-close, not-stored, not-stored-map, boltkv+journal"),
         };
-        Ok(Self { engine, freelist })
+        Ok(Self { engine, freelist, journal })
     }
 }
 
@@ -75,6 +78,7 @@ impl fmt::Display for Contestant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.engine)?;
         f.write_str(match self.freelist {
+            _ if self.journal => "+journal",
             Freelist::Default => "",
             Freelist::OnClose => "+on-close",
             Freelist::NotStored => "+not-stored",
@@ -89,7 +93,9 @@ mod tests {
 
     #[test]
     fn a_contestant_is_read_as_it_is_written() {
-        for name in ["boltkv", "boltkv+on-close", "bbolt+not-stored", "bbolt+not-stored-map", "bbolt-rs"] {
+        for name in
+            ["boltkv", "boltkv+on-close", "boltkv+journal", "bbolt+not-stored", "bbolt+not-stored-map", "bbolt-rs"]
+        {
             assert_eq!(name.parse::<Contestant>().unwrap().to_string(), name);
         }
     }
@@ -98,5 +104,6 @@ mod tests {
     fn an_unknown_engine_is_refused_with_the_known_ones() {
         assert!("leveldb".parse::<Contestant>().unwrap_err().to_string().contains("boltkv"));
         assert!("boltkv+sometimes".parse::<Contestant>().is_err());
+        assert!("lmdb+journal".parse::<Contestant>().unwrap_err().to_string().contains("journal"));
     }
 }

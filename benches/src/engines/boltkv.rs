@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use boltkv_storage::{Db, Durability, FreelistStored, Options};
+use boltkv_storage::{Db, Durability, FreelistStored, JournalOptions, Options};
 
 use super::{BUCKET, Engine, Freelist, Setup};
 use crate::data::Key;
@@ -25,9 +25,12 @@ impl Engine for Boltkv {
             Freelist::NotStored => FreelistStored::Never,
             Freelist::NotStoredMap => bail!("there is one kind of freelist"),
         };
-        let options = Options::new()
+        let mut options = Options::new()
             .durability(if setup.synced { Durability::Always } else { Durability::Never })
             .freelist(freelist);
+        if setup.journal {
+            options = options.journal(JournalOptions::new());
+        }
         let db = options.open(folder.join("boltkv.db"))?;
         if db.begin()?.bucket(BUCKET).is_err() {
             db.update(|tx| tx.create_bucket(BUCKET).map(drop))?;

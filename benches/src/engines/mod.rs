@@ -50,6 +50,8 @@ pub struct Setup {
     pub numbers: bool,
     /// What becomes of the list of free pages, for engines that leave the choice.
     pub freelist: Freelist,
+    /// Whether boltkv keeps a journal; nobody else is asked to, and whoever has one always keeps it.
+    pub journal: bool,
 }
 
 /// What becomes of the list of free pages at a commit.
@@ -175,11 +177,12 @@ mod tests {
         };
     }
 
-    const PLAIN: Setup = Setup { synced: false, numbers: false, freelist: Freelist::Default };
+    const PLAIN: Setup = Setup { synced: false, numbers: false, freelist: Freelist::Default, journal: false };
     const SYNCED: Setup = Setup { synced: true, ..PLAIN };
 
     engines! {
-        boltkv_keeps_what_it_is_given: Boltkv, PLAIN, SYNCED, Setup { freelist: Freelist::OnClose, ..PLAIN };
+        boltkv_keeps_what_it_is_given: Boltkv,
+            PLAIN, SYNCED, Setup { freelist: Freelist::OnClose, ..PLAIN }, Setup { journal: true, ..SYNCED };
         #[cfg(feature = "bbolt-rs")]
         bbolt_rs_keeps_what_it_is_given: BboltRs, PLAIN, SYNCED;
         #[cfg(feature = "fjall")]

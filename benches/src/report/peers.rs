@@ -14,15 +14,16 @@ use crate::works::{Entry, Scale, Suite};
 const ABOUT: &str = "\
 Keys of 8 bytes and values of 32, a million entries, commits synced, where a row says nothing else. *Bar*: what must
 hold; *aim*: where we are going. An engine's name stands for its defaults, which for boltkv and Go's bbolt is a freelist
-that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never.
+that every commit stores; with `+on-close` it is stored when the file is closed, with `+not-stored` never. With
+`+journal` a commit is durable by its record in a journal, and the freelist is stored at checkpoints. fjall syncs its
+journal with `fdatasync` (`PersistMode::SyncData`) in each commit.
 Rows that say \"no sync\" compare promises that differ: see above.";
 
 /// How the aims were read that say something else, or less, than a row does.
 const READING: &str = "\
 That an insert's cost is to be flat is read as: between the sizes of transactions where it is least and most, its time
-differs by at most two times (≤ 2), its instructions by one and a half (≤ 1.5). Two aims have no row. One put a commit at
-0.8 × fjall is what a journal is to reach, and boltkv has none. A million deletes as fast as Sanakirja's cannot be
-compared: Sanakirja syncs each of the thousand commits, and nobody else does there.";
+differs by at most two times (≤ 2), its instructions by one and a half (≤ 1.5). One aim has no row: a million deletes as
+fast as Sanakirja's cannot be compared: Sanakirja syncs each of the thousand commits, and nobody else does there.";
 
 pub(super) fn section(results: &Results, page: &mut Page) -> Result<()> {
     open(results, "## The table", ABOUT, page);

@@ -6,11 +6,23 @@ use crate::goal::{Figure, Row, times};
 use crate::work::{Picks, Step, Work};
 
 const ON_CLOSE: &str = "boltkv+on-close";
+const JOURNAL: &str = "boltkv+journal";
 const NOT_STORED: &str = "bbolt+not-stored";
 
 /// Not Sanakirja: a put does not replace there.
-const FIELD: [&str; 10] =
-    ["boltkv", ON_CLOSE, "bbolt", NOT_STORED, "bbolt+not-stored-map", "lmdb", "redb", "fjall", "jammdb", "bbolt-rs"];
+const FIELD: [&str; 11] = [
+    "boltkv",
+    ON_CLOSE,
+    JOURNAL,
+    "bbolt",
+    NOT_STORED,
+    "bbolt+not-stored-map",
+    "lmdb",
+    "redb",
+    "fjall",
+    "jammdb",
+    "bbolt-rs",
+];
 
 const COMMITS: Figure = Figure::Rate("commit");
 
@@ -31,6 +43,10 @@ pub(super) fn entries(scale: Scale) -> Vec<Entry> {
                 Row::of("one put a commit, 1M loaded, freelist stored", COMMITS)
                     .bar(times(1.1, "bbolt"))
                     .aim(times(1.0, "lmdb")),
+                Row::of("one put a commit, 1M loaded, with a journal", COMMITS)
+                    .ours(JOURNAL)
+                    .bar(times(1.5, "lmdb"))
+                    .aim(times(0.8, "fjall")),
             ],
         )
         .by(&FIELD),

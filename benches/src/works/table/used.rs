@@ -3,14 +3,15 @@
 
 use super::{Entry, Scale};
 use crate::data::Keys;
-use crate::goal::{Figure, Row, plainly};
+use crate::goal::{Figure, Row, plainly, times};
 use crate::work::{Picks, Step, Work};
 
 /// Those who write in place of what was there and keep what is free for later, in every way to keep it.
-const FIELD: [&str; 9] = [
+const FIELD: [&str; 10] = [
     "boltkv",
     "boltkv+on-close",
     "boltkv+not-stored",
+    JOURNAL,
     "bbolt",
     "bbolt+not-stored",
     "lmdb",
@@ -18,6 +19,8 @@ const FIELD: [&str; 9] = [
     "fjall",
     "bbolt-rs",
 ];
+
+const JOURNAL: &str = "boltkv+journal";
 
 /// For writes that say less about it.
 const FEW: [&str; 3] = ["boltkv", "bbolt", "lmdb"];
@@ -67,6 +70,13 @@ fn one_put(work: Work) -> Entry {
         Row::of("size of that file, fresh", Figure::Size(FRESH)),
         Row::of("size of that file, used", Figure::Size(USED)),
     ];
+    for (title, figure) in
+        [("one put a commit, 300k loaded at random, with a journal", FRESH), ("with a journal, on a used file", USED)]
+    {
+        let row = Row::of(title, Figure::Rate(figure)).ours(JOURNAL);
+        rows.push(row.bar(times(1.5, "lmdb")).aim(times(0.8, "fjall")));
+    }
+    rows.extend(goals(JOURNAL, ["with a journal: rate, used over fresh", "with a journal: size, used over fresh"]));
     rows.extend(goals("boltkv", ["freelist stored: rate, used over fresh", "freelist stored: size, used over fresh"]));
     rows.extend(goals(
         "boltkv+on-close",
