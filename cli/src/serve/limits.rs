@@ -9,10 +9,16 @@ use tracing::warn;
 use crate::arguments::{MOST_TIME, Size, seconds};
 use crate::failure::{Failure, Outcome};
 
+/// More threads than any machine has processors for.
+const MOST_WORKERS: i64 = 1024;
+
 /// How much of anything a server takes, and for how long. Sizes are in bytes or have a unit, times in seconds.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
+    /// Threads that serve connections, beside the writer's and those that wait for the disk. Default: half the processors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
+    workers: Option<u16>,
     /// Open connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_connections)]
     max_connections: usize,
@@ -48,6 +54,14 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// How many threads serve connections. They wait for nothing: reads that would wait for the disk are put aside. As many
+    /// as there are processors only take these from each other, from the writer and from the system's network, and a thread
+    /// that has lost its processor keeps everybody waiting whose turn it has.
+    pub(super) fn workers(&self) -> usize {
+        let usual = || std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
+        self.workers.map_or_else(usual, usize::from)
+    }
+
     pub(super) fn apply(&self, config: &mut Config) -> Outcome {
         let limits = &mut config.limits;
         limits.max_connections = self.max_connections;

@@ -7,7 +7,6 @@ mod listen;
 mod signals;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +102,8 @@ impl Serve {
         allocator::return_memory();
         descriptors::raise(config.limits.max_connections);
         self.limits.warn_of_cut_queue(&config);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(self.limits.workers()).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         runtime.block_on(self.serve(config))
     }
@@ -139,13 +139,6 @@ impl Serve {
             warn!(%error, "could not write to standard output: {line}");
         }
     }
-}
-
-/// How many threads serve connections: more than can run at once, because one that reads a page which is not in memory
-/// waits for the disk, and everybody whose turn it would be waits with it.
-fn workers() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    (2 * cores).max(4)
 }
 
 /// Why there is no server.
