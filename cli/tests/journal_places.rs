@@ -219,6 +219,30 @@ fn a_file_that_another_program_wrote_to_since_the_kill_is_refused_and_left_as_it
     assert!(ended.code == Some(0) && ended.stderr.contains("the journal is given up"), "{}", ended.stderr);
 }
 
+#[boltkv_needs::program("go")]
+#[test]
+fn what_go_sees_of_a_killed_servers_file_is_whole_and_what_it_writes_is_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("a.db");
+    Server::start(&db).stop().done();
+    killed_after(&db, [""; 0], "SET k v\n");
+    let go = common::peer::bbolt().unwrap();
+    assert_eq!(go.run(args!["check", &db]).done_text(), "OK\n");
+    assert_eq!(go.run(args!["buckets", &db]).done_text(), "", "the last checkpoint, without the newest write");
+    go.run(args!["bench", "--path", &db, "--work", "--count", "10", "--batch-size", "10"]);
+    assert_eq!(go.run(args!["buckets", &db]).done_text(), "bench\n");
+
+    let before = fs::read(&db).unwrap();
+    let said = refused(&db, [""; 0]);
+    assert!(said.contains("does not fit"), "{said}");
+    assert!(fs::read(&db).unwrap() == before, "the file was changed");
+    let server = Server::start_with(&db, ["--discard-journal"]);
+    assert_eq!(server.text("SET k new\n"), "OK\n");
+    server.stop();
+    assert_eq!(go.run(args!["check", &db]).done_text(), "OK\n");
+    assert_eq!(go.run(args!["buckets", &db]).done_text(), "bench\ndefault\n");
+}
+
 // Promises: ops-journal-together.
 #[test]
 fn a_journal_that_is_lost_leaves_the_file_of_its_last_checkpoint() {

@@ -104,8 +104,7 @@ fn as_asked(file: &Path, folder: &Path) -> PathBuf {
 pub(super) fn advice(error: &Error, config: &Config) -> &'static str {
     match error {
         Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } => {
-            "; `boltkv file journal FILE` shows what is in it; --discard-journal serves the file as it is, without what \
-             only the journal has"
+            "; --discard-journal serves the file as it is, without what only the journal has"
         }
         Error::JournalWaits { .. } if config.read_only => "; serve it once without --read-only, which applies it",
         Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",

@@ -244,8 +244,12 @@ pub(super) fn transactions(count: u64) -> String {
     if count == 1 { "1 transaction".into() } else { format!("{count} transactions") }
 }
 
-/// A time as people write it, in UTC; of one that no clock shows, its milliseconds.
+/// A time as people write it, in UTC; of one that no clock shows, its milliseconds. A journal's first segment has none: it
+/// has the time of the last record before it.
 pub(super) fn at(time_ms: u64) -> String {
+    if time_ms == 0 {
+        return "-".into();
+    }
     const DAY: u64 = 24 * 60 * 60;
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
@@ -279,7 +283,8 @@ mod tests {
 
     #[test]
     fn a_time_is_its_day_and_its_time() {
-        assert_eq!(at(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(at(0), "-");
+        assert_eq!(at(1), "1970-01-01T00:00:00.001Z");
         assert_eq!(at(951_782_400_001), "2000-02-29T00:00:00.001Z");
         assert_eq!(at(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
         assert_eq!(at(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
