@@ -247,10 +247,10 @@ pub(super) fn transactions(count: u64) -> String {
 /// A time as people write it, in UTC; of one that no clock shows, its milliseconds. A journal's first segment has none: it
 /// has the time of the last record before it.
 pub(super) fn at(time_ms: u64) -> String {
+    const DAY: u64 = 24 * 60 * 60;
     if time_ms == 0 {
         return "-".into();
     }
-    const DAY: u64 = 24 * 60 * 60;
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
     let (mut days, time) = (seconds / DAY, seconds % DAY);
