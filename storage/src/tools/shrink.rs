@@ -104,7 +104,7 @@ impl Db {
     /// as it takes in steps of 1,000 pages, whatever the database's durability.
     ///
     /// # Errors
-    /// As [`Db::begin_mut`] and [`TxMut::commit`]; [`Error::Corrupt`] where the file is damaged.
+    /// As [`Db::begin_mut`] and [`TxMut::commit`](crate::TxMut::commit); [`Error::Corrupt`] where the file is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
         let before = self.file_len()?;
         // Whoever may not write may not shrink. What was deleted makes room.
