@@ -170,7 +170,7 @@ fn servers_are_measured_over_the_network_and_reported() {
             "servers",
             "--quick",
             "--seconds",
-            "0.05",
+            "0.5",
             "--json",
             "servers.json",
             "--folder",

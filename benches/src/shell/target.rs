@@ -104,11 +104,11 @@ pub(crate) fn is_ready(line: &str) -> bool {
     line.starts_with("boltkv: serving ")
 }
 
-/// The port in the line that says that boltkv is ready.
+/// The port in the line that says that boltkv is ready: that of the first address, whatever the file is called, whose name
+/// stands before it and in the journal's behind it.
 pub(crate) fn port(ready: &str) -> Option<u16> {
-    let (before, _) = ready.rsplit_once(", ")?;
-    let (_, address) = before.rsplit_once(" on ")?;
-    Some(address.parse::<SocketAddr>().ok()?.port())
+    let address = |rest: &str| rest.split_once(", ")?.0.parse::<SocketAddr>().ok();
+    ready.match_indices(" on ").find_map(|(at, on)| address(&ready[at + on.len()..])).map(|address| address.port())
 }
 
 impl Running {
@@ -204,7 +204,8 @@ mod tests {
 
     #[test]
     fn the_port_is_read_off_whatever_the_file_is_called() {
-        assert_eq!(port("boltkv: serving a on b, c.db on 127.0.0.1:7878, durability always"), Some(7878));
+        let line = "boltkv: serving a on b, c.db on 127.0.0.1:7878, durability always, journal a on b, c.db-journal";
+        assert_eq!(port(line), Some(7878));
         assert_eq!(port("boltkv: serving a.db"), None);
     }
 }
