@@ -101,12 +101,12 @@ fn as_asked(file: &Path, folder: &Path) -> PathBuf {
 }
 
 /// What can be done about a journal that keeps a file from being served.
-pub(super) fn advice(error: &Error, config: &Config) -> &'static str {
+pub(super) fn advice(error: &Error, read_only: bool) -> &'static str {
     match error {
         Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } => {
             "; --discard-journal serves the file as it is, without what only the journal has"
         }
-        Error::JournalWaits { .. } if config.read_only => "; serve it once without --read-only, which applies it",
+        Error::JournalWaits { .. } if read_only => "; serve it once without --read-only, which applies it",
         Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",
         Error::JournalWithoutFile { .. } => {
             "; bring the file back, or move the journal away, or let --discard-journal begin anew"

@@ -7,7 +7,7 @@ mod listen;
 mod signals;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use boltkv_server::{Config, Error, OnWriteFailure, Server};
@@ -121,13 +121,32 @@ impl Serve {
     }
 
     async fn serve(&self, config: Config) -> Outcome {
-        let asked = config.clone();
-        let server = Server::bind(config).await.map_err(|error| failure(&asked, &self.db, &error))?;
+        let server = Server::bind(config).await.map_err(|error| self.failure(&error))?;
         // From here on a signal is a wish, not an end.
         let signals =
             Signals::new().map_err(|error| Failure::not_done(format!("could not handle signals: {error}")))?;
         self.announce(&server);
-        server.run(signals.shutdown()).await.map_err(|error| failure(&asked, &self.db, &error))
+        server.run(signals.shutdown()).await.map_err(|error| self.failure(&error))
+    }
+
+    /// Why there is no server.
+    fn failure(&self, error: &Error) -> Failure {
+        match error {
+            Error::Open(error @ StorageError::LockTimeout { .. }) => {
+                Failure::unreachable(format!("{error}{}", holder::advice(&self.db, None)))
+            }
+            Error::Open(error) => Failure::open(&self.db, error).followed_by(journal::advice(error, self.read_only)),
+            Error::Listen { .. } => Failure::unreachable(error.to_string()),
+            // Limits are called by their options here.
+            Error::Limit { name, value, min, max } if ["max_frame", "queue_bytes", "memory"].contains(name) => {
+                // A most that is no whole number of KiB is hard to read: the one below it is within it.
+                let [value, min, max] = [*value, *min, *max - *max % 1024].map(Size::of);
+                let option = name.replace('_', "-");
+                Failure::usage(format!("--{option} is {value}, but must lie between {min} and {max}"))
+            }
+            Error::Limit { name, .. } => Failure::usage(format!("--{error}").replace(name, &name.replace('_', "-"))),
+            _ => Failure::not_done(error.to_string()),
+        }
     }
 
     /// The one line that says it is ready. Scripts read the port from it.
@@ -138,26 +157,6 @@ impl Serve {
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {
             warn!(%error, "could not write to standard output: {line}");
         }
-    }
-}
-
-/// Why there is no server.
-fn failure(config: &Config, file: &Path, error: &Error) -> Failure {
-    match error {
-        Error::Open(error @ StorageError::LockTimeout { .. }) => {
-            Failure::unreachable(format!("{error}{}", holder::advice(file, None)))
-        }
-        Error::Open(error) => Failure::open(file, error).followed_by(journal::advice(error, config)),
-        Error::Listen { .. } => Failure::unreachable(error.to_string()),
-        // Limits are called by their options here.
-        Error::Limit { name, value, min, max } if ["max_frame", "queue_bytes", "memory"].contains(name) => {
-            // A most that is no whole number of KiB is hard to read: the one below it is within it.
-            let [value, min, max] = [*value, *min, *max - *max % 1024].map(Size::of);
-            let option = name.replace('_', "-");
-            Failure::usage(format!("--{option} is {value}, but must lie between {min} and {max}"))
-        }
-        Error::Limit { name, .. } => Failure::usage(format!("--{error}").replace(name, &name.replace('_', "-"))),
-        _ => Failure::not_done(error.to_string()),
     }
 }
 
