@@ -147,6 +147,8 @@ pub use base::{BucketPath, Error, Pgid, Result, TxId};
 pub use check::{CheckOptions, Problem};
 pub use disk::{Advice, remove_unfinished_files};
 pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
+#[cfg(fuzzing)]
+pub use handles::SegmentBytes;
 pub use handles::{
     Bucket, BucketHandle, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut, Walk,
 };

@@ -19,7 +19,7 @@ const DRIVERS: [(&str, &[&str]); 3] = [
 const EDITS: &str = "tests/common/edit.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name.
-const NOT_OF_ITS_OWN: [&str; 15] = [
+const NOT_OF_ITS_OWN: [&str; 16] = [
     "update",
     "batch",
     "begin",
@@ -35,6 +35,7 @@ const NOT_OF_ITS_OWN: [&str; 15] = [
     "durability",
     "failure",
     "journal",
+    "journal_bytes",
 ];
 
 fn root() -> &'static Path {

@@ -8,6 +8,8 @@ mod create;
 mod file;
 mod folder;
 mod heap;
+#[cfg(fuzzing)]
+mod heap_folder;
 mod here;
 mod journal_folder;
 mod map;
@@ -23,6 +25,8 @@ pub(crate) use create::{Publish, create};
 pub(crate) use file::FileDisk;
 pub(crate) use folder::{Folder, OsFolder};
 pub(crate) use heap::HeapDisk;
+#[cfg(fuzzing)]
+pub(crate) use heap_folder::HeapJournalFolder;
 pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 #[cfg(all(test, loom))]
 pub(crate) use map::Region;

@@ -19,6 +19,8 @@ mod resident;
 mod tx;
 
 pub use bucket::{Bucket, BucketMut, Buckets, Deleted};
+#[cfg(fuzzing)]
+pub use bytes::SegmentBytes;
 pub use cursor::{Cursor, CursorMut, Entry};
 pub use db::Db;
 pub use handle::{BucketHandle, Walk};

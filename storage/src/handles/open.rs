@@ -7,7 +7,9 @@ use super::Db;
 use crate::Result;
 use crate::disk::Disk;
 #[cfg(test)]
-use crate::disk::{Folder, JournalFolder};
+use crate::disk::Folder;
+#[cfg(any(test, fuzzing))]
+use crate::disk::JournalFolder;
 use crate::store::{Options, Shared};
 
 impl Options {
@@ -50,7 +52,7 @@ impl Db {
     }
 
     /// The same, with a journal in that folder.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn on_disk_with_journal(
         disk: Arc<dyn Disk>,
         journal: Arc<dyn JournalFolder>,

@@ -245,6 +245,12 @@ impl Journal {
         }
     }
 
+    /// The folder, for who looks at its bytes.
+    #[cfg(fuzzing)]
+    pub(crate) fn folder(&self) -> Arc<dyn JournalFolder> {
+        Arc::clone(&self.folder)
+    }
+
     /// Drawn anew whenever the journal is begun.
     pub(crate) fn epoch(&self) -> u64 {
         self.current.header.epoch

@@ -2,6 +2,7 @@
 //! ends.
 
 mod hostile;
+mod small;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

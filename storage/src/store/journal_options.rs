@@ -9,7 +9,7 @@ use crate::journal::{JournalKeep, JournalLimits};
 /// Bytes of records after which a checkpoint is due, unless the options say otherwise.
 const CHECKPOINT_SIZE: u64 = 64 << 20;
 /// The smallest and the largest segments that are made, and how many of them go between two checkpoints.
-const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(test) { 1 << 13 } else { 1 << 16 }..=16 << 20;
+const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13 } else { 1 << 16 }..=16 << 20;
 const SEGMENTS: u64 = 16;
 /// What segments are a multiple of.
 const BLOCK: u64 = 4096;
@@ -92,8 +92,8 @@ impl JournalOptions {
             segment_size: segment_size.next_multiple_of(BLOCK),
             checkpoint_size,
             keep: self.keep,
-            // The tests of this crate do all in one order.
-            ahead: !cfg!(test),
+            // The tests of this crate, and the fuzz targets, do all in one order.
+            ahead: !cfg!(any(test, fuzzing)),
         }
     }
 }

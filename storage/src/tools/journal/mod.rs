@@ -1,11 +1,13 @@
 //! What lies in a file's journal, and what an opening would make of it, found without opening the database: nothing is
 //! written, and a file that a server has open can be looked at, too.
 
+#[cfg(fuzzing)]
+mod bytes;
 mod effects;
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::{OsJournalFolder, journal_path};
+use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::META_BYTES;
 use crate::journal::{EntryKind, Header, Listing, Log, MetaBytes, read, scan};
 use crate::tools::raw::RawFile;
@@ -96,13 +98,17 @@ impl FileJournal {
             },
         };
         let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(None) };
-        let listing = scan(&folder)?.listing();
-        let meta = newest_meta(file);
-        let (file, state) = match meta {
-            Ok(meta) => (Ok(meta.txid()), read(&folder).and_then(|log| JournalState::of(log, &meta))),
+        Self::of(&folder, || newest_meta(file)).map(Some)
+    }
+
+    /// What lies in that folder, beside a file with that meta.
+    fn of(folder: &dyn JournalFolder, meta: impl FnOnce() -> Result<MetaBytes>) -> Result<Self> {
+        let listing = scan(folder)?.listing();
+        let (file, state) = match meta() {
+            Ok(meta) => (Ok(meta.txid()), read(folder).and_then(|log| JournalState::of(log, &meta))),
             Err(error) => (Err(error), Ok(JournalState::unknown())),
         };
-        Ok(Some(Self { folder: usual, file, listing, state }))
+        Ok(Self { folder: folder.path().into(), file, listing, state })
     }
 
     /// Where it lies.
