@@ -1,7 +1,7 @@
 //! From a meta to the records that follow it, all of them found to be whole.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::MetaBytes;
 use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
@@ -241,6 +241,11 @@ fn meta_of(entry: &EntryHeader, block: &[u8]) -> Option<MetaBytes> {
 }
 
 impl Waiting {
+    /// The journal's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Whether no record waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.records() == 0

@@ -15,13 +15,9 @@ use super::durable::{begin, is_full, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
-use crate::journal::{Journal, MetaBytes, Record, Waiting, read, scan};
+use crate::journal::{Journal, MetaBytes, Waiting, read, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
-
-/// Bytes of effects that are done again in one commit: many small transactions in one cost what one of that size does, and
-/// take five times as much memory.
-const AT_ONCE: u64 = if cfg!(test) { 1 << 10 } else { 16 << 20 };
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -167,19 +163,13 @@ impl Shared {
     }
 
     fn replay(&self, writer: &mut Writer, folder: &Arc<dyn JournalFolder>, waiting: &Waiting) -> Result<()> {
-        let mut records = waiting.iter().peekable();
-        let mut batch = Vec::new();
-        while records.peek().is_some() {
-            batch.clear();
-            let mut left = AT_ONCE;
-            while let Some(record) = records.next_if(|_| left > 0) {
-                let record = in_memory(record?, &**folder)?;
-                left = left.saturating_sub(record.effects.len() as u64);
-                batch.push(record);
+        for batch in waiting.batches() {
+            if let Some(error) = batch.unreadable {
+                return Err(error);
             }
-            let Some(&Recorded { txid, .. }) = batch.last() else { break };
+            let Some(&Recorded { txid, .. }) = batch.records.last() else { continue };
             let mut work = begin(self, writer)?;
-            Replay::make_all(&mut work, &batch).map_err(|refused| match refused {
+            Replay::make_all(&mut work, &batch.records).map_err(|refused| match refused {
                 Refused::Record { txid, at, what } => damaged(&**folder, txid, at, &what),
                 Refused::Damaged(error) => error,
             })?;
@@ -187,17 +177,6 @@ impl Shared {
             writer.spare = work.take_spare();
         }
         Ok(())
-    }
-}
-
-fn in_memory(record: Record<'_>, folder: &dyn JournalFolder) -> Result<Recorded> {
-    let Record { txid, effects } = record;
-    match effects.read_all() {
-        Ok(effects) => Ok(Recorded { txid, effects }),
-        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-            Err(damaged(folder, txid, 0, "it is larger than memory"))
-        }
-        Err(error) => Err(Error::io("read the journal in", Some(folder.path()))(error)),
     }
 }
 

@@ -8,12 +8,10 @@ use super::{RepairEvent, RepairedJournal};
 use crate::disk::{OsJournalFolder, journal_path};
 use crate::format::Meta;
 use crate::handles::Db;
-use crate::journal::{MetaBytes, Record, Waiting, scan};
+use crate::journal::{MetaBytes, Waiting, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
 
-/// Bytes of effects that are done again in one transaction.
-const AT_ONCE: u64 = 16 << 20;
 /// How many refused records are told one by one.
 const MOST_TOLD: u64 = 1000;
 
@@ -56,12 +54,6 @@ fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option
     log.after_up_to_damage(&MetaBytes::of(meta)).map(Some).map_err(told)
 }
 
-fn in_memory(record: Record<'_>) -> Result<Recorded> {
-    let Record { txid, effects } = record;
-    let effects = effects.read_all().map_err(Error::io("read the journal", None))?;
-    Ok(Recorded { txid, effects })
-}
-
 struct Applying<'a> {
     target: &'a Db,
     on_event: &'a mut dyn FnMut(RepairEvent<'_>),
@@ -78,29 +70,15 @@ impl Applying<'_> {
 
     /// Many in one transaction; where one of them is refused, each in one of its own.
     fn all(&mut self, waiting: &Waiting) -> Result<()> {
-        let mut records = waiting.iter().peekable();
-        let mut batch = Vec::new();
-        while records.peek().is_some() {
-            let mut left = AT_ONCE;
-            let mut unreadable = None;
-            while let Some(record) = records.next_if(|_| left > 0) {
-                match record.and_then(in_memory) {
-                    Ok(record) => {
-                        left = left.saturating_sub(record.effects.len() as u64);
-                        batch.push(record);
-                    }
-                    Err(error) => unreadable = Some(error),
-                }
-            }
-            if self.make(&batch)?.is_err() {
-                for record in &batch {
+        for batch in waiting.batches() {
+            if self.make(&batch.records)?.is_err() {
+                for record in &batch.records {
                     if let Err(what) = self.make(std::slice::from_ref(record))? {
                         self.lost(&what);
                     }
                 }
             }
-            batch.clear();
-            if let Some(error) = unreadable {
+            if let Some(error) = batch.unreadable {
                 self.lost(&error.to_string());
             }
         }

@@ -1,7 +1,9 @@
 //! Effects: what a write transaction has done, as bytes that a journal keeps, and doing it again.
 //!
-//! - `codec`: what they look like; `record`: writing them down; `replay`: making them in another transaction
+//! - `codec`: what they look like; `record`: writing them down; `replay`: making them in another transaction,
+//!   `batches`: which of them in one
 
+mod batches;
 mod codec;
 mod record;
 mod replay;

@@ -19,7 +19,7 @@ use crate::tree::{BucketId, ROOT_BUCKET};
 /// Keys that are gathered before they are deleted.
 const BATCH: usize = 256;
 /// Effects that are gathered before they are made: less than 64 bytes each.
-const MOST_GATHERED: usize = if cfg!(test) { 5 } else { 1 << 17 };
+const MOST_GATHERED: usize = if cfg!(any(test, fuzzing)) { 5 } else { 1 << 17 };
 
 /// What one transaction has recorded.
 #[derive(Debug)]

@@ -1,0 +1,67 @@
+//! Records in batches: what waits in a journal is made again in few transactions, and never more of it is in memory than one
+//! of them takes.
+
+use std::io;
+use std::iter::Peekable;
+use std::path::Path;
+
+use super::Recorded;
+use crate::journal::{Record, Waiting};
+use crate::{Error, Result};
+
+/// Bytes of effects after which a batch ends: many small transactions in one cost what one of that size does, and take five
+/// times as much memory.
+const AT_ONCE: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 16 << 20 };
+
+/// The records that wait, in batches, each of at least one record.
+pub(crate) struct Batches<'a, I: Iterator<Item = Result<Record<'a>>>> {
+    records: Peekable<I>,
+    folder: &'a Path,
+}
+
+/// Records that are made in one transaction.
+pub(crate) struct Batch {
+    pub(crate) records: Vec<Recorded>,
+    /// Why the one behind them cannot be had.
+    pub(crate) unreadable: Option<Error>,
+}
+
+impl Waiting {
+    /// All that waits, in batches that are each made in one transaction.
+    pub(crate) fn batches(&self) -> Batches<'_, impl Iterator<Item = Result<Record<'_>>>> {
+        Batches { records: self.iter().peekable(), folder: self.folder() }
+    }
+}
+
+impl<'a, I: Iterator<Item = Result<Record<'a>>>> Iterator for Batches<'a, I> {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        self.records.peek()?;
+        let mut batch = Batch { records: Vec::new(), unreadable: None };
+        let mut left = AT_ONCE;
+        while let Some(record) = self.records.next_if(|_| left > 0) {
+            match record.and_then(|record| in_memory(record, self.folder)) {
+                Ok(record) => {
+                    left = left.saturating_sub(record.effects.len() as u64);
+                    batch.records.push(record);
+                }
+                Err(error) => {
+                    batch.unreadable = Some(error);
+                    break;
+                }
+            }
+        }
+        Some(batch)
+    }
+}
+
+fn in_memory(record: Record<'_>, folder: &Path) -> Result<Recorded> {
+    let Record { txid, effects } = record;
+    let len = effects.left();
+    let told = |error: io::Error| {
+        let what = format!("the {len} bytes of effects of transaction {txid}: {error}");
+        Error::io("read the journal in", Some(folder))(io::Error::new(error.kind(), what))
+    };
+    Ok(Recorded { txid, effects: effects.read_all().map_err(told)? })
+}
