@@ -53,6 +53,24 @@ fn a_commit_of_one_put_allocates_nothing() {
     }
 }
 
+/// Keys that are not there, on ways that begin with pages and on ways that begin with nodes.
+#[test]
+fn to_delete_what_is_not_there_writes_no_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = loaded(&folder, FreelistStored::OnCleanClose);
+    let pages = |missing: u32| {
+        let before = db.stats().commits.pages_allocated;
+        db.update(|tx| {
+            let mut bucket = tx.bucket_mut("b")?;
+            bucket.put(key(1), [9; 100])?;
+            (0..missing).try_for_each(|n| bucket.delete([&key(n)[..], b"-"].concat()).map(|was| assert!(!was)))
+        })
+        .unwrap();
+        db.stats().commits.pages_allocated - before
+    };
+    assert_eq!(pages(0), pages(ENTRIES));
+}
+
 /// So many buckets, each in the one before, behind pages that are free.
 fn nested(levels: u32) -> Db {
     let db = Options::new().page_size(1024).open_in_memory().unwrap();

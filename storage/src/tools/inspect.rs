@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::check::reachable;
-use crate::format::{ELEMENT, NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
+use crate::format::{Between, ELEMENT, NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
 use crate::handles::{Bucket, Cursor, Tx};
 use crate::pages::PageSet;
 use crate::tree::{Allowance, View, pages_as_they_lie};
@@ -245,7 +245,7 @@ impl Tx {
         let mut way = Vec::new();
         while let Some(name) = names.next() {
             let name = name.as_ref();
-            let found = bucket.source.find_telling(bucket.root, name, |page| way.push(page))?;
+            let found = bucket.source.find_telling(bucket.root, name, Between::ANY, |page| way.push(page))?;
             match (found, names.peek().is_some()) {
                 (Some(entry), true) if entry.is_bucket => bucket = bucket.bucket_of(entry)?,
                 (Some(_), true) => return Err(Error::incompatible(name, false)),

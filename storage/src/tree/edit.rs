@@ -5,10 +5,10 @@
 
 use super::arena::Loc;
 use super::effects::Done;
-use super::slots::{Content, Slot};
+use super::slots::{At, Content, Slot};
 use super::undo::Undo;
 use super::work::Work;
-use super::{BucketId, Fill};
+use super::{BucketId, Fill, NodeId};
 use crate::format::{BUCKET_HEADER, LeafEntry, MAX_KEY_SIZE, MAX_VALUE_SIZE, PAGE_HEADER, PageWriter};
 use crate::{Error, Result};
 
@@ -49,24 +49,25 @@ impl Work {
 
     /// Deletes a value; `false` if there was none.
     pub(crate) fn delete(&mut self, bucket: BucketId, key: &[u8]) -> Result<bool> {
-        match self.source().find(self.root(bucket), key)? {
-            None => Ok(false),
-            Some(found) if found.is_bucket => Err(Error::incompatible(key, true)),
-            Some(_) => {
-                self.remove(bucket, key)?;
-                self.record(bucket, Done::Deleted { key });
-                Ok(true)
-            }
-        }
+        let Some((leaf, at)) = self.leaf_with_value(bucket, key)? else { return Ok(false) };
+        self.remove_at(bucket, leaf, at);
+        self.record(bucket, Done::Deleted { key });
+        Ok(true)
     }
 
     pub(super) fn remove(&mut self, bucket: BucketId, key: &[u8]) -> Result<()> {
         let (leaf, between) = self.leaf_between(bucket, key)?;
-        let (leaf, bytes) = self.node_and_bytes(leaf);
-        if let Some(slot) = leaf.slots.search_between(key, between, bytes).ok().and_then(|at| leaf.remove(at, bytes)) {
-            self.note(Undo::Removed(bucket, slot));
+        if let Ok(at) = self.node(leaf).slots.search_between(key, between, self.bytes()) {
+            self.remove_at(bucket, leaf, at);
         }
         Ok(())
+    }
+
+    fn remove_at(&mut self, bucket: BucketId, leaf: NodeId, at: At) {
+        let (leaf, bytes) = self.node_and_bytes(leaf);
+        if let Some(slot) = leaf.remove(at, bytes) {
+            self.note(Undo::Removed(bucket, slot));
+        }
     }
 
     pub(crate) fn create_bucket(&mut self, parent: BucketId, name: &[u8]) -> Result<BucketId> {

@@ -55,7 +55,7 @@ impl Work {
                     self.rebalance_children(child, fill)?;
                     self.rebalance_child(parent, at, child, fill)?
                 }
-                None => self.node(parent).slots.next(at),
+                None => self.node(parent).slots.next_changed(at),
             };
         }
         Ok(())

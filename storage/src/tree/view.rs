@@ -80,14 +80,15 @@ impl<'tx> Source<'tx> {
 
     /// The entry of exactly this key.
     pub(crate) fn find(&self, root: Root<'tx>, key: &[u8]) -> Result<Option<LeafEntry<'tx>>> {
-        self.find_telling(root, key, |_| ())
+        self.find_telling(root, key, Between::ANY, |_| ())
     }
 
-    /// The same; `visit` is told every page on the way, none for an inline bucket.
+    /// The same, where `between` is known of the keys; `visit` is told every page on the way, none for an inline bucket.
     pub(crate) fn find_telling(
         &self,
         root: Root<'tx>,
         key: &[u8],
+        mut between: Between,
         mut visit: impl FnMut(Pgid),
     ) -> Result<Option<LeafEntry<'tx>>> {
         let (mut child, mut read) = match root {
@@ -95,7 +96,6 @@ impl<'tx> Source<'tx> {
             Root::Read(page) => (Child::Page(page.id()), Some(page)),
             Root::Inline(leaf) => return leaf.find(key, Between::ANY),
         };
-        let mut between = Between::ANY;
         for _ in 0..MAX_DEPTH {
             match child {
                 Child::Page(id) => {

@@ -248,9 +248,18 @@ impl Work {
 
     /// The same, and what its branch says of its keys.
     pub(crate) fn leaf_between(&mut self, bucket: BucketId, key: &[u8]) -> Result<(NodeId, Between)> {
-        let mut id = self.root_node(bucket)?;
-        let mut between = Between::ANY;
-        for _ in 0..MAX_DEPTH {
+        let root = self.root_node(bucket)?;
+        self.leaf_below((root, Between::ANY), key, MAX_DEPTH)
+    }
+
+    /// The same from a node on, of whose keys something is known, in so many levels.
+    fn leaf_below(
+        &mut self,
+        (mut id, mut between): (NodeId, Between),
+        key: &[u8],
+        levels: usize,
+    ) -> Result<(NodeId, Between)> {
+        for _ in 0..levels {
             let node = self.node(id);
             if node.is_leaf {
                 return Ok((id, between));
@@ -261,5 +270,44 @@ impl Work {
             (id, _) = self.child_node(id, at)?;
         }
         Err(too_deep(&View::Node(self.node(id), self.bytes())))
+    }
+
+    /// The leaf of `bucket` that has a value under `key`, as a node, and where it stands there. What is not there takes no
+    /// page apart: the pages below the lowest node on the way are looked at first.
+    pub(super) fn leaf_with_value(&mut self, bucket: BucketId, key: &[u8]) -> Result<Option<(NodeId, At)>> {
+        let (mut root, mut between, mut lowest) = (self.root(bucket), Between::ANY, None);
+        let mut levels = MAX_DEPTH;
+        while let Root::Tree(Child::Node(id)) = root {
+            let slots = &self.node(id).slots;
+            let found = slots.search_between(key, between, self.bytes());
+            if self.node(id).is_leaf {
+                return found.ok().map(|at| self.value_at(id, at, key)).transpose();
+            }
+            let at = self.node(id).child_at_or_before(found);
+            let at = at.ok_or_else(|| Error::corrupt(0, "a branch without children"))?;
+            between = slots.between(at, self.bytes());
+            let view = View::Node(self.node(id), self.bytes());
+            levels = levels.checked_sub(1).ok_or_else(|| too_deep(&view))?;
+            (root, lowest) = (Root::Tree(view.child(at)?), Some((id, at)));
+        }
+        match self.source().find_telling(root, key, between, |_| ())? {
+            None => return Ok(None),
+            Some(found) if found.is_bucket => return Err(Error::incompatible(key, true)),
+            Some(_) => {}
+        }
+        let top = match lowest {
+            Some((parent, at)) => self.child_node(parent, at)?.0,
+            None => self.root_node(bucket)?,
+        };
+        let (leaf, between) = self.leaf_below((top, between), key, levels)?;
+        Ok(self.node(leaf).slots.search_between(key, between, self.bytes()).ok().map(|at| (leaf, at)))
+    }
+
+    /// The same place, where there is no bucket.
+    fn value_at(&self, leaf: NodeId, at: At, key: &[u8]) -> Result<(NodeId, At)> {
+        match self.node(leaf).slots.get(at, self.bytes()).map(|slot| slot.content()) {
+            Some(Content::Value { is_bucket: true, .. }) => Err(Error::incompatible(key, true)),
+            _ => Ok((leaf, at)),
+        }
     }
 }

@@ -118,6 +118,14 @@ impl Slots {
         self.settle(At { index: at.index + 1, ..at })
     }
 
+    /// The same, but all of a stretch is passed over at once: nothing in it was changed.
+    pub(crate) fn next_changed(&self, at: At) -> Option<At> {
+        match self.chunks.get(at.chunk as usize)? {
+            Chunk::Untouched(stretch) => self.settle(At { index: small(stretch.len()), ..at }),
+            Chunk::Changed(_) => self.next(at),
+        }
+    }
+
     pub(crate) fn prev(&self, at: At) -> Option<At> {
         if at.index > 0 {
             return Some(At { index: at.index - 1, ..at });
@@ -376,16 +384,21 @@ impl Slots {
     /// Cuts the entries `from..to` out of a stretch; `slot` takes their place.
     fn cut(&mut self, chunk: usize, from: usize, to: usize, slot: Option<Slot>, bytes: Bytes<'_>) {
         let Chunk::Untouched(stretch) = self.chunks[chunk] else { return };
-        self.take_chunk(chunk);
-        // From the last to the first, so that each pushes those before it to the right.
-        if let Some(right) = stretch.part(to, stretch.len()) {
-            self.put_chunk(chunk, Chunk::Untouched(right), right.first_prefix(bytes));
+        let left = stretch.part(0, from).map(|left| (Chunk::Untouched(left), self.firsts[chunk]));
+        let slot = slot.map(|slot| (Chunk::Changed(Sorted::one(slot)), slot.prefix));
+        let right = stretch.part(to, stretch.len());
+        let right = right.map(|right| (Chunk::Untouched(right), right.first_prefix(bytes)));
+        let mut at = chunk;
+        for (piece, first) in [left, slot, right].into_iter().flatten() {
+            if at == chunk {
+                (self.chunks[at], self.firsts[at]) = (piece, first);
+            } else {
+                self.put_chunk(at, piece, first);
+            }
+            at += 1;
         }
-        if let Some(slot) = slot {
-            self.put_chunk(chunk, Chunk::Changed(Sorted::one(slot)), slot.prefix);
-        }
-        if let Some(left) = stretch.part(0, from) {
-            self.put_chunk(chunk, Chunk::Untouched(left), left.first_prefix(bytes));
+        if at == chunk {
+            self.take_chunk(chunk);
         }
     }
 
