@@ -23,7 +23,7 @@ use crate::commands;
 /// So many reads are looked at where one may have waited,
 const SUSPECTED: u32 = 64;
 /// and so many more where one would have.
-const CERTAIN: u32 = 4_096;
+const CERTAIN: u32 = 512;
 
 /// Threads that wait for the disk. While one waits, what is next gathers for the others.
 const THREADS: usize = 4;

@@ -15,6 +15,9 @@ use crate::memory::Memory;
 /// older, however little is written.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
+/// More threads than any machine has processors for.
+const MOST_BURST_THREADS: usize = 1_024;
+
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
 
@@ -99,6 +102,9 @@ pub struct Limits {
     /// Who finds none left is not read until there is. At least four times `max_frame`. Default: a quarter of the memory
     /// that the process may use, limits of containers respected.
     pub memory: Option<usize>,
+    /// Threads of the server's own, beside those of the runtime that it is bound in. They serve only connections that send
+    /// many requests at once, which are spread over both; 1,024 at most. Default: 0.
+    pub burst_threads: usize,
 }
 
 /// How long anything may take.
@@ -164,6 +170,7 @@ impl Default for Limits {
             queue_requests: 1_024,
             queue_bytes: 64 << 20,
             memory: None,
+            burst_threads: 0,
         }
     }
 }
@@ -213,6 +220,7 @@ impl Limits {
             ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
             ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
             ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),
+            ("burst_threads", self.burst_threads, 0, MOST_BURST_THREADS),
         ];
         for (name, value, min, max) in bounds {
             if !(min..=max).contains(&value) {

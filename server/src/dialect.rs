@@ -28,13 +28,11 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     match dialect {
         // On the heap: a connection that has not spoken does not need a session.
         Some(Dialect::Binary) => {
-            let mut session = Box::new(Session::new(conn, BinaryCodec::new(max_frame)));
-            return session.run().await;
+            return Box::new(Session::new(conn, BinaryCodec::new(max_frame))).serve().await;
         }
         Some(Dialect::Text) => {
             let codec = TextCodec::new(conn.opened, linger);
-            let mut session = Box::new(Session::new(conn, codec));
-            return session.run().await;
+            return Box::new(Session::new(conn, codec)).serve().await;
         }
         Some(Dialect::Resp) => conn.wire.output.put_slice(RESP_REFUSAL),
         Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),

@@ -26,6 +26,7 @@
 //! | `cold` | where reads wait for the disk |
 //! | `writer` | the one thread that changes the database, in groups |
 //! | `memory` | the budget of all connections for what is large |
+//! | `bursts` | threads for connections that send many requests at once |
 //! | `silent` | the connections that have said nothing yet |
 //! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
@@ -35,6 +36,7 @@
 //! all connections for what is large, and a little for each. Keys and values
 //! never appear in logs.
 
+mod bursts;
 mod cold;
 mod commands;
 mod config;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use crate::Error;
+use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
@@ -82,7 +84,8 @@ impl Server {
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
         let executor = Executor::new(db, queue, health, cold, limits.max_frame);
         let memory = Arc::new(Memory::new(memory));
-        let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory });
+        let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
+        let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
         Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::bursts::Bursts;
 use crate::config::{Limits, Timeouts};
 use crate::executor::Executor;
 use crate::memory::Memory;
@@ -15,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
     pub(crate) memory: Arc<Memory>,
+    /// None where all connections are served by the same threads.
+    pub(crate) bursts: Option<Bursts>,
 }
 
 impl Shared {

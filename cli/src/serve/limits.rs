@@ -1,5 +1,6 @@
 //! The limits of a server, as arguments. What they may be, the server says.
 
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use boltkv_server::{Config, Limits};
@@ -16,7 +17,8 @@ const MOST_WORKERS: i64 = 1024;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
-    /// Threads that serve connections, beside the writer's and those that wait for the disk. Default: half the processors
+    /// Threads that serve connections, beside the writer's and those that wait for the disk: half of them all connections,
+    /// the others only such as send many requests at once. Default: as many as there are processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: Option<u16>,
     /// Open connections
@@ -54,12 +56,14 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// How many threads serve connections. They wait for nothing: reads that would wait for the disk are put aside. As many
-    /// as there are processors only take these from each other, from the writer and from the system's network, and a thread
-    /// that has lost its processor keeps everybody waiting whose turn it has.
+    /// How many threads serve all connections. They wait for nothing: reads that would wait for the disk are put aside. As
+    /// many as there are processors would only take these from each other, from the writer and from the system's network.
     pub(super) fn workers(&self) -> usize {
-        let usual = || std::thread::available_parallelism().map_or(1, |processors| (processors.get() / 2).max(1));
-        self.workers.map_or_else(usual, usize::from)
+        self.threads().div_ceil(2)
+    }
+
+    fn threads(&self) -> usize {
+        self.workers.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from)
     }
 
     pub(super) fn apply(&self, config: &mut Config) -> Outcome {
@@ -70,6 +74,7 @@ impl LimitArgs {
         limits.max_streams = self.max_streams;
         limits.queue_requests = self.queue_requests;
         limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;
+        limits.burst_threads = self.threads() / 2;
         limits.memory = self.memory.map(|size| fitting("--memory", size)).transpose()?;
         let timeouts = &mut config.timeouts;
         timeouts.first_byte = never_if_zero(self.first_byte_timeout);

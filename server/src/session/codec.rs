@@ -14,7 +14,7 @@ use crate::executor::Caller;
 use crate::shared::Shared;
 
 /// A dialect.
-pub(crate) trait Codec: Send {
+pub(crate) trait Codec: Send + 'static {
     /// What a reply has to know of its request beside the id.
     type Tag: Copy + Send;
     /// What the dialect answers itself, once it is its turn.

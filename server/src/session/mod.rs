@@ -3,7 +3,7 @@
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending side
 //! - `wire`: the bytes and their memory; `stream`: replies in parts; `turn`: how much is done at a time;
-//!   `ahead`: what waits for the disk; `pace`, `alarm`: whether something goes on, and when not
+//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
@@ -11,8 +11,10 @@
 mod ahead;
 mod alarm;
 mod binary;
+mod burst;
 mod codec;
 mod deadline;
+mod faults;
 mod linger;
 mod pace;
 mod serve;
@@ -128,6 +130,16 @@ impl<S: Socket> Connection<S> {
             () = until_faulted(&mut self.faulting) => Ok(Event::Progress),
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
         }
+    }
+
+    /// Hands everything over that one runtime looks after to the one that is entered.
+    ///
+    /// # Errors
+    /// The system's; then it stays where it was.
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.wire.hand_over()?;
+        self.alarm = Alarm::new();
+        Ok(())
     }
 
     /// An answer that is there already.

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::task::yield_now;
 use tracing::debug;
 
+use super::burst::{Burst, Until};
 use super::codec::{Asked, Codec, Due, Step};
 use super::pace::Paces;
 use super::stream::{Stream, Streams};
@@ -45,6 +46,7 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) muted: bool,
     /// The connection is to end at once, and the client to notice.
     pub(super) resetting: bool,
+    pub(super) burst: Burst,
 }
 
 /// Something that was read off the input.
@@ -57,7 +59,6 @@ pub(super) struct Taken<C: Codec> {
 impl<C: Codec, S: Socket> Session<C, S> {
     pub(crate) fn new(conn: Box<Connection<S>>, codec: C) -> Self {
         Self {
-            conn,
             caller: Arc::new(codec.caller()),
             codec,
             writes: HashMap::new(),
@@ -69,19 +70,24 @@ impl<C: Codec, S: Socket> Session<C, S> {
             closing: false,
             last_words: None,
             muted: false,
+            burst: Burst::new(&conn.shared),
+            conn,
             resetting: false,
         }
     }
 
-    /// Serves the connection until it ends.
+    /// Serves the connection until it ends, or is to be served by other threads.
     ///
     /// # Errors
     /// The socket's.
-    pub(crate) async fn run(&mut self) -> io::Result<()> {
+    pub(super) async fn run(&mut self) -> io::Result<Until> {
         loop {
             let again = self.work();
             if self.resetting || self.is_finished() {
                 break;
+            }
+            if let Some(there) = self.move_over() {
+                return Ok(Until::Moved(there));
             }
             if again {
                 yield_now().await;
@@ -102,11 +108,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
         if self.resetting {
             self.conn.wire.reset();
-            return Ok(());
+            return Ok(Until::Ended);
         }
         self.say_last_words();
         self.conn.wire.close().await;
-        Ok(())
+        Ok(Until::Ended)
     }
 
     /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
@@ -184,6 +190,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             turn.count(matches!(taken.asked, Asked::Stream(..)));
             self.execute(taken, &mut reader);
         }
+        self.burst.count(turn.done());
         if !is_wary && turn.seems_to_have_waited() {
             shared.executor.cold().suspect();
         }

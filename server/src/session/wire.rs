@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -29,15 +30,25 @@ const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 const CLOSE_DRAIN: Duration = Duration::from_millis(500);
 
 /// What connections are made of.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
+pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static {
     /// From now on closing it resets the connection: the peer's next write fails.
     fn reset_when_closed(&self);
+
+    /// The same socket, which the runtime that is entered looks after. This one is to be dropped, and not used.
+    ///
+    /// # Errors
+    /// The system's, which has no descriptor left.
+    fn handed_over(&self) -> io::Result<Self>;
 }
 
 impl Socket for TcpStream {
     fn reset_when_closed(&self) {
         // Without it the peer is told a little later, by its first bytes that find the socket closed.
         let _ = self.set_zero_linger();
+    }
+
+    fn handed_over(&self) -> io::Result<Self> {
+        Self::from_std(self.as_fd().try_clone_to_owned()?.into())
     }
 }
 
@@ -105,6 +116,15 @@ impl<S: Socket> Wire<S> {
             received: flow,
             sent: flow,
         }
+    }
+
+    /// Hands the socket over to the runtime that is entered.
+    ///
+    /// # Errors
+    /// The system's; then it stays where it was.
+    pub(super) fn hand_over(&mut self) -> io::Result<()> {
+        self.socket = self.socket.handed_over()?;
+        Ok(())
     }
 
     /// Whether the peer has sent all it will.
@@ -287,6 +307,10 @@ mod tests {
 
     impl Socket for DuplexStream {
         fn reset_when_closed(&self) {}
+
+        fn handed_over(&self) -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
 
     fn wire(memory: usize) -> (Wire<DuplexStream>, DuplexStream, Arc<Memory>) {

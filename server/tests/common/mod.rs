@@ -45,6 +45,8 @@ impl TestServer {
     pub fn serve(db: Db, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::for_db(db.clone());
         config.listen = ([127, 0, 0, 1], 0).into();
+        // Whatever sends much at once is handed over on the way.
+        config.limits.burst_threads = 1;
         change(&mut config);
         let (stop, stopped) = oneshot::channel::<()>();
         let (tell, told) = std::sync::mpsc::channel();
