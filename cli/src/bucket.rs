@@ -12,7 +12,9 @@ use crate::scan;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bucket {
     Create(Create),
+    #[command(visible_alias = "rm")]
     Delete(Delete),
+    #[command(visible_alias = "ls")]
     List(List),
 }
 

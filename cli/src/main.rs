@@ -7,6 +7,7 @@ mod arguments;
 mod bbolt_words;
 mod bench;
 mod bucket;
+mod completion;
 mod condition;
 mod delete;
 mod entries;
@@ -21,10 +22,12 @@ mod scan;
 mod serve;
 mod set;
 mod shell;
+mod tips;
 
+use std::iter;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::failure::Outcome;
 
@@ -47,6 +50,7 @@ const AFTER_HELP: &str = "Exit codes:
 enum Command {
     Serve(Box<serve::Serve>),
     Get(get::Get),
+    #[command(visible_alias = "put")]
     Set(set::Set),
     #[command(visible_alias = "del")]
     Delete(delete::Delete),
@@ -58,6 +62,7 @@ enum Command {
     Bench(Box<bench::Bench>),
     #[command(subcommand)]
     File(file::File),
+    Completion(completion::Completion),
 }
 
 impl Command {
@@ -73,16 +78,21 @@ impl Command {
             Self::Health(health) => health.run(),
             Self::Bench(bench) => bench.run(),
             Self::File(file) => file.run(),
+            Self::Completion(completion) => completion.run(),
         }
     }
 }
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
-    if args.next().is_some_and(|program| file::bbolt::is_called(&program)) {
-        return file::bbolt::run(&args.collect::<Vec<_>>());
+    let program = args.next().unwrap_or_default();
+    let args: Vec<_> = args.collect();
+    if file::bbolt::is_called(&program) {
+        return file::bbolt::run(&args);
     }
-    match Cli::parse().command.run() {
+    let cli = Cli::try_parse_from(iter::once(&program).chain(&args));
+    let cli = cli.unwrap_or_else(|error| tips::with_tips(error, &mut Cli::command(), &args).exit());
+    match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::run;
+use common::{boltkv, run};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 /// Every command that does something, with the commands that it is one of, as the help lists them.
 fn commands() -> Vec<Vec<String>> {
@@ -69,4 +71,69 @@ fn the_version_is_the_packages() {
 fn what_is_no_command_is_a_mistake_of_usage() {
     assert_eq!(run(["frobnicate"]).code, Some(2));
     assert_eq!(run([""; 0]).code, Some(2));
+}
+
+/// What hands type that know `redis-cli`, `etcdctl` or `bbolt`, and what they are told.
+#[test]
+fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
+    for (typed, tip) in [
+        ("GET hello", "in small letters: get"),
+        ("ls", "`boltkv scan`"),
+        ("keys", "`boltkv file keys FILE`"),
+        ("rm hello", "`boltkv delete KEY`"),
+        ("dbsize", "`boltkv scan --count`"),
+        ("check my.db", "`boltkv file check FILE`"),
+        ("STATS my.db", "`boltkv file stats FILE`"),
+        ("version", "`boltkv --version`"),
+        ("-v", "`boltkv --version`"),
+        ("get hello -p 7878", "--addr HOST:PORT"),
+        ("get hello --endpoints=localhost", "--addr HOST:PORT"),
+        ("get user: --prefix", "`boltkv scan PREFIX`"),
+        ("serve --port 7878", "--listen HOST:PORT"),
+        ("serve my.db", "--db FILE"),
+        ("set greeting hello world", "in quotes"),
+        ("servee", "'serve'"),
+    ] {
+        let ran = run(typed.split(' '));
+        assert_eq!(ran.code, Some(2), "{typed}");
+        let tips: Vec<_> = ran.stderr.lines().filter(|line| line.contains("tip: ")).collect();
+        assert!(tips.iter().any(|line| line.contains(tip)), "{typed}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_usage_that_comes_with_a_mistake_is_that_of_the_help_whatever_the_environment_says() {
+    let usage = "Usage: boltkv set [OPTIONS] <KEY> [VALUE]\n";
+    assert!(run(["set", "--help"]).done_text().contains(usage));
+    for typed in [&["set"][..], &["put"], &["set", "--frob", "a"]] {
+        for address in [None, Some("127.0.0.1:7878")] {
+            let output = boltkv(typed).envs(address.map(|address| ("BOLTKV_ADDR", address))).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains(usage), "{typed:?} at {address:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn aliases_do_what_the_commands_do() {
+    for (alias, command) in
+        [("put", "set"), ("del", "delete"), ("bucket ls", "bucket list"), ("bucket rm", "bucket delete")]
+    {
+        let help = |words: &str| run(words.split(' ').chain(["--help"])).done_text();
+        assert_eq!(help(alias), help(command));
+    }
+}
+
+#[boltkv_needs::program("bash")]
+#[test]
+fn a_shell_can_read_what_it_is_to_complete() {
+    let script = run(["completion", "bash"]).done();
+    assert!(String::from_utf8_lossy(&script).contains("--durability"));
+    let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    bash.stdin.take().unwrap().write_all(&script).unwrap();
+    assert!(bash.wait().unwrap().success());
+    for shell in ["zsh", "fish"] {
+        assert!(run(["completion", shell]).done_text().contains("surgery"), "{shell}");
+    }
+    assert_eq!(run(["completion", "tcsh"]).code, Some(2));
 }

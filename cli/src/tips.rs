@@ -1,0 +1,109 @@
+//! What is said of a command line that cannot be used: clap's words, with the way on for what hands type that know another
+//! program, and the usage as the help prints it. clap's own counts what the environment sets as typed.
+
+use std::ffi::OsString;
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+
+/// What other programs call a command, and how to go on from it.
+const COMMANDS: [(&[&str], &str); 6] = [
+    (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
+    (
+        &["ls", "list", "keys", "range", "iterate"],
+        "`boltkv scan` prints the entries of a bucket, with --keys-only the keys, `boltkv bucket list` the buckets",
+    ),
+    (&["count", "dbsize", "size"], "`boltkv scan --count` counts the entries of a bucket"),
+    (&["exists", "has"], "`boltkv get KEY` ends with exit code 1 where there is no such key"),
+    (&["mkbucket", "create"], "`boltkv bucket create PATH` makes a bucket"),
+    (&["version"], "`boltkv --version` prints the version"),
+];
+
+/// What other programs call an option, the option of ours that has to be there, and how to go on from it.
+const OPTIONS: [(&[&str], &str, &str); 5] = [
+    (
+        &["-p", "-u", "--host", "--hostname", "--port", "--server", "--url", "--endpoint", "--endpoints"],
+        "addr",
+        "--addr HOST:PORT, or BOLTKV_ADDR, says where the server is",
+    ),
+    (&["-p", "--host", "--port", "--bind", "--addr", "--address"], "listen", "--listen HOST:PORT says where to listen"),
+    (&["-f", "--file", "--path", "--dir", "--data-dir", "--database"], "db", "--db FILE names the file to serve"),
+    (&["--prefix"], "addr", "`boltkv scan PREFIX` prints what starts so"),
+    (&["-v"], "version", "`boltkv --version` prints the version"),
+];
+
+/// The error of a command line, without the program's name, with what helps.
+pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsString]) -> Error {
+    program.build();
+    let asked = asked(program, args);
+    if error.get(ContextKind::Usage).is_some() {
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(asked.clone().render_usage()));
+    }
+    let tips = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            word(&error, ContextKind::InvalidSubcommand).map(|word| of_command(program, asked, &word))
+        }
+        ErrorKind::UnknownArgument => word(&error, ContextKind::InvalidArg).map(|word| of_argument(asked, &word)),
+        _ => None,
+    };
+    if let Some(tips) = tips.filter(|tips| !tips.is_empty()) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::SuggestedArg);
+        let tips = tips.into_iter().map(StyledStr::from).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// The command that the line is about, as far as its words name one.
+fn asked<'a>(program: &'a Command, args: &[OsString]) -> &'a Command {
+    let mut command = program;
+    for arg in args {
+        match command.find_subcommand(arg) {
+            Some(inner) => command = inner,
+            None => break,
+        }
+    }
+    command
+}
+
+fn word(error: &Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(word) => Some(word.clone()),
+        _ => None,
+    }
+}
+
+/// For a word that is no command of `asked`.
+fn of_command(program: &Command, asked: &Command, word: &str) -> Vec<String> {
+    let lower = word.to_lowercase();
+    let mut tips = Vec::new();
+    if lower != word && asked.find_subcommand(&lower).is_some() {
+        tips.push(format!("commands are written in small letters: {lower}"));
+    }
+    if asked.get_name() == program.get_name() {
+        tips.extend(COMMANDS.iter().filter(|(words, _)| words.contains(&&*lower)).map(|(_, tip)| (*tip).to_owned()));
+        if tips.is_empty() || lower == "keys" {
+            let of_files = program.find_subcommand("file").and_then(|file| file.find_subcommand(&lower));
+            tips.extend(of_files.map(|_| format!("`boltkv file {lower} FILE` does this with a file")));
+        }
+    }
+    tips
+}
+
+/// For a word that is no argument of `asked`.
+fn of_argument(asked: &Command, word: &str) -> Vec<String> {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let takes = |id: &str| asked.get_arguments().any(|argument| argument.get_id() == id);
+    if !name.starts_with('-') {
+        let tip = match asked.get_name() {
+            "serve" => "--db FILE names the file to serve",
+            "set" => "a value with blanks in it is one argument: put it in quotes",
+            _ => return Vec::new(),
+        };
+        return vec![tip.to_owned()];
+    }
+    let known = OPTIONS.iter().find(|(words, ours, _)| words.contains(&name) && takes(ours));
+    known.map(|(.., tip)| (*tip).to_owned()).into_iter().collect()
+}
