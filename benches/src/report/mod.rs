@@ -3,6 +3,7 @@
 
 mod bars;
 mod batches;
+mod goals;
 mod growth;
 mod how;
 mod microbench;

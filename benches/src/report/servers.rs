@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::bars::Bar;
-use super::headed;
 use super::page::Page;
+use super::{goals, headed};
 use crate::goal::{digits, per_second, short};
 use crate::servers::{Row, Run, Servers, Who, rows};
 use crate::stats::Summary;
@@ -19,6 +19,7 @@ the median of the rounds; in brackets the smallest and the largest.
 - *boltkv* serves a file into which every key was put once, in an order that looks random. For each round of a row that
   writes it is made anew, so that it stays fresh. *boltkv, aged* serves one on which three times as many keys as there
   are were overwritten at random after that, and all that rows write comes on top.
+- *boltkv, no journal* has every write in the file itself before it answers (`--journal off`): what the journal is for.
 - *Redis* has each write on the disk before it answers (`appendonly yes`, `appendfsync always`), and does not rewrite
   its log meanwhile. *memcached* writes nothing down, and takes no part in rows of writes.
 - Beside SETs, those come at a rate, the same for all (an open loop); what of it was done stands in the second table.
@@ -43,6 +44,7 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
     page.table(&head, &measured().map(|row| rates(servers, row)).collect::<Vec<_>>());
     page.bars("servers", "rates as so many times those of Redis", "times Redis' rate", &bars(servers))?;
+    goals::section(servers, page)?;
     page.paragraph(&files(servers));
     page.paragraph(COSTS);
     let head = [
@@ -120,9 +122,7 @@ fn bars(servers: &Servers) -> Vec<Bar> {
 
 /// How the aged files have grown, and what their writes make of the fresh ones'.
 fn files(servers: &Servers) -> String {
-    let Some(aged) = servers.files.iter().find(|files| files.server == Who::Aged.title()) else { return String::new() };
-    #[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
-    let growth = digits(aged.aged as f64 / aged.loaded.max(1) as f64);
+    let Some(growth) = goals::growth(servers).map(digits) else { return String::new() };
     let ratio = |row: &Row| {
         let ratio = servers.ratio(row.name, [Who::Aged, Who::Fresh].map(Who::title), |run| run.rate)?;
         Some(format!("{} {} ×", row.title, digits(ratio.median)))
@@ -193,7 +193,7 @@ mod tests {
     fn a_row_has_its_rates_its_ratio_and_its_goals() {
         let row = rows().iter().find(|row| row.name == "set-50").unwrap();
         let cells = rates(&made_up(), row);
-        assert_eq!(cells[1..], ["200", "190", "100", "–", "2.00", "0.75 ×", "1.5 ×"]);
+        assert_eq!(cells[1..], ["200", "190", "–", "100", "–", "2.00", "0.75 ×", "1.5 ×"]);
         assert_eq!(cost(&made_up(), row, Who::Memcached), None);
         let cost = cost(&made_up(), row, Who::Redis).unwrap();
         assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "–"]);

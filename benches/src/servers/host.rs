@@ -45,7 +45,7 @@ impl Host {
     /// # Errors
     /// It is not there, does not get ready, or refuses what it is loaded with.
     pub(super) fn start(who: Who, plan: &Plan, folder: &Path, rows: &[&Row]) -> Result<Self> {
-        let name = who.title().replace(", ", "-");
+        let name = who.title().replace([',', ' '], "-");
         let (own, pristine) = (folder.join(&name), folder.join(format!("{name}-loaded")));
         fs::create_dir(&own)?;
         let program = plan.server.clone();
@@ -68,7 +68,7 @@ impl Host {
     /// Where entries of this size are.
     pub(super) fn server(&self, data: Data) -> Server {
         let target = match self.who {
-            Who::Fresh | Who::Aged => Target::Boltkv,
+            Who::Fresh | Who::Aged | Who::Plain => Target::Boltkv,
             Who::Redis => Target::Redis,
             Who::Memcached => Target::Memcached,
         };
@@ -157,6 +157,9 @@ fn start(who: Who, program: Option<&Path>, folder: &Path) -> Result<(Daemon, Str
     if who.is_boltkv() {
         let mut serve = Command::new(tools::server_at(program)?);
         serve.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(folder.join("bench.db"));
+        if who == Who::Plain {
+            serve.args(["--journal", "off"]);
+        }
         let Ready { daemon, line, .. } = Daemon::start(&mut serve, target::is_ready)?;
         let port = target::port(&line).with_context(|| format!("boltkv tells no port: {line:?}"))?;
         return Ok((daemon, format!("127.0.0.1:{port}")));

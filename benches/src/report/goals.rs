@@ -1,0 +1,143 @@
+//! What is asked of a server beyond its rates: the worst of its answers, age, memory; and its reads beside writes.
+
+use anyhow::Result;
+
+use super::bars::Bar;
+use super::page::Page;
+use crate::goal::{digits, short};
+use crate::servers::{Run, Servers, Who};
+
+const ABOUT: &str = "\
+Beyond the rates. Latencies stand to Redis' in the same round; rates on the aged file to those on the fresh one; memory is
+what the server has for itself; the longest wait for an answer to a SET is that of all rounds, with whatever checkpoints
+were in them.";
+
+const BESIDE: &str = "\
+Reads beside writes: GETs of 8 connections, alone and beside the same 4,000 durable SETs a second of 50 others. Redis does
+one thing after the other, its syncs among them; boltkv's readers wait for no writer.";
+
+/// A goal, and what was measured of it.
+struct Goal {
+    what: &'static str,
+    /// `None` where its rows were not measured.
+    seen: fn(&Servers) -> Option<f64>,
+    is_met: fn(f64) -> bool,
+    bar: &'static str,
+    show: fn(f64) -> String,
+}
+
+const GOALS: [Goal; 12] = [
+    times("p99 of GET, 50", |of| latency(of, "get-50", |run| run.p99), |seen| seen <= 1.0, "≤ 1 × Redis"),
+    times("p99 of durable SET, 50", |of| latency(of, "set-50", |run| run.p99), |seen| seen <= 1.0, "≤ 1 × Redis"),
+    times("p99.9 of GET, 8", |of| latency(of, "get-8", |run| run.p999), |seen| seen <= 1.5, "≤ 1.5 × Redis"),
+    times("durable SET, 1 connection, aged", |of| age(of, "set-1"), |seen| seen >= 0.9, "≥ 0.9 × fresh"),
+    times("durable SET, 50, aged", |of| age(of, "set-50"), |seen| seen >= 0.9, "≥ 0.9 × fresh"),
+    times("durable SET, 50, 16 in flight each, aged", |of| age(of, "set-50x16"), |seen| seen >= 0.9, "≥ 0.9 × fresh"),
+    times("durable SET of 1 KiB, aged", |of| age(of, "set-1k"), |seen| seen >= 0.9, "≥ 0.9 × fresh"),
+    times("durable SET of 16 KiB, aged", |of| age(of, "set-16k"), |seen| seen >= 0.9, "≥ 0.9 × fresh"),
+    times("the aged file's length", growth, |seen| seen <= 2.1, "≤ 2.1 × loaded"),
+    in_mebibytes("memory, GETs of 50", |of| memory(of, "get-50")),
+    in_mebibytes("memory, durable SETs of 50", |of| memory(of, "set-50")),
+    Goal {
+        what: "the longest wait for a durable SET, 50, 16 in flight each",
+        seen: |of| Some(of.summary("set-50x16", Who::Fresh.title(), |run| Some(run.longest))?.max),
+        is_met: |seen| seen <= 0.2,
+        bar: "≤ 200 ms",
+        show: |seconds| format!("{}s", short(seconds)),
+    },
+];
+
+const fn times(
+    what: &'static str,
+    seen: fn(&Servers) -> Option<f64>,
+    is_met: fn(f64) -> bool,
+    bar: &'static str,
+) -> Goal {
+    Goal { what, seen, is_met, bar, show: |ratio| format!("{} ×", digits(ratio)) }
+}
+
+const fn in_mebibytes(what: &'static str, seen: fn(&Servers) -> Option<f64>) -> Goal {
+    Goal { what, seen, is_met: |seen| seen <= 24.0, bar: "≤ 24 MiB", show: |size| format!("{} MiB", digits(size)) }
+}
+
+fn latency(servers: &Servers, row: &str, of: fn(&Run) -> f64) -> Option<f64> {
+    Some(servers.ratio(row, [Who::Fresh, Who::Redis].map(Who::title), of)?.median)
+}
+
+fn age(servers: &Servers, row: &str) -> Option<f64> {
+    Some(servers.ratio(row, [Who::Aged, Who::Fresh].map(Who::title), |run| run.rate)?.median)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
+fn memory(servers: &Servers, row: &str) -> Option<f64> {
+    let bytes = |run: &Run| run.memory.map(|bytes| bytes as f64);
+    Some(servers.summary(row, Who::Fresh.title(), bytes)?.max / f64::from(1 << 20))
+}
+
+/// How many times as long as when it was loaded the aged file is.
+#[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
+pub(super) fn growth(servers: &Servers) -> Option<f64> {
+    let aged = servers.files.iter().find(|files| files.server == Who::Aged.title())?;
+    Some(aged.aged as f64 / aged.loaded.max(1) as f64)
+}
+
+pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
+    let rows: Vec<_> = GOALS.iter().filter_map(|goal| cells(goal, servers)).collect();
+    if !rows.is_empty() {
+        page.paragraph(ABOUT);
+        page.table(&["goal", "seen", "bar", ""], &rows);
+    }
+    let beside = beside(servers);
+    if !beside.is_empty() {
+        page.paragraph(BESIDE);
+        page.bars("servers-beside", "GETs of 8 connections, alone and beside SETs", "GETs a second", &beside)?;
+    }
+    Ok(())
+}
+
+fn cells(goal: &Goal, servers: &Servers) -> Option<Vec<String>> {
+    let seen = (goal.seen)(servers)?;
+    let verdict = if (goal.is_met)(seen) { "holds" } else { "**does not hold**" };
+    Some(vec![goal.what.to_owned(), (goal.show)(seen), goal.bar.to_owned(), verdict.to_owned()])
+}
+
+/// Nothing where one of both was not measured.
+fn beside(servers: &Servers) -> Vec<Bar> {
+    let rows = [("get-8", "alone"), ("get-8-beside-set", "beside SETs")];
+    let bar = |who: Who, kind, (row, how): (&str, &str)| {
+        let rate = servers.summary(row, who.title(), |run| Some(run.rate))?;
+        let name = format!("{who}, {how}");
+        Some(Bar { name, value: rate.median, spread: (rate.max - rate.min) / 2.0, kind })
+    };
+    let bars = |(kind, who)| rows.map(|row| bar(who, kind, row));
+    let bars = [Who::Fresh, Who::Redis].into_iter().enumerate().flat_map(bars).collect::<Option<Vec<_>>>();
+    bars.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::servers::made_up;
+    use super::*;
+
+    #[test]
+    fn a_goal_is_told_to_hold_or_not_and_left_out_where_nothing_was_measured() {
+        let mut servers = made_up();
+        let verdict = |servers: &Servers, what: &str| {
+            let goal = GOALS.iter().find(|goal| goal.what == what).unwrap();
+            cells(goal, servers).map(|cells| cells[1..].join(" "))
+        };
+        assert_eq!(verdict(&servers, "p99 of GET, 50").unwrap(), "1.00 × ≤ 1 × Redis holds");
+        assert_eq!(verdict(&servers, "durable SET, 50, aged").unwrap(), "0.95 × ≥ 0.9 × fresh holds");
+        assert_eq!(verdict(&servers, "the aged file's length").unwrap(), "1.80 × ≤ 2.1 × loaded holds");
+        assert_eq!(verdict(&servers, "memory, GETs of 50").unwrap(), "8.00 MiB ≤ 24 MiB holds");
+        for run in servers.runs.iter_mut().filter(|run| run.server == Who::Fresh.title()) {
+            (run.longest, run.p99) = (0.3, 0.01);
+        }
+        let waits = "the longest wait for a durable SET, 50, 16 in flight each";
+        assert_eq!(verdict(&servers, waits).unwrap(), "300ms ≤ 200 ms **does not hold**");
+        assert_eq!(verdict(&servers, "p99 of GET, 50").unwrap(), "5.00 × ≤ 1 × Redis **does not hold**");
+        assert_eq!(beside(&servers).len(), 4);
+        servers.runs.clear();
+        assert_eq!((verdict(&servers, waits), beside(&servers).len()), (None, 0));
+    }
+}
