@@ -223,7 +223,7 @@ pub const COMMANDS: &[Command] = &[
     Command::write("BUCKET SET_SEQUENCE", "sets a bucket's sequence").bucket(BucketOp::SetSequence).later(),
     Command::write("BUCKET MOVE", "gives a bucket another path").bucket(BucketOp::Move).later(),
     Command::write("DELETE_RANGE", "removes a range of entries").op(Op::DeleteRange).later(),
-    Command::write("TXN", "several requests as one transaction").op(Op::Txn).later(),
+    Command::write("TXN", "several requests as one transaction").op(Op::Txn),
     Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot).later(),
     Command::read("BACKUP", "the whole file as a stream").op(Op::Backup).later(),
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),

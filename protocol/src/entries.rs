@@ -154,7 +154,7 @@ impl Drop for EntriesWriter<'_> {
     }
 }
 
-fn put_entry<B: AsRef<[u8]>>(out: &mut BytesMut, entry: &Entry<B>) -> Result<(), EncodeError> {
+pub(crate) fn put_entry<B: AsRef<[u8]>>(out: &mut BytesMut, entry: &Entry<B>) -> Result<(), EncodeError> {
     out.put_u8(entry.kind as u8);
     put_str16(out, "key", entry.key.as_ref())?;
     put_bytes32(out, "value", entry.value.as_ref())

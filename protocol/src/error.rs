@@ -79,6 +79,7 @@ error_codes! {
     ValueTooLarge = 16, "VALUE_TOO_LARGE", "The value is longer than the engine takes or a frame holds.";
     FrameTooLarge = 17, "FRAME_TOO_LARGE", "The frame is longer than the server takes.";
     BucketNameRequired = 18, "BUCKET_NAME_REQUIRED", "The root holds buckets only, and a bucket's name is at least one byte long.";
+    TxnTooLarge = 19, "TXN_TOO_LARGE", "The transaction asks for more than the server does at once; make it smaller.";
     ConditionFailed = 20, "CONDITION_FAILED", "The condition does not hold; nothing was written. Read again, then retry.";
     SnapshotExpired = 21, "SNAPSHOT_EXPIRED", "The snapshot, or the stream that pinned it, was given up.";
     Cancelled = 22, "CANCELLED", "The stream was cancelled by the client.";

@@ -39,6 +39,12 @@ pub enum DecodeError {
         /// The operation's name.
         name: &'static str,
     },
+    /// An operation that is done by itself only.
+    #[error("{name} cannot be part of a transaction")]
+    NotWithinTxn {
+        /// The operation's name.
+        name: &'static str,
+    },
     /// A frame without the reply flag where a reply is due.
     #[error("the frame is not marked as a reply")]
     NotAReply,
@@ -50,7 +56,7 @@ impl DecodeError {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::Short { .. } | Self::BadValue { .. } | Self::NotAReply => ErrorCode::Malformed,
-            Self::Unknown { .. } | Self::NotYet { .. } => ErrorCode::Unsupported,
+            Self::Unknown { .. } | Self::NotYet { .. } | Self::NotWithinTxn { .. } => ErrorCode::Unsupported,
         }
     }
 }
@@ -74,7 +80,7 @@ pub struct EncodeError {
 }
 
 /// Takes a body apart, field by field.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Fields {
     rest: Bytes,
 }
@@ -131,6 +137,11 @@ impl Fields {
 
     /// What has not been read yet, without taking it.
     pub(crate) fn peek(&self) -> &[u8] {
+        &self.rest
+    }
+
+    /// What has not been read yet, without taking it, as a slice of the body.
+    pub(crate) const fn rest(&self) -> &Bytes {
         &self.rest
     }
 

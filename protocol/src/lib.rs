@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`Request`] | what a client can ask for, by what becomes of it, the same in every dialect; to and from a frame |
 //! | [`Reply`] | what the server says, and [`EntriesWriter`], which writes a scan's frames in place |
+//! | [`Txn`], [`TxnResults`] | several requests as one, and what came of each |
 //! | [`ErrorReply`], [`ErrorCode`] | what the server says when it cannot |
 //! | [`FrameCodec`], [`Frame`] | the binary dialect's frames, cut from a stream of bytes |
 //! | [`text`] | the text dialect: lines, words, commands, and replies on one line |
@@ -30,6 +31,7 @@ mod path;
 mod range;
 mod reply;
 mod request;
+mod results;
 mod scan;
 pub mod text;
 
@@ -45,5 +47,9 @@ pub use op::{BucketOp, Op};
 pub use path::{Path, PathError};
 pub use range::{KeyRange, LowBound};
 pub use reply::{Expect, HelloReply, Reply};
-pub use request::{Cond, Hello, MAGIC, ReadRequest, Request, SessionRequest, StreamRequest, VERSION, WriteRequest};
+pub use request::{
+    Cond, Hello, MAGIC, MAX_TXN_PARTS, ReadRequest, Request, SessionRequest, StreamRequest, Txn, TxnBuilder,
+    TxnCondition, TxnConditions, TxnError, TxnRequests, VERSION, WriteRequest,
+};
+pub use results::{TxnPart, TxnResults, TxnResultsWriter};
 pub use scan::{Scan, ScanMode, ScanOptions};

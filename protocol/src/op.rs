@@ -21,7 +21,7 @@ pub enum Op {
     Scan = 0x30,
     /// Remove a range of entries. Reserved for a later version.
     DeleteRange = 0x31,
-    /// Several requests as one transaction. Reserved for a later version.
+    /// Several requests as one transaction.
     Txn = 0x40,
     /// Open or close a named snapshot. Reserved for a later version.
     Snapshot = 0x50,

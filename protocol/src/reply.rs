@@ -9,6 +9,7 @@ use crate::entries::{Entry, decode_entries, put_entries};
 use crate::error::{ErrorCode, ErrorReply};
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::frame::{FLAG_REPLY, Frame, HEADER_LEN, write_frame};
+use crate::results::TxnResults;
 
 /// A reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,13 @@ pub enum Reply<B = Bytes> {
     Entries(Vec<Entry<B>>),
     /// To SCAN and BUCKET LIST where only the count was asked for.
     Count(u64),
+    /// To TXN.
+    Txn {
+        /// The transaction that did it; for one that only reads, the one whose state it saw.
+        txid: u64,
+        /// What came of each request.
+        results: TxnResults,
+    },
     /// To anything.
     Error(ErrorReply),
 }
@@ -77,6 +85,8 @@ pub enum Expect {
     Entries,
     /// [`Reply::Count`]
     Count,
+    /// [`Reply::Txn`]
+    Txn,
 }
 
 impl Reply<Bytes> {
@@ -88,20 +98,26 @@ impl Reply<Bytes> {
         if !frame.is_reply() {
             return Err(DecodeError::NotAReply);
         }
-        if let Some(code) = ErrorCode::from_u8(frame.op) {
-            return decode_error(code, frame.body).map(Self::Error);
-        }
-        let mut fields = Fields::new(frame.body);
-        Ok(match expect {
-            Expect::Hello => Self::Hello(HelloReply::decode(&mut fields)?),
-            Expect::Pong => Self::Pong(fields.into_rest()),
-            Expect::Value => Self::Value(fields.bytes32("value")?),
-            Expect::Written => Self::Written { txid: fields.u64("txid")? },
-            Expect::Deleted => Self::Deleted { txid: fields.u64("txid")?, existed: fields.bool("existed")? },
-            Expect::Entries => Self::Entries(decode_entries(fields.into_rest())?),
-            Expect::Count => Self::Count(fields.u64("count")?),
-        })
+        decode_body(expect, frame.op, frame.body)
     }
+}
+
+/// Reads a reply of this status off its body.
+pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Reply, DecodeError> {
+    if let Some(code) = ErrorCode::from_u8(status) {
+        return decode_error(code, body).map(Reply::Error);
+    }
+    let mut fields = Fields::new(body);
+    Ok(match expect {
+        Expect::Hello => Reply::Hello(HelloReply::decode(&mut fields)?),
+        Expect::Pong => Reply::Pong(fields.into_rest()),
+        Expect::Value => Reply::Value(fields.bytes32("value")?),
+        Expect::Written => Reply::Written { txid: fields.u64("txid")? },
+        Expect::Deleted => Reply::Deleted { txid: fields.u64("txid")?, existed: fields.bool("existed")? },
+        Expect::Entries => Reply::Entries(decode_entries(fields.into_rest())?),
+        Expect::Count => Reply::Count(fields.u64("count")?),
+        Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
+    })
 }
 
 impl<B: AsRef<[u8]>> Reply<B> {
@@ -111,11 +127,25 @@ impl<B: AsRef<[u8]>> Reply<B> {
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        let status = match self {
+        write_frame(out, id, self.status(), FLAG_REPLY, |out| self.encode_body(out))
+    }
+
+    /// The number that stands for success, or for the error.
+    pub(crate) const fn status(&self) -> u8 {
+        match self {
             Self::Error(error) => error.code.to_u8(),
             _ => 0,
-        };
-        write_frame(out, id, status, FLAG_REPLY, |out| self.encode_body(out))
+        }
+    }
+
+    /// The number of the transaction that did it, with which the replies to writes begin.
+    pub(crate) const fn txid(&self) -> Option<u64> {
+        match self {
+            Self::Written { txid } | Self::Deleted { txid, .. } | Self::Txn { txid, .. } => Some(*txid),
+            Self::Hello(_) | Self::Pong(_) | Self::Value(_) | Self::Entries(_) | Self::Count(_) | Self::Error(_) => {
+                None
+            }
+        }
     }
 
     /// The length of the frame that [`encode`](Self::encode) makes of a value of `len` bytes, header included.
@@ -124,7 +154,7 @@ impl<B: AsRef<[u8]>> Reply<B> {
         HEADER_LEN + 4 + len
     }
 
-    fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+    pub(crate) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         match self {
             Self::Hello(hello) => hello.encode(out)?,
             Self::Pong(bytes) => out.put_slice(bytes.as_ref()),
@@ -135,6 +165,10 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u8((*existed).into());
             }
             Self::Entries(entries) => put_entries(out, entries)?,
+            Self::Txn { txid, results } => {
+                out.put_u64(*txid);
+                results.encode(out);
+            }
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())

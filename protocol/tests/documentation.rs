@@ -6,7 +6,8 @@ mod common;
 
 use boltkv_protocol::command::COMMANDS;
 use boltkv_protocol::{
-    ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, ReadRequest, Reply, Request, SessionRequest,
+    Cond, ErrorCode, Expect, Frame, FrameCodec, Hello, HelloReply, Op, Path, ReadRequest, Reply, Request,
+    SessionRequest, Txn, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -59,7 +60,7 @@ fn every_text_command_is_shown() {
 
 #[test]
 fn the_example_is_what_it_says() {
-    let [hello, get, agreed, value, absent] = &examples()[..] else { panic!("five frames") };
+    let [hello, get, agreed, value, absent, txn, done] = &examples()[..] else { panic!("seven frames") };
     assert_eq!(Request::decode(hello.clone()), Ok(Request::Session(SessionRequest::Hello(Hello::new("cli")))));
     let path: Path = "users/eu".parse().unwrap();
     assert_eq!(
@@ -80,4 +81,16 @@ fn the_example_is_what_it_says() {
     assert_eq!(Reply::decode(Expect::Value, value.clone()), Ok(expected));
     let Ok(Reply::Error(error)) = Reply::decode(Expect::Value, absent.clone()) else { panic!("no error") };
     assert_eq!((error.code, &*error.message), (ErrorCode::KeyNotFound, "there is no such key"));
+
+    let (path, key): (Path, _) = ("b".parse().unwrap(), Bytes::from_static(b"k"));
+    let set = WriteRequest::Set { path: path.clone(), key: key.clone(), value: "w".into(), cond: Cond::Always };
+    let mut expected = Txn::builder();
+    expected.condition(&path, &key, &Cond::IfEquals("v")).unwrap();
+    expected.request(&set.into()).unwrap();
+    expected.request(&ReadRequest::Get { path, key }.into()).unwrap();
+    let expected = expected.build();
+    assert_eq!(Request::decode(txn.clone()), Ok(expected.clone().into()));
+    let Ok(Reply::Txn { txid: 9, results }) = Reply::decode(Expect::Txn, done.clone()) else { panic!("no results") };
+    let results: Result<Vec<_>, _> = results.replies(expected.expects()).collect();
+    assert_eq!(results.unwrap(), [Reply::Written { txid: 9 }, Reply::Value("w".into())]);
 }

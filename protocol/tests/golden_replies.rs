@@ -13,7 +13,7 @@ use common::hex;
 use tokio_util::codec::Decoder;
 
 /// Every error code, from the table of the documentation.
-const ERRORS: [(u8, &str, ErrorCode); 24] = [
+const ERRORS: [(u8, &str, ErrorCode); 25] = [
     (1, "MALFORMED", ErrorCode::Malformed),
     (2, "UNSUPPORTED", ErrorCode::Unsupported),
     (3, "UNSUPPORTED_VERSION", ErrorCode::UnsupportedVersion),
@@ -29,6 +29,7 @@ const ERRORS: [(u8, &str, ErrorCode); 24] = [
     (16, "VALUE_TOO_LARGE", ErrorCode::ValueTooLarge),
     (17, "FRAME_TOO_LARGE", ErrorCode::FrameTooLarge),
     (18, "BUCKET_NAME_REQUIRED", ErrorCode::BucketNameRequired),
+    (19, "TXN_TOO_LARGE", ErrorCode::TxnTooLarge),
     (20, "CONDITION_FAILED", ErrorCode::ConditionFailed),
     (21, "SNAPSHOT_EXPIRED", ErrorCode::SnapshotExpired),
     (22, "CANCELLED", ErrorCode::Cancelled),

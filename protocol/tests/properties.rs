@@ -9,7 +9,7 @@ use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, va
 use boltkv_protocol::{
     Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
     MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest,
-    WriteRequest,
+    Txn, TxnResultsWriter, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
@@ -113,7 +113,44 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
+/// Requests as one transaction, those that can be.
+fn txn() -> impl Strategy<Value = Request> {
+    (vec((path(), bytes(), cond()), 0..3), vec(request(), 0..5)).prop_map(|(conditions, requests)| {
+        let mut txn = Txn::builder();
+        for (path, key, cond) in conditions {
+            txn.condition(&path, &key, &cond).unwrap();
+        }
+        let added = requests.iter().filter(|request| txn.request(request).is_ok()).count();
+        assert_eq!(added, txn.requests());
+        txn.build().into()
+    })
+}
+
+/// The replies to a transaction's requests.
+fn results() -> impl Strategy<Value = (Expect, Reply)> {
+    (any::<u64>(), vec(one_reply(), 0..5)).prop_map(|(txid, replies)| {
+        let mut results = TxnResultsWriter::default();
+        for (_, reply) in &replies {
+            results.push(reply).unwrap();
+        }
+        let reply = results.finish(txid);
+        let Reply::Txn { results, .. } = &reply else { panic!("{reply:?}") };
+        let read: Vec<_> = results.replies(replies.iter().map(|(expect, _)| *expect)).map(Result::unwrap).collect();
+        let renumbered = replies.into_iter().map(|(_, reply)| match reply {
+            Reply::Written { .. } => Reply::Written { txid },
+            Reply::Deleted { existed, .. } => Reply::Deleted { txid, existed },
+            other => other,
+        });
+        assert_eq!(read, renumbered.collect::<Vec<_>>());
+        (Expect::Txn, reply)
+    })
+}
+
 fn reply() -> impl Strategy<Value = (Expect, Reply)> {
+    prop_oneof![4 => one_reply(), 1 => results()]
+}
+
+fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
     let kind = prop_oneof![Just(EntryKind::Value), Just(EntryKind::Bucket), Just(EntryKind::TooLarge)];
     let entry = (kind, bytes(), bytes()).prop_map(|(kind, key, value)| Entry { kind, key, value });
     let error = (1..=u8::MAX, ".{0,20}", bytes()).prop_map(|(code, message, detail)| ErrorReply {
@@ -141,6 +178,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Deleted),
         Just(Expect::Entries),
         Just(Expect::Count),
+        Just(Expect::Txn),
     ]
 }
 
@@ -162,7 +200,7 @@ fn feed<D: Decoder>(decoder: &mut D, stream: &[u8], step: usize) -> Result<Vec<D
 proptest! {
     #[test]
     fn requests_read_back_as_they_were_written(
-        requests in vec((1..=u32::MAX, request()), 1..8),
+        requests in vec((1..=u32::MAX, prop_oneof![4 => request(), 1 => txn()]), 1..8),
         step in 1_usize..64,
     ) {
         let mut wire = BytesMut::new();
@@ -214,7 +252,7 @@ proptest! {
 
     #[test]
     fn garbage_bodies_never_panic(
-        op in prop_oneof![any::<u8>(), Just(0x01), Just(0x10), Just(0x11), Just(0x12), Just(0x20), Just(0x30)],
+        op in prop_oneof![any::<u8>(), Just(0x01), Just(0x10), Just(0x11), Just(0x12), Just(0x20), Just(0x30), Just(0x40)],
         body in vec(prop_oneof![0_u8..4, any::<u8>()], 0..64),
         expect in expect(),
     ) {

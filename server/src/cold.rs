@@ -18,7 +18,7 @@ use boltkv_protocol::ReadRequest;
 use boltkv_storage::Db;
 use tokio::sync::oneshot;
 
-use crate::commands;
+use crate::commands::{self, ColdReads};
 
 /// So many reads are looked at where one may have waited,
 const SUSPECTED: u32 = 64;
@@ -81,24 +81,24 @@ impl Cold {
         Ok((cold, Waiting(threads)))
     }
 
-    /// Whether to look at reads before they are done.
-    pub(crate) fn is_wary(&self) -> bool {
-        self.wary_for.load(Relaxed) > 0
-    }
-
     /// A read may have waited for the disk.
     pub(crate) fn suspect(&self) {
         self.wary_for.fetch_max(SUSPECTED, Relaxed);
     }
+}
 
-    /// A read was looked at, and would not have waited.
-    pub(crate) fn is_warm(&self) {
+impl ColdReads for Cold {
+    fn is_wary(&self) -> bool {
+        self.wary_for.load(Relaxed) > 0
+    }
+
+    fn is_warm(&self) {
         let left = self.wary_for.load(Relaxed);
         self.wary_for.store(left.saturating_sub(1), Relaxed);
     }
 
-    /// Has these reads' pages brought into memory, as of the newest state of the database.
-    pub(crate) fn fault_in(&self, reads: Vec<ReadRequest>) -> FaultIn {
+    /// As of the newest state of the database.
+    fn fault_in(&self, reads: Vec<ReadRequest>) -> FaultIn {
         self.wary_for.store(CERTAIN, Relaxed);
         let (done, fault_in) = oneshot::channel();
         self.shared.lock().wanted.push_back(Wanted { reads, done });

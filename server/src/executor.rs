@@ -5,19 +5,19 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, StreamRequest, WriteRequest};
+use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::Db;
 
 use crate::cold::Cold;
-use crate::commands::{Reader, ScanRun, Snapshot, Write};
+use crate::commands::{Asker, Reader, ReplyRoom, Run, Snapshot, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
 /// On whose behalf requests are done. Who it is and what it may do will stand here, once callers have to say.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
-    /// The bucket that its SET makes where it is missing, if any.
-    pub(crate) default_bucket: Option<Path>,
+    /// What it has to do with how its requests are done.
+    pub(crate) asker: Asker,
 }
 
 /// Has requests done on one database.
@@ -28,7 +28,7 @@ pub(crate) struct Executor {
     writer: Option<Queue>,
     health: Arc<Health>,
     cold: Cold,
-    max_frame: usize,
+    room: ReplyRoom,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -39,9 +39,9 @@ pub(crate) struct Access<'a> {
 }
 
 impl Executor {
-    /// An executor that gives no value and no entry longer than fits a frame of `max_frame` bytes.
-    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, cold: Cold, max_frame: usize) -> Self {
-        Self { db, writer, health, cold, max_frame }
+    /// An executor that gives no reply for which there is no room.
+    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, cold: Cold, room: ReplyRoom) -> Self {
+        Self { db, writer, health, cold, room }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -76,21 +76,21 @@ impl Executor {
 impl<'a> Access<'a> {
     /// Who answers reads, all from the one state of `snapshot`.
     pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
-        Reader::new(&self.executor.db, snapshot, self.executor.max_frame)
+        Reader::new(&self.executor.db, snapshot, self.executor.room.max_frame())
     }
 
     /// Begins what is answered in steps.
-    pub(crate) fn stream(self, request: StreamRequest) -> Result<ScanRun, ErrorReply> {
-        ScanRun::start(&self.executor.db, request, self.executor.max_frame)
+    pub(crate) fn stream(self, request: StreamRequest) -> Result<Run, ErrorReply> {
+        Run::start(&self.executor.db, request, self.caller.asker.clone(), &self.executor.room)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.
     pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Option<Push> {
         let Some(writer) = &self.executor.writer else {
             let refusal = ErrorReply::new(ErrorCode::ReadOnly, "the server takes no writes");
-            ticket.answer(Reply::Error(refusal));
+            ticket.answer(Reply::Error(refusal).into());
             return None;
         };
-        writer.push(Write::new(request, self.caller.default_bucket.as_ref()), ticket)
+        writer.push(Write::new(request, self.caller.asker.clone()), ticket)
     }
 }

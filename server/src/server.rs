@@ -17,6 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
+use crate::commands::ReplyRoom;
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -72,18 +73,19 @@ impl Server {
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let (memory, queue_bytes) = limits.shares();
+        let memory = Arc::new(Memory::new(memory));
+        let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
         let stats = Arc::new(Stats::new());
         let health = Arc::new(Health::default());
         let (writer, queue) = if read_only {
             (None, None)
         } else {
-            let writer = Writer::start(&db, limits.queue_requests, queue_bytes, &stats, &health);
+            let writer = Writer::start(&db, limits.queue_requests, queue_bytes, &room, &stats, &health);
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
-        let executor = Executor::new(db, queue, health, cold, limits.max_frame);
-        let memory = Arc::new(Memory::new(memory));
+        let executor = Executor::new(db, queue, health, cold, room);
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
         Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })

@@ -336,7 +336,6 @@ fn what_comes_later_is_unsupported_and_the_connection_lives() {
     let mut client = server.binary();
     for (op, body) in [
         (0x31_u8, &b""[..]),
-        (0x40, b"\0\0\0\0"),
         (0x50, b"\x01\0\0\0\x01"),
         (0x60, b""),
         (0x61, b""),

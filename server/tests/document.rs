@@ -39,7 +39,7 @@ fn whole(client: &mut Binary) -> String {
 // Promises: wire-example.
 #[test]
 fn the_documents_example_is_what_the_server_sends() {
-    let [hello, get, agreed, value, absent] = &examples()[..] else { panic!("five frames") };
+    let [hello, get, agreed, value, absent, txn, done] = &examples()[..] else { panic!("seven frames") };
     let server = TestServer::start();
     let mut writer = server.binary();
     writer.send_all(&[create_if_missing("users/eu"), set("users/eu", "k", "v")]);
@@ -56,6 +56,12 @@ fn the_documents_example_is_what_the_server_sends() {
     writer.frame();
     client.send(get);
     assert_eq!(whole(&mut client), absent.escape_ascii().to_string());
+
+    writer.write(&create_if_missing("b"));
+    // As many transactions as the example has behind it.
+    while writer.write(&set("b", "k", "v")) < 8 {}
+    client.send(txn);
+    assert_eq!(whole(&mut client), done.escape_ascii().to_string());
 }
 
 // Promises: wire-hello-twice.

@@ -4,16 +4,16 @@
 
 mod common;
 
-use boltkv_storage::{Bucket, Db, Durability, Error, Savepoint, Tx, TxMut};
+use boltkv_storage::{Db, Durability, Error, Savepoint, Tx, TxMut};
 use common::edit::{Answer, Edit, Parts};
 use common::model::{BucketPath, MAX_KEY, Model, Refusal};
 use common::setup::Setup;
+use common::steps::{range, walk};
 use common::trace::open_bucket;
 use common::{assert_check_clean, assert_same_dump, committed, content, content_of_writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::VecDeque;
-use std::ops::{Bound, RangeBounds as _};
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,6 +50,8 @@ enum Op {
     OnCommit,
     Savepoint,
     RollbackTo(usize),
+    /// All these as one among others of the same transaction, taken back together where that is asked for.
+    Together(Vec<(usize, EditParts)>, bool),
     /// A bucket is moved and changed after a savepoint that is gone back to; in a new transaction where that is asked for.
     Undone([usize; 2], Vec<(usize, EditParts)>, bool),
     CommitUnsynced,
@@ -147,6 +149,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => Just(Op::OnCommit),
         4 => Just(Op::Savepoint),
         4 => any::<usize>().prop_map(Op::RollbackTo),
+        6 => (vec((kind(), parts()), 1..6), any::<bool>()).prop_map(|(edits, fails)| Op::Together(edits, fails)),
         6 => (any::<[usize; 2]>(), vec((kind(), parts()), 1..8), any::<bool>())
             .prop_map(|(which, then, anew)| Op::Undone(which, then, anew)),
         1 => Just(Op::CommitUnsynced),
@@ -319,6 +322,17 @@ impl Machine {
             }
             Op::Edit(kind, parts) => {
                 self.edit(&parts.edit(*kind));
+            }
+            Op::Together(edits, fails) => {
+                self.work(&Op::Savepoint);
+                for (kind, parts) in edits {
+                    self.edit(&parts.edit(*kind));
+                }
+                if *fails {
+                    self.rollback_to(self.savepoints.len() - 1);
+                }
+                self.savepoints.clear();
+                self.tx.as_mut().unwrap().forget_savepoints();
             }
             change_or_read => {
                 change(change_or_read, tx, &mut self.working, &self.setup);
@@ -525,8 +539,11 @@ fn read(op: &Op, tx: &TxMut, model: &Model) {
         Op::Get(_, key) => {
             assert_eq!(refused(bucket.get(key.bytes())), model.get(&path, &key.bytes()));
         }
-        Op::Walk(_, from, steps) => walk(bucket, expected, *from, steps),
-        Op::Range(_, from, to, ends) => range(bucket, expected, *from, *to, ends),
+        Op::Walk(_, from, steps) => walk(bucket, expected, from.map(Run::bytes), steps),
+        Op::Range(_, from, to, ends) => {
+            let (from, to) = (from.map(Run::bytes), to.map(Run::bytes));
+            range(bucket, expected, (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)), ends);
+        }
         Op::Prefix(_, prefix) => {
             let prefix = prefix.bytes();
             let all = expected.entries().filter(|(key, _)| key.starts_with(&prefix));
@@ -535,39 +552,4 @@ fn read(op: &Op, tx: &TxMut, model: &Model) {
         }
         _ => {}
     }
-}
-
-/// Steps on until an end is reached; what a cursor does beyond it is tested beside the cursor.
-fn walk(bucket: Bucket<'_>, expected: &Model, from: Option<Key>, steps: &[bool]) {
-    let entries: Vec<_> = expected.entries().collect();
-    let mut cursor = bucket.cursor();
-    let (mut found, mut at) = match from.map(Run::bytes) {
-        Some(key) => (cursor.seek(&key).unwrap(), entries.partition_point(|(at, _)| *at < key.as_slice())),
-        None if steps.first() == Some(&false) => (cursor.last().unwrap(), entries.len().wrapping_sub(1)),
-        None => (cursor.first().unwrap(), 0),
-    };
-    for forward in steps {
-        assert_eq!(found, entries.get(at).copied());
-        if found.is_none() {
-            return;
-        }
-        (found, at) =
-            if *forward { (cursor.next().unwrap(), at + 1) } else { (cursor.prev().unwrap(), at.wrapping_sub(1)) };
-    }
-    assert_eq!(found, entries.get(at).copied());
-}
-
-fn range(bucket: Bucket<'_>, expected: &Model, from: Bound<Key>, to: Bound<Key>, ends: &[bool]) {
-    let (from, to) = (from.map(Run::bytes), to.map(Run::bytes));
-    let bounds = (from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice));
-    let mut all: VecDeque<_> = expected.entries().filter(|(key, _)| bounds.contains(key)).collect();
-    let mut here = bucket.range(bounds).map(Result::unwrap);
-    for front in ends {
-        if *front {
-            assert_eq!(here.next(), all.pop_front());
-        } else {
-            assert_eq!(here.next_back(), all.pop_back());
-        }
-    }
-    assert_eq!(here.collect::<Vec<_>>(), Vec::from(all));
 }

@@ -2,7 +2,9 @@
 //! arrived, and what can be read as a request or a reply is the same after it was written and read again.
 #![no_main]
 
-use boltkv_protocol::{Expect, Frame, FrameCodec, HEADER_LEN, Reply, Request};
+use boltkv_protocol::{
+    Expect, Frame, FrameCodec, HEADER_LEN, Reply, Request, StreamRequest, Txn, WriteRequest,
+};
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use tokio_util::codec::{Decoder as _, Encoder as _};
@@ -10,7 +12,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 /// Room that a codec may keep beyond twice of what has arrived.
 const SPARE: usize = 16 * 1024;
 
-const EXPECTED: [Expect; 7] = [
+const EXPECTED: [Expect; 8] = [
     Expect::Hello,
     Expect::Pong,
     Expect::Value,
@@ -18,6 +20,7 @@ const EXPECTED: [Expect; 7] = [
     Expect::Deleted,
     Expect::Entries,
     Expect::Count,
+    Expect::Txn,
 ];
 
 // The first two bytes say how many bytes come at a time, and how long a frame may be.
@@ -48,15 +51,36 @@ fn whole(frame: Frame) {
     assert_eq!(codec.decode(&mut wire).expect("what was written can be read"), Some(frame.clone()));
 
     if let Ok(request) = Request::decode(frame.clone()) {
+        if let Request::Write(WriteRequest::Txn(txn)) | Request::Stream(StreamRequest::Txn(txn)) = &request {
+            same_parts(txn);
+        }
         request.encode(frame.id, &mut wire).expect("what was a request is one");
         assert_eq!(Request::decode(only(&mut wire)), Ok(request));
     }
     for expected in EXPECTED {
         if let Ok(reply) = Reply::decode(expected, frame.clone()) {
+            if let Reply::Txn { results, .. } = &reply {
+                let read = results.replies(EXPECTED.into_iter().cycle()).count();
+                assert_eq!(read, results.len(), "a result for each");
+            }
             reply.encode(frame.id, &mut wire).expect("what was a reply is one");
             assert_eq!(Reply::decode(expected, only(&mut wire)), Ok(reply));
         }
     }
+}
+
+/// A transaction that is put together of what can be read off one has the same parts.
+fn same_parts(txn: &Txn) {
+    let mut anew = Txn::builder();
+    for condition in txn.conditions() {
+        anew.condition(&condition.path, &condition.key, &condition.cond).expect("what was a condition is one");
+    }
+    for request in txn.requests() {
+        anew.request(&request).expect("what was a request is one");
+    }
+    let anew = anew.build();
+    assert!(anew.conditions().eq(txn.conditions()) && anew.requests().eq(txn.requests()), "{txn:?}");
+    assert_eq!((anew.writes(), anew.requests().len()), (txn.writes(), txn.requests().len()));
 }
 
 /// The one frame that was written.

@@ -9,6 +9,7 @@
 mod read;
 mod session;
 mod stream;
+mod txn;
 mod write;
 
 use bytes::{Bytes, BytesMut};
@@ -16,6 +17,8 @@ use bytes::{Bytes, BytesMut};
 pub use read::ReadRequest;
 pub use session::{Hello, MAGIC, SessionRequest, VERSION};
 pub use stream::StreamRequest;
+pub(crate) use txn::put_with_len;
+pub use txn::{MAX_TXN_PARTS, Txn, TxnBuilder, TxnCondition, TxnConditions, TxnError, TxnRequests};
 pub use write::{Cond, WriteRequest};
 
 use crate::field::{DecodeError, EncodeError, Fields};
@@ -63,12 +66,16 @@ impl<B: AsRef<[u8]>> Request<B> {
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        write_frame(out, id, self.op() as u8, 0, |out| match self {
+        write_frame(out, id, self.op() as u8, 0, |out| self.encode_body(out))
+    }
+
+    fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        match self {
             Self::Session(request) => request.encode_body(out),
             Self::Read(request) => request.encode_body(out),
             Self::Write(request) => request.encode_body(out),
             Self::Stream(request) => request.encode_body(out),
-        })
+        }
     }
 }
 
@@ -88,33 +95,39 @@ impl Request {
         if id == 0 && !matches!(op, Op::Credit | Op::Cancel) {
             return Err(DecodeError::BadValue { field: "id", value: 0 });
         }
-        let mut fields = Fields::new(body);
-        Ok(match op {
-            Op::Hello => SessionRequest::Hello(Hello::decode(&mut fields)?).into(),
-            Op::Credit => SessionRequest::Credit { stream: fields.u32("stream")?, bytes: fields.u32("bytes")? }.into(),
-            Op::Cancel => SessionRequest::Cancel { stream: fields.u32("stream")? }.into(),
-            Op::Ping => ReadRequest::Ping(fields.into_rest()).into(),
-            Op::Get => ReadRequest::Get { path: Path::decode(&mut fields)?, key: fields.str16("key")? }.into(),
-            Op::Set => WriteRequest::Set {
-                path: Path::decode(&mut fields)?,
-                key: fields.str16("key")?,
-                value: fields.bytes32("value")?,
-                cond: Cond::decode(&mut fields)?,
-            }
-            .into(),
-            Op::Delete => WriteRequest::Delete {
-                path: Path::decode(&mut fields)?,
-                key: fields.str16("key")?,
-                cond: Cond::decode(&mut fields)?,
-            }
-            .into(),
-            Op::Bucket => decode_bucket(&mut fields)?,
-            Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
-            Op::DeleteRange | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup => {
-                return Err(DecodeError::NotYet { name: op.name() });
-            }
-        })
+        decode_body(op, body)
     }
+}
+
+/// Reads what an operation asks for off its body.
+fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
+    let mut fields = Fields::new(body);
+    Ok(match op {
+        Op::Hello => SessionRequest::Hello(Hello::decode(&mut fields)?).into(),
+        Op::Credit => SessionRequest::Credit { stream: fields.u32("stream")?, bytes: fields.u32("bytes")? }.into(),
+        Op::Cancel => SessionRequest::Cancel { stream: fields.u32("stream")? }.into(),
+        Op::Ping => ReadRequest::Ping(fields.into_rest()).into(),
+        Op::Get => ReadRequest::Get { path: Path::decode(&mut fields)?, key: fields.str16("key")? }.into(),
+        Op::Set => WriteRequest::Set {
+            path: Path::decode(&mut fields)?,
+            key: fields.str16("key")?,
+            value: fields.bytes32("value")?,
+            cond: Cond::decode(&mut fields)?,
+        }
+        .into(),
+        Op::Delete => WriteRequest::Delete {
+            path: Path::decode(&mut fields)?,
+            key: fields.str16("key")?,
+            cond: Cond::decode(&mut fields)?,
+        }
+        .into(),
+        Op::Bucket => decode_bucket(&mut fields)?,
+        Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
+        Op::Txn => Txn::decode(&mut fields)?.into(),
+        Op::DeleteRange | Op::Snapshot | Op::Stats | Op::Backup => {
+            return Err(DecodeError::NotYet { name: op.name() });
+        }
+    })
 }
 
 /// A request about buckets themselves: the first byte of the body says which.

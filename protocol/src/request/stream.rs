@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
+use super::Txn;
 use crate::detach::detach;
 use crate::field::EncodeError;
 use crate::{BucketOp, Expect, Op, Scan, ScanMode};
@@ -13,6 +14,8 @@ pub enum StreamRequest {
     Scan(Scan),
     /// The buckets within one, as a scan; only they count.
     ListBuckets(Scan),
+    /// A transaction that only reads. Its answer is one frame all the same.
+    Txn(Txn),
 }
 
 impl StreamRequest {
@@ -24,15 +27,20 @@ impl StreamRequest {
                 ScanMode::Count => Expect::Count,
                 ScanMode::Entries | ScanMode::Keys => Expect::Entries,
             },
+            Self::Txn(_) => Expect::Txn,
         }
     }
 
     /// The same request, which keeps nothing of the buffer that it was read into. For whoever keeps requests.
     #[must_use]
     pub fn detached(mut self) -> Self {
-        let (Self::Scan(scan) | Self::ListBuckets(scan)) = &mut self;
-        let (low, high) = scan.range.keys_mut();
-        detach([Some(scan.path.wire_mut()), low, high]);
+        match &mut self {
+            Self::Scan(scan) | Self::ListBuckets(scan) => {
+                let (low, high) = scan.range.keys_mut();
+                detach([Some(scan.path.wire_mut()), low, high]);
+            }
+            Self::Txn(txn) => txn.detach(),
+        }
         self
     }
 
@@ -40,6 +48,7 @@ impl StreamRequest {
         match self {
             Self::Scan(_) => Op::Scan,
             Self::ListBuckets(_) => Op::Bucket,
+            Self::Txn(_) => Op::Txn,
         }
     }
 
@@ -50,6 +59,7 @@ impl StreamRequest {
                 out.put_u8(BucketOp::List as u8);
                 scan.encode(out)
             }
+            Self::Txn(txn) => txn.encode_body(out),
         }
     }
 }

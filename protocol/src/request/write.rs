@@ -2,6 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::Txn;
 use crate::detach::detach;
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::{BucketOp, Expect, Op, Path};
@@ -35,6 +36,8 @@ pub enum WriteRequest<B = Bytes> {
     CreateBucketIfMissing(Path),
     /// Deletes a bucket with all within.
     DeleteBucket(Path),
+    /// A transaction of which a request is a write. There is none within another.
+    Txn(Txn),
 }
 
 impl WriteRequest {
@@ -50,6 +53,7 @@ impl WriteRequest {
             Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
                 detach([Some(path.wire_mut())]);
             }
+            Self::Txn(txn) => txn.detach(),
         }
         self
     }
@@ -65,6 +69,7 @@ impl WriteRequest {
             Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
                 path.as_wire().len()
             }
+            Self::Txn(txn) => txn.variable_len(),
         }
     }
 }
@@ -89,6 +94,7 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
     pub fn expects(&self) -> Expect {
         match self {
             Self::Delete { .. } => Expect::Deleted,
+            Self::Txn(_) => Expect::Txn,
             Self::Set { .. } | Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => {
                 Expect::Written
             }
@@ -100,6 +106,7 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
             Self::Set { .. } => Op::Set,
             Self::Delete { .. } => Op::Delete,
             Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => Op::Bucket,
+            Self::Txn(_) => Op::Txn,
         }
     }
 
@@ -119,6 +126,7 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
             Self::CreateBucket(path) => put_bucket(BucketOp::Create, path, out),
             Self::CreateBucketIfMissing(path) => put_bucket(BucketOp::CreateIfMissing, path, out),
             Self::DeleteBucket(path) => put_bucket(BucketOp::Delete, path, out),
+            Self::Txn(txn) => txn.encode_body(out),
         }
     }
 }
@@ -153,7 +161,7 @@ impl<B: AsRef<[u8]>> Cond<B> {
         }
     }
 
-    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+    pub(super) fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         match self {
             Self::Always => out.put_u8(0),
             Self::IfAbsent => out.put_u8(1),

@@ -1,18 +1,27 @@
 //! What requests do, a file for each kind:
 //!
 //! - `read`: what is answered at once, from a snapshot
-//! - `scan`: what is answered in steps, from a snapshot that it keeps
+//! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan
 //! - `write`: what a request changes; the writer's group calls it within its transaction
+//! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
+//! - `state`: what all of them look at: a snapshot, or the writer's transaction
 //! - `refusal`: what the engine's errors are called on the wire
 //!
 //! Each handles every request of its kind, or does not compile. Nothing here knows who asks, and nothing here waits.
 
 mod read;
 mod refusal;
+mod results;
+mod run;
 mod scan;
+mod state;
+mod txn;
 mod write;
 
 pub(crate) use read::{Reader, Snapshot, fault_in};
 pub(crate) use refusal::refusal;
+pub(crate) use results::{Outcome, ReplyRoom};
+pub(crate) use run::Run;
 pub(crate) use scan::{Progress, ScanRun, Source};
-pub(crate) use write::{Effect, Write, apply};
+pub(crate) use txn::ColdReads;
+pub(crate) use write::{Asker, Effect, Write, apply};

@@ -8,6 +8,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Bucket, Db, Tx};
 
 use super::refusal::refusal;
+use super::state::State;
 
 /// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
 /// asked of the disk together.
@@ -28,6 +29,33 @@ pub(crate) fn fault_in(db: &Db, reads: &[ReadRequest]) {
             bucket.fault_in(&keys);
         }
     }
+}
+
+/// Answers a read from whatever state.
+pub(super) fn answer_in<'r, 's: 'r>(
+    state: &'s impl State,
+    request: &'r ReadRequest,
+    max_frame: usize,
+) -> Reply<&'r [u8]> {
+    match request {
+        ReadRequest::Ping(bytes) => Reply::Pong(bytes),
+        ReadRequest::Get { path, key } => {
+            let bucket = state.bucket_at(path).map_err(refusal);
+            bucket.and_then(|bucket| value_in(bucket, key, max_frame)).map_or_else(Reply::Error, Reply::Value)
+        }
+    }
+}
+
+fn value_in<'t>(bucket: Bucket<'t>, key: &[u8], max_frame: usize) -> Result<&'t [u8], ErrorReply> {
+    let value = bucket.get(key).map_err(refusal)?.ok_or_else(no_such_key)?;
+    if Reply::<&[u8]>::value_frame_len(value.len()) > max_frame {
+        return Err(ErrorReply::value_too_large(value.len() as u64, max_frame));
+    }
+    Ok(value)
+}
+
+pub(super) fn no_such_key() -> ErrorReply {
+    ErrorReply::new(ErrorCode::KeyNotFound, "there is no such key")
 }
 
 /// One state of the database, taken when it is first asked for. It keeps pages from being used again, so it is not held
@@ -86,12 +114,7 @@ impl<'a> Reader<'a> {
     }
 
     fn get(&mut self, path: &Path, key: &[u8]) -> Result<&'a [u8], ErrorReply> {
-        let value = self.bucket(path)?.get(key).map_err(refusal)?;
-        let value = value.ok_or_else(|| ErrorReply::new(ErrorCode::KeyNotFound, "there is no such key"))?;
-        if Reply::<&[u8]>::value_frame_len(value.len()) > self.max_frame {
-            return Err(ErrorReply::value_too_large(value.len() as u64, self.max_frame));
-        }
-        Ok(value)
+        value_in(self.bucket(path)?, key, self.max_frame)
     }
 
     fn bucket(&mut self, path: &Path) -> Result<Bucket<'a>, ErrorReply> {

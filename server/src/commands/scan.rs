@@ -7,19 +7,26 @@ use std::num::NonZeroU64;
 use std::ops::{Bound, ControlFlow};
 use std::task::{Context, Poll};
 
-use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode, StreamRequest};
+use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode};
 use boltkv_storage::{Cursor, Db, Result, Tx};
 use bytes::Bytes;
 
 use super::refusal::refusal;
+use super::state::State;
 
 /// The most entries that one step looks at.
 const STEP_ENTRIES: usize = 4_096;
 
-/// A scan that is under way.
+/// A scan that is under way, and the snapshot that it is of.
 #[derive(Debug)]
 pub(crate) struct ScanRun {
     tx: Tx,
+    scanning: Scanning,
+}
+
+/// A scan that is under way in some state.
+#[derive(Debug)]
+pub(super) struct Scanning {
     path: Path,
     low: Bound<Bytes>,
     high: Bound<Bytes>,
@@ -29,6 +36,8 @@ pub(crate) struct ScanRun {
     /// How many entries may still come.
     left: u64,
     count: u64,
+    /// How many entries were looked at.
+    looked_at: u64,
     max_frame: usize,
 }
 
@@ -57,19 +66,27 @@ pub(crate) enum Progress {
 }
 
 impl ScanRun {
+    /// A scan of the newest state; of an entry that does not fit a frame of `max_frame` bytes, it gives the size.
+    pub(crate) fn start(db: &Db, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self, ErrorReply> {
+        let tx = db.begin().map_err(refusal)?;
+        let scanning = Scanning::start(&tx, scan, buckets_only, max_frame).map_err(refusal)?;
+        Ok(Self { tx, scanning })
+    }
+
+    /// As [`Scanning::step`].
+    pub(crate) fn step(&mut self, take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>) -> Result<Progress, ErrorReply> {
+        self.scanning.step(&self.tx, take).map_err(refusal)
+    }
+}
+
+impl Scanning {
     /// A scan of a bucket's entries or of the buckets within it; of an entry that does not fit a frame of `max_frame` bytes,
     /// it gives the size.
-    pub(crate) fn start(db: &Db, request: StreamRequest, max_frame: usize) -> Result<Self, ErrorReply> {
-        let (scan, buckets_only) = match request.detached() {
-            StreamRequest::Scan(scan) => (scan, false),
-            StreamRequest::ListBuckets(scan) => (scan, true),
-        };
+    pub(super) fn start(state: &impl State, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self> {
         let Scan { path, range, options } = scan;
-        let tx = db.begin().map_err(refusal)?;
-        cursor(&tx, &path).map_err(refusal)?;
+        state.cursor_at(&path)?;
         let (low, high) = range.into_bounds();
         Ok(Self {
-            tx,
             path,
             low,
             high,
@@ -78,21 +95,30 @@ impl ScanRun {
             buckets_only,
             left: options.limit.map_or(u64::MAX, NonZeroU64::get),
             count: 0,
+            looked_at: 0,
             max_frame,
         })
     }
 
+    /// How many entries it has looked at.
+    pub(super) const fn looked_at(&self) -> u64 {
+        self.looked_at
+    }
+
     /// Hands the next entries to `take`, until that breaks (what broke it is handed over again by the next step), or the step
-    /// has been long enough. `take` must not break at the first entry of a step, or the scan will not get on.
-    pub(crate) fn step(
+    /// has been long enough. `take` must not break at the first entry of a step, or the scan will not get on. The state is
+    /// the same at every step.
+    pub(super) fn step(
         &mut self,
+        state: &impl State,
         mut take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>,
-    ) -> Result<Progress, ErrorReply> {
-        let mut walk = Walk::new(cursor(&self.tx, &self.path).map_err(refusal)?, self.reverse);
+    ) -> Result<Progress> {
+        let mut walk = Walk::new(state.cursor_at(&self.path)?, self.reverse);
         let mut last = None;
         for _ in 0..STEP_ENTRIES {
-            let found = if self.left == 0 { None } else { walk.next(&self.low, &self.high).map_err(refusal)? };
+            let found = if self.left == 0 { None } else { walk.next(&self.low, &self.high)? };
             let Some((key, value)) = found else { return Ok(self.done()) };
+            self.looked_at += 1;
             if value.is_none() || !self.buckets_only {
                 if self.mode != ScanMode::Count && self.give(key, value, &mut take).is_break() {
                     break;
@@ -134,11 +160,6 @@ impl ScanRun {
             ScanMode::Entries | ScanMode::Keys => Progress::Done,
         }
     }
-}
-
-/// A cursor over a bucket, or over the root, which holds buckets only.
-fn cursor<'tx>(tx: &'tx Tx, path: &Path) -> Result<Cursor<'tx>> {
-    if path.is_root() { Ok(tx.cursor()) } else { Ok(tx.bucket_path(path.names())?.cursor()) }
 }
 
 /// A key, and its value or `None` for a bucket.
@@ -222,7 +243,7 @@ mod tests {
     }
 
     fn keys(db: &Db, scan: Scan, per_step: usize) -> Vec<Vec<u8>> {
-        let mut run = ScanRun::start(db, StreamRequest::Scan(scan), 1 << 20).unwrap();
+        let mut run = ScanRun::start(db, scan, false, 1 << 20).unwrap();
         let mut keys = Vec::new();
         loop {
             let mut taken = 0;
@@ -304,7 +325,7 @@ mod tests {
     fn a_scan_sees_one_state_whatever_is_written_between_its_steps() {
         let db = database(&[b"a".to_vec(), b"b".to_vec(), b"c".to_vec()]);
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), ..Scan::default() };
-        let mut run = ScanRun::start(&db, StreamRequest::Scan(scan), 1 << 20).unwrap();
+        let mut run = ScanRun::start(&db, scan, false, 1 << 20).unwrap();
         let mut seen = Vec::new();
         let mut step = |run: &mut ScanRun| {
             let mut room = 1;
@@ -337,14 +358,14 @@ mod tests {
         .unwrap();
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), options, ..Scan::default() };
-        let count = |request| {
-            let mut run = ScanRun::start(&db, request, 1 << 20).unwrap();
+        let count = |scan, buckets_only| {
+            let mut run = ScanRun::start(&db, scan, buckets_only, 1 << 20).unwrap();
             let steps: Vec<_> = (0..3).map(|_| run.step(|_| panic!("a count gives no entries")).unwrap()).collect();
             assert_eq!(steps[..2], [Progress::More; 2]);
             steps[2]
         };
         let entries = 2 * STEP_ENTRIES as u64 + 1;
-        assert_eq!(count(StreamRequest::Scan(scan.clone())), Progress::Counted(entries));
-        assert_eq!(count(StreamRequest::ListBuckets(scan)), Progress::Counted(1));
+        assert_eq!(count(scan.clone(), false), Progress::Counted(entries));
+        assert_eq!(count(scan, true), Progress::Counted(1));
     }
 }

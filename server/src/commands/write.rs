@@ -6,6 +6,8 @@ use boltkv_protocol::{Cond, ErrorCode, ErrorReply, Path, Reply, WriteRequest};
 use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
 use super::refusal::refusal;
+use super::results::{Outcome, ReplyRoom};
+use super::txn::{self, TxnDone};
 
 /// Bytes of a key that a message shows at most.
 const MOST_SHOWN: usize = 64;
@@ -14,15 +16,35 @@ const MOST_SHOWN: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Write {
     request: WriteRequest,
-    /// Make the bucket of a SET where it is missing.
-    make_bucket: bool,
+    asker: Asker,
+}
+
+/// What the one who asks has to do with how it is done.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    /// The bucket that a SET makes where it is missing, if any; until then a transaction finds it empty.
+    pub(crate) default_bucket: Option<Path>,
+    /// How many bytes of the reply that is written one byte of a transaction's results becomes at most.
+    pub(crate) reply_growth: usize,
+}
+
+impl Default for Asker {
+    /// Nobody's bucket is made by itself, and replies are written as results are.
+    fn default() -> Self {
+        Self { default_bucket: None, reply_growth: 1 }
+    }
+}
+
+impl Asker {
+    /// Whether this is the bucket that need not be there.
+    pub(super) fn has_default(&self, path: &Path) -> bool {
+        self.default_bucket.as_ref() == Some(path)
+    }
 }
 
 impl Write {
-    /// Makes a SET's bucket where it is missing and is `auto_bucket`.
-    pub(crate) fn new(request: WriteRequest, auto_bucket: Option<&Path>) -> Self {
-        let make_bucket = matches!(&request, WriteRequest::Set { path, .. } if Some(path) == auto_bucket);
-        Self { request: request.detached(), make_bucket }
+    pub(crate) fn new(request: WriteRequest, asker: Asker) -> Self {
+        Self { request: request.detached(), asker }
     }
 
     /// How many bytes it keeps in memory.
@@ -32,7 +54,7 @@ impl Write {
 }
 
 /// What a request did. It holds all that its reply needs, which is due once it is committed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Effect {
     /// It wrote something.
     Written,
@@ -40,25 +62,32 @@ pub(crate) enum Effect {
     Unchanged,
     /// It deleted a key, if the key existed.
     Deleted { existed: bool },
+    /// It was a transaction.
+    Txn(Box<TxnDone>),
 }
 
 impl Effect {
     /// Whether there is anything to commit.
     pub(crate) const fn is_change(&self) -> bool {
-        matches!(self, Self::Written | Self::Deleted { existed: true })
+        match self {
+            Self::Written | Self::Deleted { existed: true } => true,
+            Self::Unchanged | Self::Deleted { existed: false } => false,
+            Self::Txn(done) => done.is_change(),
+        }
     }
 
     /// The reply, once transaction `txid` is the newest.
-    pub(crate) fn reply(self, txid: u64) -> Reply {
+    pub(crate) fn reply(self, txid: u64) -> Outcome {
         match self {
-            Self::Written | Self::Unchanged => Reply::Written { txid },
-            Self::Deleted { existed } => Reply::Deleted { txid, existed },
+            Self::Written | Self::Unchanged => Reply::Written { txid }.into(),
+            Self::Deleted { existed } => Reply::Deleted { txid, existed }.into(),
+            Self::Txn(done) => done.reply(txid),
         }
     }
 }
 
 /// Why a write was not done.
-enum Refused {
+pub(super) enum Refused {
     /// The key, and what is there instead of what the condition asks for.
     Condition(String),
     Storage(Error),
@@ -70,11 +99,36 @@ impl From<Error> for Refused {
     }
 }
 
+impl From<Refused> for ErrorReply {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Condition(what) => {
+                Self::new(ErrorCode::ConditionFailed, format!("the condition does not hold: {what}"))
+            }
+            Refused::Storage(error) => refusal(error),
+        }
+    }
+}
+
 /// Does what a request asks for within the writer's transaction, or nothing.
-pub(crate) fn apply(tx: &mut TxMut, write: &Write) -> Result<Effect, ErrorReply> {
-    let done = match &write.request {
+///
+/// # Errors
+/// The outer one leaves the writer's transaction in a state that must not be committed.
+pub(crate) fn apply(tx: &mut TxMut, write: &Write, room: &ReplyRoom) -> Result<Result<Effect, ErrorReply>> {
+    match &write.request {
+        WriteRequest::Txn(txn) => {
+            let done = txn::apply(tx, txn, &write.asker, room)?;
+            Ok(done.map(|done| Effect::Txn(Box::new(done))))
+        }
+        request => Ok(apply_request(tx, request, &write.asker)),
+    }
+}
+
+/// Does what a single request asks for, or nothing.
+pub(super) fn apply_request(tx: &mut TxMut, request: &WriteRequest, asker: &Asker) -> Result<Effect, ErrorReply> {
+    let done = match request {
         WriteRequest::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
-            Err(Refused::Storage(Error::BucketNotFound { .. })) if write.make_bucket => {
+            Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
                 set_in_new_bucket(tx, path, key, value, cond)
             }
             done => done,
@@ -85,18 +139,14 @@ pub(crate) fn apply(tx: &mut TxMut, write: &Write) -> Result<Effect, ErrorReply>
             create_missing(tx, path).map(|made| made.effect()).map_err(Into::into)
         }
         WriteRequest::DeleteBucket(path) => delete_bucket(tx, path).map_err(Into::into),
+        WriteRequest::Txn(_) => return Err(txn::not_within()),
     };
-    done.map_err(|refused| match refused {
-        Refused::Condition(what) => {
-            ErrorReply::new(ErrorCode::ConditionFailed, format!("the condition does not hold: {what}"))
-        }
-        Refused::Storage(error) => refusal(error),
-    })
+    done.map_err(ErrorReply::from)
 }
 
 fn set(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Result<Effect, Refused> {
     let mut bucket = tx.bucket_mut_path(path.names())?;
-    check(cond, bucket.as_bucket(), key)?;
+    check(cond, Some(bucket.as_bucket()), key)?;
     bucket.put(key, value)?;
     Ok(Effect::Written)
 }
@@ -113,16 +163,20 @@ fn set_in_new_bucket(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond
 
 fn delete(tx: &mut TxMut, path: &Path, key: &[u8], cond: &Cond) -> Result<Effect, Refused> {
     let mut bucket = tx.bucket_mut_path(path.names())?;
-    check(cond, bucket.as_bucket(), key)?;
+    check(cond, Some(bucket.as_bucket()), key)?;
     Ok(Effect::Deleted { existed: bucket.delete(key)? })
 }
 
-fn check(cond: &Cond, bucket: Bucket<'_>, key: &[u8]) -> Result<(), Refused> {
+/// Whether a condition holds of a key in a bucket; in none there is no key.
+pub(super) fn check(cond: &Cond, bucket: Option<Bucket<'_>>, key: &[u8]) -> Result<(), Refused> {
     // What always holds costs no look-up.
     if *cond == Cond::Always {
         return Ok(());
     }
-    let found = bucket.get(key)?;
+    let found = match &bucket {
+        Some(bucket) => bucket.get(key)?,
+        None => None,
+    };
     if cond.holds(found) {
         return Ok(());
     }

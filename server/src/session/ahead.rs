@@ -8,7 +8,7 @@ use boltkv_protocol::ReadRequest;
 use super::codec::{Asked, Codec};
 use super::serve::{Session, Taken};
 use super::wire::Socket;
-use crate::commands::Reader;
+use crate::commands::{ColdReads, Reader};
 
 /// How many requests are taken at most, so that their pages are asked of the disk together. It is far more than a disk does
 /// at a time; and there are other connections.

@@ -2,8 +2,9 @@
 //!
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending side
-//! - `wire`: the bytes and their memory; `stream`: replies in parts; `turn`: how much is done at a time;
-//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
+//! - `wire`: the bytes and their memory; `stream`, `steps`: what is answered in steps; `turn`: how much is done at a time;
+//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once;
+//!   `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
@@ -18,6 +19,7 @@ mod faults;
 mod linger;
 mod pace;
 mod serve;
+mod steps;
 mod stream;
 mod text;
 mod turn;

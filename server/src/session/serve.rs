@@ -8,19 +8,19 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, StreamRequest};
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
 use bytes::Bytes;
 use tokio::task::yield_now;
 use tracing::debug;
 
 use super::burst::{Burst, Until};
-use super::codec::{Asked, Codec, Due, Step};
+use super::codec::{Asked, Codec, Due};
 use super::pace::Paces;
-use super::stream::{Stream, Streams};
+use super::stream::Streams;
 use super::turn::Turn;
 use super::wire::Socket;
 use super::{Connection, Event, UseFor};
-use crate::commands::{Reader, Snapshot};
+use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::executor::Caller;
 use crate::writer::Answered;
 
@@ -28,7 +28,7 @@ use crate::writer::Answered;
 pub(crate) struct Session<C: Codec, S> {
     pub(super) conn: Box<Connection<S>>,
     pub(super) codec: C,
-    caller: Arc<Caller>,
+    pub(super) caller: Arc<Caller>,
     /// The writes that are not answered yet.
     pub(super) writes: HashMap<u32, C::Tag>,
     pub(super) streams: Streams<C::Tag>,
@@ -100,7 +100,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 () = self.streams.ready(), if can_step => continue,
             };
             match (event, deadline) {
-                (Event::Answered(answered), _) => self.answered(&answered),
+                (Event::Answered(answered), _) => self.answered(answered),
                 (Event::Stop, _) => self.stop(),
                 (Event::Deadline, Some((_, overdue))) => self.deadline_passed(overdue).await?,
                 (Event::Progress | Event::Deadline, _) => {}
@@ -118,7 +118,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
     fn work(&mut self) -> bool {
         while let Some(answered) = self.conn.answer() {
-            self.answered(&answered);
+            self.answered(answered);
         }
         let interrupted = self.take_requests();
         let streaming = self.step_stream();
@@ -187,7 +187,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 taken => taken,
             };
             let Some(taken) = taken else { break };
-            turn.count(matches!(taken.asked, Asked::Stream(..)));
+            turn.count(&taken.asked);
             self.execute(taken, &mut reader);
         }
         self.burst.count(turn.done());
@@ -255,52 +255,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
-    fn begin_stream(&mut self, due: Due<C::Tag>, request: StreamRequest) {
-        let most = self.conn.shared.limits.max_streams as usize;
-        if self.streams.len() >= most {
-            let message = format!("a connection may have {most} streams open");
-            return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
-        }
-        match self.conn.shared.executor.admit(&self.caller).stream(request) {
-            Ok(run) => self.streams.keep_turn(Stream { due, run }),
-            Err(error) => return self.refuse(due, error),
-        }
-        // A short stream is done after its first step.
-        self.step_stream();
-    }
-
-    /// Whether a stream that has something could take a step.
-    fn can_step(&mut self) -> bool {
-        !self.streams.is_empty() && self.conn.starving.is_none() && self.conn.wire.has_output_room()
-    }
-
-    /// Takes a step of the stream whose turn it is. `true` if another can be taken.
-    fn step_stream(&mut self) -> bool {
-        if !self.can_step() {
-            return false;
-        }
-        let Some(mut stream) = self.streams.next() else { return false };
-        let mut room = self.conn.wire.output_room();
-        loop {
-            match self.codec.step(stream.due, &mut stream.run, room, &mut self.conn.wire.output) {
-                Ok(Step::More) => self.streams.wait_for_turn(stream),
-                Ok(Step::Ended) => {}
-                Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
-                    room = len;
-                    continue;
-                }
-                Ok(Step::Needs(len)) if self.exceeds_memory(len) => self.refuse(stream.due, self.no_memory()),
-                Ok(Step::Needs(len)) => {
-                    self.streams.keep_turn(stream);
-                    self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
-                    return false;
-                }
-                Err(error) => self.refuse(stream.due, error),
-            }
-            return self.streams.have_ready();
-        }
-    }
-
     /// An item that is longer than a connection's own buffer is read only once there is memory for all of it.
     fn make_input_room(&mut self) {
         if !self.wants_bytes() || self.conn.wire.has_ended() {
@@ -312,29 +266,26 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
-    pub(super) fn answered(&mut self, (id, reply): &Answered) {
-        let Some(tag) = self.writes.remove(id) else { return };
-        self.codec.reply(Due { id: *id, tag }, reply, &mut self.conn.wire.output);
+    pub(super) fn answered(&mut self, (id, outcome): Answered) {
+        let Some(tag) = self.writes.remove(&id) else { return };
+        self.settle(Due { id, tag }, outcome);
         if self.writes.is_empty() {
             self.writes = HashMap::new();
             self.conn.all_answered();
         }
     }
 
+    /// Writes a reply that has its memory already.
+    pub(super) fn settle(&mut self, due: Due<C::Tag>, outcome: Outcome) {
+        let Outcome { reply, lease } = outcome;
+        if let Some(lease) = lease {
+            self.conn.wire.lease_output(lease);
+        }
+        self.codec.reply(due, &reply, &mut self.conn.wire.output);
+    }
+
     pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
         self.codec.reply(due, &Reply::<Bytes>::Error(error), &mut self.conn.wire.output);
-    }
-
-    fn cancel(&mut self, id: u32) {
-        if let Some(due) = self.streams.end(id) {
-            self.refuse(due, ErrorReply::new(ErrorCode::Cancelled, "the client cancelled the stream"));
-        }
-    }
-
-    pub(super) fn end_streams(&mut self, error: &ErrorReply) {
-        for due in self.streams.end_all() {
-            self.refuse(due, error.clone());
-        }
     }
 
     /// Closes the connection with these last words, after the writes that it has sent are answered.
@@ -380,7 +331,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
-    fn exceeds_memory(&self, len: usize) -> bool {
+    pub(super) fn exceeds_memory(&self, len: usize) -> bool {
         self.conn.wire.output.len() + len > self.conn.shared.memory.limit()
     }
 

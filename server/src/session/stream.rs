@@ -10,18 +10,18 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
 use super::codec::Due;
-use crate::commands::{ScanRun, Source};
+use crate::commands::{Run, Source};
 
 /// A reply that is under way.
 #[derive(Debug)]
-pub(super) struct Stream<T, R = ScanRun> {
+pub(super) struct Stream<T, R = Run> {
     pub(super) due: Due<T>,
     pub(super) run: R,
 }
 
 /// The open streams of a connection, the one whose turn it is first.
 #[derive(Debug)]
-pub(super) struct Streams<T, R = ScanRun> {
+pub(super) struct Streams<T, R = Run> {
     open: VecDeque<Stream<T, R>>,
     last_step: Instant,
 }

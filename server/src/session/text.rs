@@ -18,7 +18,7 @@ use tokio_util::codec::Decoder;
 use super::codec::{Asked, Codec, Due, Step};
 use super::linger::Linger;
 use super::wire::Input;
-use crate::commands::{Progress, Reader, ScanRun};
+use crate::commands::{Asker, Progress, Reader, ScanRun};
 use crate::executor::Caller;
 use crate::memory::OWN_INPUT;
 use crate::shared::Shared;
@@ -129,7 +129,8 @@ impl Codec for TextCodec {
     const IN_ORDER: bool = true;
 
     fn caller(&self) -> Caller {
-        Caller { default_bucket: Some(text::default_bucket()) }
+        // No byte is printed as more than that, and what stands around a result is shorter in text.
+        Caller { asker: Asker { default_bucket: Some(text::default_bucket()), reply_growth: MOST_ESCAPED } }
     }
 
     fn decode(&mut self, input: &mut Input, arrived: Instant, ended: bool) -> Option<TextAsked> {

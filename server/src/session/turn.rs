@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use boltkv_protocol::StreamRequest;
+
+use super::codec::Asked;
 use super::faults::has_waited_for_the_disk;
 
-/// A turn ends after so many requests, where beginning a stream counts for many,
+/// A turn ends after so many requests, where beginning a stream counts for many, and a transaction for its parts,
 const MOST: u32 = 1_024;
 const STREAM_COST: u32 = MOST / 8;
 /// or after this time.
@@ -31,9 +34,16 @@ impl Turn {
         Self { started: Instant::now(), done: 0, look: LOOK }
     }
 
-    /// Counts a request that was done.
-    pub(super) const fn count(&mut self, is_stream: bool) {
-        self.done += if is_stream { STREAM_COST } else { 1 };
+    /// Counts a request that was taken.
+    pub(super) fn count<T, O>(&mut self, asked: &Asked<T, O>) {
+        self.done += match asked {
+            Asked::Stream(_, StreamRequest::Txn(txn)) => {
+                let parts = 1 + txn.conditions().len() + txn.requests().len();
+                u32::try_from(parts).unwrap_or(STREAM_COST).min(STREAM_COST)
+            }
+            Asked::Stream(..) => STREAM_COST,
+            _ => 1,
+        };
     }
 
     /// How much was done in it.
@@ -61,22 +71,32 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
+    use boltkv_protocol::{Cond, Path, Scan, Txn};
+
+    use super::super::codec::Due;
     use super::*;
 
     #[test]
     fn a_turn_ends_by_what_is_done_and_by_the_clock() {
-        let over_after = |is_stream, most| {
+        let nothing = || Asked::<(), ()>::Nothing;
+        let stream = |request| Asked::<(), ()>::Stream(Due { id: 1, tag: () }, request);
+        let over_after = |asked: &Asked<(), ()>, most| {
             let mut turn = Turn::new();
             (0..most).find(|_| {
-                turn.count(is_stream);
+                turn.count(asked);
                 turn.is_over()
             })
         };
-        assert!(over_after(false, 2 * MOST).is_some());
-        assert!(over_after(true, 9).is_some());
+        assert!(over_after(&nothing(), 2 * MOST).is_some());
+        assert!(over_after(&stream(StreamRequest::Scan(Scan::default())), 9).is_some());
+        let mut many = Txn::builder();
+        for _ in 0..STREAM_COST {
+            many.condition(&Path::ROOT, b"k", &Cond::<&[u8]>::Always).unwrap();
+        }
+        assert!(over_after(&stream(StreamRequest::Txn(many.build())), 9).is_some());
         let mut turn = Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
         assert!(!turn.took_long(), "nothing was done");
-        (0..LOOK).for_each(|_| turn.count(false));
+        (0..LOOK).for_each(|_| turn.count(&nothing()));
         assert!(turn.is_over() && turn.took_long());
     }
 }

@@ -8,13 +8,14 @@ use boltkv_storage::{Db, Error, TxMut};
 use tracing::{error, info};
 
 use super::queue::Job;
-use crate::commands::{Effect, apply, refusal};
+use crate::commands::{Effect, Outcome, ReplyRoom, apply, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
 
 /// Does group after group.
 pub(super) struct Groups {
     db: Db,
+    room: ReplyRoom,
     stats: Arc<Stats>,
     health: Arc<Health>,
     /// The last group was not committed.
@@ -22,8 +23,8 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) const fn new(db: Db, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        Self { db, stats, health, failing: false }
+    pub(super) const fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
+        Self { db, room, stats, health, failing: false }
     }
 
     /// Does what the jobs ask for, in their order, and answers each.
@@ -34,7 +35,7 @@ impl Groups {
 
     /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
-        let done = Applied::of(&self.db, &jobs).and_then(Applied::make_durable);
+        let done = Applied::of(&self.db, &self.room, &jobs).and_then(Applied::make_durable);
         self.log(done.as_ref().err());
         match done {
             Ok(durable) => answer(jobs, durable.publish()),
@@ -47,9 +48,10 @@ impl Groups {
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
                 self.notice_end_of_writes();
-                let reply = Reply::Error(refusal(error));
-                let replies = std::iter::repeat_n(reply, jobs.len()).collect();
-                answer(jobs, replies);
+                let error = refusal(error);
+                let outcome = || Reply::Error(error.clone()).into();
+                let outcomes = std::iter::repeat_with(outcome).take(jobs.len()).collect();
+                answer(jobs, outcomes);
             }
         }
     }
@@ -87,9 +89,9 @@ struct Applied {
 }
 
 impl Applied {
-    fn of(db: &Db, jobs: &[Job]) -> Result<Self, Error> {
+    fn of(db: &Db, room: &ReplyRoom, jobs: &[Job]) -> Result<Self, Error> {
         let mut tx = db.begin_mut()?;
-        let results = jobs.iter().map(|job| apply(&mut tx, &job.write)).collect();
+        let results = jobs.iter().map(|job| apply(&mut tx, &job.write, room)).collect::<Result<_, _>>()?;
         Ok(Self { tx, results })
     }
 
@@ -111,15 +113,18 @@ struct Durable {
 impl Durable {
     /// From here on every read sees it, which the engine's commit has seen to already. So it can be answered: whoever has an
     /// answer finds what was written.
-    fn publish(self) -> Vec<Reply> {
-        let reply = |result: Result<Effect, _>| result.map_or_else(Reply::Error, |effect| effect.reply(self.txid));
-        self.results.into_iter().map(reply).collect()
+    fn publish(self) -> Vec<Outcome> {
+        let outcome = |result: Result<Effect, _>| match result {
+            Ok(effect) => effect.reply(self.txid),
+            Err(error) => Reply::Error(error).into(),
+        };
+        self.results.into_iter().map(outcome).collect()
     }
 }
 
-fn answer(jobs: Vec<Job>, replies: Vec<Reply>) {
-    for (job, reply) in jobs.into_iter().zip(replies) {
-        job.answer(reply);
+fn answer(jobs: Vec<Job>, outcomes: Vec<Outcome>) {
+    for (job, outcome) in jobs.into_iter().zip(outcomes) {
+        job.answer(outcome);
     }
 }
 
@@ -138,11 +143,20 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
-    use crate::commands::Write;
+    use crate::commands::{Asker, Write};
+    use crate::memory::Memory;
     use crate::writer::queue::{Queue, Ticket};
 
     fn path() -> Path {
         Path::from_names(["b"]).unwrap()
+    }
+
+    fn groups(db: &Db) -> Groups {
+        Groups::new(db.clone(), room(), Arc::new(Stats::new()), Arc::default())
+    }
+
+    fn room() -> ReplyRoom {
+        ReplyRoom::new(Arc::new(Memory::new(1 << 20)), 1 << 18)
     }
 
     fn create() -> WriteRequest {
@@ -158,18 +172,20 @@ mod tests {
         let (queue, _room, jobs) = Queue::new(100, u32::MAX);
         let (to, mut answers) = unbounded_channel();
         for (id, request) in (0..).zip(requests) {
-            let push = queue.push(Write::new(request, None), Ticket::new(id, to.clone()));
+            let push = queue.push(Write::new(request, Asker::default()), Ticket::new(id, to.clone()));
             assert!(push.is_none(), "there is room");
         }
         groups.run(jobs.try_iter().collect());
         let answers = std::iter::from_fn(|| answers.try_recv().ok());
-        answers.map(|(_, reply)| if let Reply::Error(error) = reply { Some(error.code) } else { None }).collect()
+        answers
+            .map(|(_, outcome)| if let Reply::Error(error) = outcome.reply { Some(error.code) } else { None })
+            .collect()
     }
 
     #[test]
     fn a_group_is_one_transaction_and_one_without_a_change_is_none() {
         let db = Options::new().open_in_memory().unwrap();
-        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()), Arc::default());
+        let mut groups = groups(&db);
         let before = db.stats().txid;
         let failed = Some(ErrorCode::ConditionFailed);
         let requests = vec![create(), set("k", 1, Cond::IfAbsent), set("k", 2, Cond::IfAbsent)];
@@ -183,7 +199,7 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_refused_and_the_others_of_its_group_are_not() {
         let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
-        let mut groups = Groups::new(db.clone(), Arc::new(Stats::new()), Arc::default());
+        let mut groups = groups(&db);
         assert_eq!(run(&mut groups, vec![create()]), [None]);
         let (no_space, failed) = (Some(ErrorCode::NoSpace), Some(ErrorCode::ConditionFailed));
         let large = || set("large", 2 << 20, Cond::Always);
@@ -198,7 +214,7 @@ mod tests {
     fn a_writer_that_panics_says_that_there_will_be_no_more_writes() {
         let health = Arc::new(Health::default());
         let db = Options::new().open_in_memory().unwrap();
-        let groups = Groups::new(db, Arc::new(Stats::new()), Arc::clone(&health));
+        let groups = Groups::new(db, room(), Arc::new(Stats::new()), Arc::clone(&health));
         let ended = thread::spawn(move || {
             let _groups = groups;
             panic!("a defect");
@@ -210,7 +226,7 @@ mod tests {
     #[test]
     fn what_a_group_frees_has_room_for_what_comes_after_it() {
         let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
-        let mut groups = Groups::new(db, Arc::new(Stats::new()), Arc::default());
+        let mut groups = groups(&db);
         let full = |key| set(key, 600_000, Cond::Always);
         assert_eq!(run(&mut groups, vec![create(), full("a")]), [None, None]);
         assert_eq!(run(&mut groups, vec![full("b")]), [Some(ErrorCode::NoSpace)]);

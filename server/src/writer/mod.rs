@@ -18,6 +18,7 @@ use group::Groups;
 pub(crate) use queue::{Answered, Push, Queue, Ticket};
 use queue::{Job, Room};
 
+use crate::commands::ReplyRoom;
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -28,15 +29,17 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the writer of a database. At most `requests` requests of `bytes` bytes together wait for it.
+    /// Starts the writer of a database. At most `requests` requests of `bytes` bytes together wait for it. Long replies have
+    /// `room`.
     pub(crate) fn start(
         db: &Db,
         requests: usize,
         bytes: u32,
+        room: &ReplyRoom,
         stats: &Arc<Stats>,
         health: &Arc<Health>,
     ) -> io::Result<(Self, Queue)> {
-        let mut groups = Groups::new(db.clone(), Arc::clone(stats), Arc::clone(health));
+        let mut groups = Groups::new(db.clone(), room.clone(), Arc::clone(stats), Arc::clone(health));
         Self::start_with(requests, bytes, move |jobs| groups.run(jobs))
     }
 
@@ -88,14 +91,14 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::commands::Write;
+    use crate::commands::{Asker, Write};
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
     fn set(value_len: usize) -> Write {
         let path = Path::from_names(["b"]).unwrap();
         let value = Bytes::from(vec![0; value_len]);
-        Write::new(WriteRequest::Set { path, key: "k".into(), value, cond: Cond::Always }, None)
+        Write::new(WriteRequest::Set { path, key: "k".into(), value, cond: Cond::Always }, Asker::default())
     }
 
     /// A writer that takes a group for every message at the gate, and says how large each was.
@@ -106,7 +109,7 @@ mod tests {
             report.send(jobs.len()).unwrap();
             gate.recv_timeout(PATIENCE).unwrap();
             for job in jobs {
-                job.ticket.answer(Reply::Written { txid: 1 });
+                job.ticket.answer(Reply::Written { txid: 1 }.into());
             }
         })
         .unwrap();
@@ -117,8 +120,8 @@ mod tests {
         let mut codes = Vec::new();
         for _ in 0..count {
             let answered = timeout(PATIENCE, answers.recv()).await;
-            let (id, reply) = answered.expect("every request is answered").unwrap();
-            codes.push((id, if let Reply::Error(error) = reply { Some(error.code) } else { None }));
+            let (id, outcome) = answered.expect("every request is answered").unwrap();
+            codes.push((id, if let Reply::Error(error) = outcome.reply { Some(error.code) } else { None }));
         }
         codes.sort_by_key(|(id, _)| *id);
         codes
@@ -178,8 +181,12 @@ mod tests {
         let (writer, queue, open, groups) = gated(100, 100_000);
         let (to, mut answers) = unbounded_channel();
         let long = Path::from_names(vec![vec![b'n'; 60_000]]).unwrap();
-        let push =
-            |id| queue.push(Write::new(WriteRequest::DeleteBucket(long.clone()), None), Ticket::new(id, to.clone()));
+        let push = |id| {
+            queue.push(
+                Write::new(WriteRequest::DeleteBucket(long.clone()), Asker::default()),
+                Ticket::new(id, to.clone()),
+            )
+        };
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
         assert!(push(1).is_none());

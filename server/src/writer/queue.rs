@@ -8,10 +8,10 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
-use crate::commands::Write;
+use crate::commands::{Outcome, Write};
 
 /// The reply to the request of this id.
-pub(crate) type Answered = (u32, Reply);
+pub(crate) type Answered = (u32, Outcome);
 
 /// What to wait for where the queue is full: it ends when the request has its place. Dropped before, it answers that the
 /// outcome is unknown, though nothing was written.
@@ -28,10 +28,10 @@ pub(crate) struct Job {
 
 impl Job {
     /// Answers it. Its memory is free before its client can ask for more.
-    pub(super) fn answer(self, reply: Reply) {
+    pub(super) fn answer(self, outcome: Outcome) {
         let Self { write, ticket, .. } = self;
         drop(write);
-        ticket.answer(reply);
+        ticket.answer(outcome);
     }
 }
 
@@ -49,14 +49,14 @@ impl Ticket {
     }
 
     /// Keeps the promise.
-    pub(crate) fn answer(mut self, reply: Reply) {
-        self.send(reply);
+    pub(crate) fn answer(mut self, outcome: Outcome) {
+        self.send(outcome);
     }
 
-    fn send(&mut self, reply: Reply) {
+    fn send(&mut self, outcome: Outcome) {
         if let Some(to) = self.to.take() {
             // A connection that is gone needs no answer.
-            let _ = to.send((self.id, reply));
+            let _ = to.send((self.id, outcome));
         }
     }
 }
@@ -65,7 +65,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         if self.to.is_some() {
             let message = "the writer stopped; whether this was written is unknown";
-            self.send(Reply::Error(ErrorReply::new(ErrorCode::StorageFailed, message)));
+            self.send(Reply::Error(ErrorReply::new(ErrorCode::StorageFailed, message)).into());
         }
     }
 }

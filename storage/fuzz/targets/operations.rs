@@ -21,6 +21,8 @@ use model::{Model, Refusal};
 
 /// Operations that one case does at the most; more only take longer.
 const MOST_OPERATIONS: usize = 200;
+/// With so many savepoints, all are let go before there is another.
+const MOST_SAVEPOINTS: usize = 8;
 /// Buckets that have grown before the first operation, and hundreds of entries that each has at the most.
 const MOST_GROWN: usize = 3;
 const MOST_HUNDREDS: u8 = 3;
@@ -194,6 +196,10 @@ impl Run {
             Operation::CommitUnsynced => self.end(false),
             Operation::Rollback => self.rollback(),
             Operation::Savepoint => {
+                if self.savepoints.len() >= MOST_SAVEPOINTS {
+                    self.savepoints.clear();
+                    self.tx().forget_savepoints();
+                }
                 let savepoint = self.tx().savepoint();
                 self.savepoints.push((savepoint, self.changed.clone(), self.callbacks));
             }

@@ -184,6 +184,7 @@ impl<'a> Worker<'a> {
             self.edit(&mut tx, &mut undone);
             tx.rollback_to(&savepoint).expect("it is this transaction's");
             assert!(model.is_seen_in(tx.buckets()).expect("it is whole"), "the savepoint's state is not what it was");
+            tx.forget_savepoints();
             self.edit(&mut tx, &mut model);
         }
         if self.random.once_in(8) {

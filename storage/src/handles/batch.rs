@@ -181,6 +181,14 @@ impl Db {
     }
 }
 
+impl TxMut {
+    /// Lets all savepoints go: none can be gone back to any more, what was noted for them is free, and changes cost as
+    /// little as before the first. As [`Db::batch`] does between one caller's change and the next.
+    pub fn forget_savepoints(&mut self) {
+        self.work.forget_savepoints();
+    }
+}
+
 /// A caller whose change was run.
 struct Answered {
     caller: SyncSender<Message>,
@@ -211,7 +219,7 @@ fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<Callbacks
             outcome = Err(error);
         }
         // A later change cannot go back to where this one was.
-        tx.work.forget_savepoints();
+        tx.forget_savepoints();
         callers.push(Answered { caller, panic: ran.err(), callbacks: tx.callbacks() - callbacks });
     }
     if outcome.is_ok() && changed {

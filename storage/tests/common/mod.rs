@@ -17,6 +17,7 @@ pub mod random;
 pub mod salvage;
 pub mod setup;
 pub mod small_file;
+pub mod steps;
 pub mod trace;
 
 use boltkv_storage::{Db, Error, Tx, TxMut};

@@ -1,0 +1,142 @@
+//! The results of a transaction as they come: within one frame, and in memory of the server's budget.
+//!
+//! Nobody waits for that memory, for the writer would wait with them: where there is none, the transaction is not done.
+
+use std::sync::Arc;
+
+use boltkv_protocol::{EncodeError, Entry, ErrorCode, ErrorReply, Reply, TxnResultsWriter};
+
+use crate::memory::{Lease, Memory};
+
+/// Results that take no more than this take no lease, as no other short reply does.
+const SHORT: usize = 128;
+
+/// What replies may take.
+#[derive(Debug, Clone)]
+pub(crate) struct ReplyRoom {
+    memory: Arc<Memory>,
+    /// The longest frame.
+    max_frame: usize,
+}
+
+/// What a request has come to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) reply: Reply,
+    /// The memory that the reply takes, also when it is written.
+    pub(crate) lease: Option<Lease>,
+}
+
+impl From<Reply> for Outcome {
+    fn from(reply: Reply) -> Self {
+        Self { reply, lease: None }
+    }
+}
+
+impl ReplyRoom {
+    /// Replies in frames of at most `max_frame` bytes, with memory of this budget.
+    pub(crate) const fn new(memory: Arc<Memory>, max_frame: usize) -> Self {
+        Self { memory, max_frame }
+    }
+
+    /// The longest frame that a reply can have, in bytes.
+    pub(crate) const fn max_frame(&self) -> usize {
+        self.max_frame
+    }
+}
+
+/// Results that are being collected.
+#[derive(Debug)]
+pub(super) struct Results {
+    writer: TxnResultsWriter,
+    room: ReplyRoom,
+    lease: Option<Lease>,
+    /// How many bytes of a written reply one byte of a result becomes at most.
+    growth: usize,
+}
+
+impl Results {
+    pub(super) fn new(room: ReplyRoom, growth: usize) -> Self {
+        Self { writer: TxnResultsWriter::default(), room, lease: None, growth }
+    }
+
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        self.writer.frame_len()
+    }
+
+    pub(super) const fn max_frame(&self) -> usize {
+        self.room.max_frame
+    }
+
+    /// Adds a whole result.
+    pub(super) fn push<B: AsRef<[u8]>>(&mut self, reply: &Reply<B>) -> Result<(), ErrorReply> {
+        // All others are short: what they take is looked at when it is there.
+        if let Reply::Value(value) = reply {
+            self.reserve(value.as_ref().len())?;
+        }
+        self.writer.push(reply).map_err(|error| unwritable(&error))?;
+        self.reserve(0)
+    }
+
+    pub(super) fn begin_scan(&mut self) -> Result<(), ErrorReply> {
+        self.writer.begin_scan();
+        self.reserve(0)
+    }
+
+    pub(super) fn push_entry(&mut self, entry: &Entry<&[u8]>) -> Result<(), ErrorReply> {
+        self.reserve(entry.key.len() + entry.value.len())?;
+        self.writer.push_entry(entry).map_err(|error| unwritable(&error))?;
+        self.reserve(0)
+    }
+
+    pub(super) fn end_scan(&mut self) -> Result<(), ErrorReply> {
+        self.writer.end_scan().map_err(|error| unwritable(&error))
+    }
+
+    /// Sees to it that there is room for `more` bytes.
+    fn reserve(&mut self, more: usize) -> Result<(), ErrorReply> {
+        let (frame, limit) = (self.writer.frame_len() + more, self.room.max_frame);
+        if frame > limit {
+            let message = format!("the results do not fit one frame of {limit} bytes");
+            return Err(ErrorReply::new(ErrorCode::FrameTooLarge, message));
+        }
+        let wanted = self.growth.saturating_mul(self.writer.kept() + more);
+        let leased = self.lease.as_ref().map_or(0, Lease::bytes);
+        if wanted <= leased.max(SHORT) {
+            return Ok(());
+        }
+        // Doubled, as the bytes' own room is.
+        let doubled = wanted.max(2 * leased) - leased;
+        let lease = self.room.memory.try_take(doubled).or_else(|| self.room.memory.try_take(wanted - leased));
+        let lease = lease.ok_or_else(|| self.no_memory())?;
+        match &mut self.lease {
+            Some(held) => held.add(lease),
+            none => *none = Some(lease),
+        }
+        Ok(())
+    }
+
+    fn no_memory(&self) -> ErrorReply {
+        let limit = self.room.memory.limit();
+        let message = format!(
+            "there is no memory for the transaction's results; all connections together have {limit} bytes (--memory)"
+        );
+        ErrorReply::new(ErrorCode::Overloaded, message)
+    }
+
+    /// All that there is, to be finished.
+    pub(super) fn take(&mut self) -> Self {
+        let empty = Self::new(self.room.clone(), self.growth);
+        std::mem::replace(self, empty)
+    }
+
+    /// The reply of transaction `txid`.
+    pub(super) fn finish(self, txid: u64) -> Outcome {
+        Outcome { reply: self.writer.finish(txid), lease: self.lease }
+    }
+}
+
+fn unwritable(error: &EncodeError) -> ErrorReply {
+    ErrorReply::new(ErrorCode::FrameTooLarge, error.to_string())
+}

@@ -1,0 +1,40 @@
+//! Requests that are answered in steps.
+
+use std::task::{Context, Poll};
+
+use boltkv_protocol::{ErrorReply, StreamRequest};
+use boltkv_storage::Db;
+
+use super::results::ReplyRoom;
+use super::scan::{ScanRun, Source};
+use super::txn::TxnRun;
+use super::write::Asker;
+
+/// A request that is answered in steps, under way.
+#[derive(Debug)]
+pub(crate) enum Run {
+    /// Its answer goes out part by part.
+    Scan(ScanRun),
+    /// Its answer goes out when there is all of it.
+    Txn(Box<TxnRun>),
+}
+
+impl Run {
+    pub(crate) fn start(db: &Db, request: StreamRequest, asker: Asker, room: &ReplyRoom) -> Result<Self, ErrorReply> {
+        let max_frame = room.max_frame();
+        Ok(match request.detached() {
+            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(db, scan, false, max_frame)?),
+            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(db, scan, true, max_frame)?),
+            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(db, &txn, asker, room)?)),
+        })
+    }
+}
+
+impl Source for Run {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Scan(run) => run.poll_ready(cx),
+            Self::Txn(run) => run.poll_ready(cx),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a session answers in steps: begun, taken on in turn, and ended early.
+
+use boltkv_protocol::{ErrorCode, ErrorReply, StreamRequest};
+
+use super::UseFor;
+use super::codec::{Codec, Due, Step};
+use super::serve::Session;
+use super::stream::Stream;
+use super::wire::Socket;
+use crate::commands::Run;
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Begins to answer in parts.
+    pub(super) fn begin_stream(&mut self, due: Due<C::Tag>, request: StreamRequest) {
+        let most = self.conn.shared.limits.max_streams as usize;
+        if self.streams.len() >= most {
+            let message = format!("a connection may have {most} streams open");
+            return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
+        }
+        match self.conn.shared.executor.admit(&self.caller).stream(request) {
+            Ok(run) => self.streams.keep_turn(Stream { due, run }),
+            Err(error) => return self.refuse(due, error),
+        }
+        // A short stream is done after its first step.
+        self.step_stream();
+    }
+
+    /// Whether a stream that has something could take a step.
+    pub(super) fn can_step(&mut self) -> bool {
+        !self.streams.is_empty() && self.conn.starving.is_none() && self.conn.wire.has_output_room()
+    }
+
+    /// Takes a step of the stream whose turn it is. `true` if another can be taken.
+    pub(super) fn step_stream(&mut self) -> bool {
+        if !self.can_step() {
+            return false;
+        }
+        let Some(mut stream) = self.streams.next() else { return false };
+        let mut room = self.conn.wire.output_room();
+        loop {
+            match self.step(&mut stream, room) {
+                Ok(Step::More) => self.streams.wait_for_turn(stream),
+                Ok(Step::Ended) => {}
+                Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
+                    room = len;
+                    continue;
+                }
+                Ok(Step::Needs(len)) if self.exceeds_memory(len) => self.refuse(stream.due, self.no_memory()),
+                Ok(Step::Needs(len)) => {
+                    self.streams.keep_turn(stream);
+                    self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
+                    return false;
+                }
+                Err(error) => self.refuse(stream.due, error),
+            }
+            return self.streams.have_ready();
+        }
+    }
+
+    /// Takes a step of a stream, to whose reply at most `room` bytes may be added.
+    fn step(&mut self, stream: &mut Stream<C::Tag>, room: usize) -> Result<Step, ErrorReply> {
+        match &mut stream.run {
+            Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
+            Run::Txn(run) => {
+                let Some(outcome) = run.step(self.conn.shared.executor.cold())? else { return Ok(Step::More) };
+                self.settle(stream.due, outcome);
+                Ok(Step::Ended)
+            }
+        }
+    }
+
+    /// Ends one because its client asks for it.
+    pub(super) fn cancel(&mut self, id: u32) {
+        if let Some(due) = self.streams.end(id) {
+            self.refuse(due, ErrorReply::new(ErrorCode::Cancelled, "the client cancelled the stream"));
+        }
+    }
+
+    /// Ends all, for this reason.
+    pub(super) fn end_streams(&mut self, error: &ErrorReply) {
+        for due in self.streams.end_all() {
+            self.refuse(due, error.clone());
+        }
+    }
+}
