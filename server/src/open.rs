@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use boltkv_storage::{Db, Error as StorageError, FreelistStored, Options};
+use boltkv_storage::{Db, FreelistStored, Options};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -30,7 +30,7 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     let opened = spawn_blocking(move || match journal {
         None => options.open(path),
         Some(journal) => match options.clone().journal(journal.clone()).open(&path) {
-            Err(error) if discard && can_be_discarded(&error) => {
+            Err(error) if discard && error.can_discard_journal() => {
                 warn!(%error, "the journal is given up; what it alone recorded is lost");
                 options.journal(journal.discard(true)).open(path)
             }
@@ -61,16 +61,6 @@ async fn patiently<T>(awaited: impl Future<Output = T>, mut say: impl FnMut(Dura
         step = waited;
         say(waited);
     }
-}
-
-/// Whether an opening failed for a journal that can be given up.
-const fn can_be_discarded(error: &StorageError) -> bool {
-    matches!(
-        error,
-        StorageError::JournalDoesNotFit { .. }
-            | StorageError::JournalDamaged { .. }
-            | StorageError::JournalWithoutFile { .. }
-    )
 }
 
 /// Logs what opening has found.

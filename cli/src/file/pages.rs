@@ -9,7 +9,6 @@ use serde::{Serialize, Serializer};
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use super::target::Target;
-use super::waiting;
 use crate::failure::{Failure, Outcome};
 
 /// Print a table of all pages: type, elements, pages that they run on over
@@ -44,9 +43,7 @@ impl Pages {
         let path = self.target.path();
         let error = match self.print_used_and_free() {
             Ok(printed) => return printed,
-            Err(error)
-                if waiting::is_of_journal(&error) || matches!(error, Error::LockTimeout { .. } | Error::Io { .. }) =>
-            {
+            Err(error) if error.is_of_journal() || matches!(error, Error::LockTimeout { .. } | Error::Io { .. }) => {
                 return Err(self.target.not_opened(&error, None));
             }
             Err(error) => error,

@@ -59,16 +59,3 @@ fn waits(file: &Path) -> Option<String> {
 fn of_error(file: &Path, error: &Error) -> String {
     format!("{error} (`{}` tells more)", journal_command("", file))
 }
-
-/// Whether an error is about the journal, and not about the file.
-pub(super) fn is_of_journal(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::JournalWaits { .. }
-            | Error::JournalDoesNotFit { .. }
-            | Error::JournalDamaged { .. }
-            | Error::JournalVersion { .. }
-            | Error::JournalInUse { .. }
-            | Error::JournalWithoutFile { .. }
-    )
-}

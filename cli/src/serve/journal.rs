@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_server::{Config, Server};
-use boltkv_storage::{Durability, Error, JournalKeep};
+use boltkv_storage::{Durability, Error, JournalKeep, JournalOptions};
 use clap::Args;
 
 use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
 use crate::failure::{Failure, Outcome};
 
 /// The least that makes sense between two checkpoints.
-const LEAST_SIZE: Size = Size(64 << 10);
+const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
 
 /// When a write is answered, and what is kept beside the file.
 #[derive(Debug, Args)]
@@ -87,11 +87,6 @@ impl JournalArgs {
     }
 }
 
-/// Whether a file or folder is a journal's, by its name.
-fn is_of_a_journal(path: &Path) -> bool {
-    path.ancestors().take(2).filter_map(Path::file_name).any(|name| name.to_string_lossy().ends_with("-journal"))
-}
-
 /// The journal's folder by the name that goes with the file's, where it has that.
 fn as_asked(file: &Path, folder: &Path) -> PathBuf {
     let mut beside = file.as_os_str().to_owned();
@@ -103,17 +98,15 @@ fn as_asked(file: &Path, folder: &Path) -> PathBuf {
 /// What can be done about a journal that keeps a file from being served.
 pub(super) fn advice(error: &Error, read_only: bool) -> &'static str {
     match error {
-        Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } => {
-            "; --discard-journal serves the file as it is, without what only the journal has"
-        }
         Error::JournalWaits { .. } if read_only => "; serve it once without --read-only, which applies it",
         Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",
         Error::JournalWithoutFile { .. } => {
             "; bring the file back, or move the journal away, or let --discard-journal begin anew"
         }
         Error::JournalInUse { .. } => "; a journal belongs to one file",
-        Error::Io { op, path, .. } if op.contains("journal") || path.as_deref().is_some_and(is_of_a_journal) => {
-            "; --journal DIR keeps it elsewhere, --journal off does without"
+        Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
+        _ if error.can_discard_journal() => {
+            "; --discard-journal serves the file as it is, without what only the journal has"
         }
         _ => "",
     }

@@ -3,11 +3,12 @@
 //! Messages name what was wrong and where: the page, the bucket, the key (escaped and cut), the limit.
 //! Nothing here ever carries a whole value.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, io};
 
 use super::Pgid;
+use super::excerpt::{BucketPath, Excerpt, In, cut};
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -27,6 +28,17 @@ pub enum Error {
         op: &'static str,
         /// The file, where there is one.
         path: Option<PathBuf>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The operating system refused or failed, when the journal was to be found, made or read: nothing was lost by it. What
+    /// fails in writing it, for a commit, is an [`Error::Io`].
+    #[error("could not {op} {}: {source}", path.display())]
+    JournalIo {
+        /// What was being done, as a verb: `make the journal's folder`, `read`.
+        op: &'static str,
+        /// The journal's folder, or a segment.
+        path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
@@ -58,6 +70,15 @@ pub enum Error {
     InvalidPageSize {
         /// The size asked for or found.
         found: u64,
+    },
+    /// A journal was asked for with less between two checkpoints than it can work with
+    /// ([`JournalOptions::checkpoint_size`](crate::JournalOptions::checkpoint_size)).
+    #[error("a checkpoint after every {found} bytes of journal is too often: {least} bytes is the least")]
+    InvalidJournalSize {
+        /// The bytes asked for.
+        found: u64,
+        /// The least there can be.
+        least: u64,
     },
     /// A page says something that cannot be. The file is damaged; `check` tells more.
     #[error("page {page}{} is damaged: {what}", In(bucket))]
@@ -249,9 +270,6 @@ pub enum Error {
     SequenceExhausted,
 }
 
-/// How much of a key an error keeps.
-const EXCERPT: usize = 64;
-
 impl Error {
     pub(crate) fn corrupt(page: Pgid, what: impl Into<String>) -> Self {
         Self::Corrupt { page, bucket: BucketPath::default(), what: what.into() }
@@ -259,6 +277,33 @@ impl Error {
 
     pub(crate) fn io(op: &'static str, path: Option<&std::path::Path>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { op, path: path.map(Into::into), source }
+    }
+
+    pub(crate) fn journal_io(op: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::JournalIo { op, path: path.into(), source }
+    }
+
+    /// Whether it is about the journal beside the database's file, and not about the file: it cannot be had, or what it
+    /// records and what the file holds do not go together.
+    #[must_use]
+    pub const fn is_of_journal(&self) -> bool {
+        matches!(
+            self,
+            Self::JournalIo { .. }
+                | Self::JournalDoesNotFit { .. }
+                | Self::JournalWaits { .. }
+                | Self::JournalWithoutFile { .. }
+                | Self::JournalDamaged { .. }
+                | Self::JournalVersion { .. }
+                | Self::JournalInUse { .. }
+        )
+    }
+
+    /// Whether [`JournalOptions::discard`](crate::JournalOptions::discard) goes past it, for who has decided to do without
+    /// what only the journal records.
+    #[must_use]
+    pub const fn can_discard_journal(&self) -> bool {
+        matches!(self, Self::JournalDoesNotFit { .. } | Self::JournalDamaged { .. } | Self::JournalWithoutFile { .. })
     }
 
     /// The same failure, for another of those whom it concerns: what a commit can return.
@@ -308,10 +353,6 @@ impl Error {
     }
 }
 
-fn cut(bytes: &[u8]) -> Vec<u8> {
-    bytes[..bytes.len().min(EXCERPT)].to_vec()
-}
-
 fn size_limit(max: Option<u64>) -> String {
     max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
 }
@@ -327,74 +368,4 @@ fn found(is_bucket: bool) -> &'static str {
 
 fn in_path(path: Option<&PathBuf>) -> String {
     path.map_or_else(String::new, |path| format!(" {}", path.display()))
-}
-
-/// The names that lead to a bucket, from the outermost in, as an error tells them; none for the root.
-///
-/// It is what the call that failed knew: a [`Bucket`](crate::Bucket) that was opened to be read knows
-/// its own name only, a [`BucketMut`](crate::BucketMut) and a path that is being followed know all.
-/// Names are cut to what a message bears, and of many the outermost are left out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BucketPath {
-    names: Vec<Vec<u8>>,
-    /// Names further out were left out.
-    cut: bool,
-}
-
-impl BucketPath {
-    /// How many names an error keeps.
-    const LONGEST: usize = 8;
-
-    /// The names, from the outermost in.
-    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
-        self.names.iter().map(Vec::as_slice)
-    }
-
-    /// Whether it is that of the root bucket, or not known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// Puts the name of the bucket around all others before them.
-    pub(crate) fn wrap(&mut self, outer: &[u8]) {
-        if self.names.len() < Self::LONGEST {
-            self.names.insert(0, cut(outer));
-        } else {
-            self.cut = true;
-        }
-    }
-}
-
-impl fmt::Display for BucketPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.cut {
-            f.write_str("…/")?;
-        }
-        for (number, name) in self.names.iter().enumerate() {
-            let slash = if number == 0 { "" } else { "/" };
-            write!(f, "{slash}{}", Excerpt(name))?;
-        }
-        Ok(())
-    }
-}
-
-/// ` in bucket "a"/"b"`, or nothing.
-struct In<'a>(&'a BucketPath);
-
-impl fmt::Display for In<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { Ok(()) } else { write!(f, " in bucket {}", self.0) }
-    }
-}
-
-/// Bytes for a message: quoted, escaped, cut.
-pub(crate) struct Excerpt<'a>(pub(crate) &'a [u8]);
-
-impl fmt::Display for Excerpt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = &self.0[..self.0.len().min(EXCERPT)];
-        let more = if self.0.len() >= EXCERPT { "…" } else { "" };
-        write!(f, "\"{}\"{more}", shown.escape_ascii())
-    }
 }

@@ -1,9 +1,11 @@
 //! What every floor uses: the numbers of pages and transactions, and errors.
 
 mod error;
+mod excerpt;
 
-pub(crate) use error::Excerpt;
-pub use error::{BucketPath, Error, Result};
+pub use error::{Error, Result};
+pub use excerpt::BucketPath;
+pub(crate) use excerpt::Excerpt;
 
 /// A page's number: it starts at byte `id * page_size` of the file.
 pub type Pgid = u64;

@@ -78,7 +78,9 @@ impl<'a> Run<'a> {
         let open = || self.ground.open(&self.setup.options());
         match open() {
             Ok(db) => db,
-            Err(Error::Io { .. }) if self.trap.sprung().is_some() => open().expect("only one call fails"),
+            Err(Error::Io { .. } | Error::JournalIo { .. }) if self.trap.sprung().is_some() => {
+                open().expect("only one call fails")
+            }
             Err(other) => panic!("{other}"),
         }
     }

@@ -69,7 +69,7 @@ impl OsJournalFolder {
         match open_folder(path) {
             Ok(folder) => Self::locked(path, folder, true, 0o600, None).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("open the journal's folder", Some(path))(error)),
+            Err(error) => Err(Error::journal_io("open the journal's folder", path)(error)),
         }
     }
 
@@ -80,7 +80,7 @@ impl OsJournalFolder {
             Ok(folder) if path.is_dir() => Ok(Some(Self { path: path.into(), folder, mode: 0o600, owner: None })),
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("open", Some(path))(error)),
+            Err(error) => Err(Error::journal_io("open", path)(error)),
         }
     }
 
@@ -100,14 +100,14 @@ impl OsJournalFolder {
             }
             open_folder(path)
         };
-        let folder = create().map_err(Error::io("make the journal's folder", Some(path)))?;
+        let folder = create().map_err(Error::journal_io("make the journal's folder", path))?;
         Self::locked(path, folder, false, mode, Some(owner))
     }
 
     fn locked(path: &Path, folder: File, shared: bool, mode: u32, owner: Option<(u32, u32)>) -> Result<Self> {
         match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
             Ok(()) => Ok(Self { path: path.into(), folder, mode, owner }),
-            Err(TryLockError::Error(error)) => Err(Error::io("lock the journal's folder", Some(path))(error)),
+            Err(TryLockError::Error(error)) => Err(Error::journal_io("lock the journal's folder", path)(error)),
             // Whoever may use the folder holds the lock of the database file, which we have: another database was told to
             // keep its journal here.
             Err(TryLockError::WouldBlock) => Err(Error::JournalInUse { folder: path.into() }),
@@ -117,10 +117,9 @@ impl OsJournalFolder {
     /// Whether the folder is on the same device as the database's `file`. Where it is not, one of the two may be mounted, or
     /// moved, without the other.
     pub(crate) fn is_on_device_of(&self, file: &Path) -> Result<bool> {
-        let device = |found: io::Result<fs::Metadata>, of: &Path| {
-            found.map(|found| found.dev()).map_err(Error::io("look at", Some(of)))
-        };
-        Ok(device(self.folder.metadata(), &self.path)? == device(file.metadata(), file)?)
+        let folder = self.folder.metadata().map_err(Error::journal_io("look at", &self.path))?;
+        let file = file.metadata().map_err(Error::io("look at", Some(file)))?;
+        Ok(folder.dev() == file.dev())
     }
 }
 

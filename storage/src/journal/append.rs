@@ -79,7 +79,7 @@ impl Journal {
         contains: TxId,
     ) -> Result<Self> {
         let path = folder.path().to_path_buf();
-        Self::begin_io(folder, *limits, after, base, contains).map_err(Error::io("begin the journal in", Some(&path)))
+        Self::begin_io(folder, *limits, after, base, contains).map_err(Error::journal_io("begin the journal in", &path))
     }
 
     fn begin_io(

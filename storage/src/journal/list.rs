@@ -107,7 +107,7 @@ impl Listed<'_> {
     /// # Errors
     /// They could not be read, have changed meanwhile, or are more than memory takes.
     pub(crate) fn payload(mut self) -> Result<Vec<u8>> {
-        let failed = |error| crate::Error::io("read", Some(&self.file))(error);
+        let failed = |error| crate::Error::journal_io("read", &self.file)(error);
         let too_large = || failed(std::io::ErrorKind::OutOfMemory.into());
         let len = usize::try_from(self.payload.left()).map_err(|_| too_large())?;
         let mut bytes = Vec::new();

@@ -59,14 +59,14 @@ pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
 pub(crate) fn scan(folder: &dyn JournalFolder) -> Result<Log> {
     let path = folder.path();
     let (mut segments, mut headless) = (Vec::new(), Vec::new());
-    let mut names = folder.list().map_err(Error::io("list the journal in", Some(path)))?;
+    let mut names = folder.list().map_err(Error::journal_io("list the journal in", path))?;
     names.sort_unstable();
     for name in names {
         let file = path.join(&name);
-        let disk = folder.open(&name).map_err(Error::io("open", Some(&file)))?;
-        let len = disk.len().map_err(Error::io("look at", Some(&file)))?;
+        let disk = folder.open(&name).map_err(Error::journal_io("open", &file))?;
+        let len = disk.len().map_err(Error::journal_io("look at", &file))?;
         let mut first = [0; BLOCK];
-        let read = disk.read_at(&mut first, 0).map_err(Error::io("read", Some(&file)))?;
+        let read = disk.read_at(&mut first, 0).map_err(Error::journal_io("read", &file))?;
         match Header::decode(&first[..read]) {
             Decoded::Header(header) => {
                 segments.push(Segment { name, disk, header, len: len - len % BLOCK_LEN });
@@ -102,7 +102,7 @@ fn check_headers(folder: &Path, found: &[Segment]) -> Result<()> {
 fn check_headless(file: &Path, disk: &dyn Disk, len: u64, highest: u64) -> Result<()> {
     let mut blocks = Blocks::new(disk);
     for offset in (BLOCK_LEN..len - len % BLOCK_LEN).step_by(BLOCK) {
-        let block = blocks.at(offset).map_err(Error::io("read", Some(file)))?;
+        let block = blocks.at(offset).map_err(Error::journal_io("read", file))?;
         if let Some(entry) = EntryHeader::decode_any(block)
             && entry.synced.segment > highest
         {
@@ -131,7 +131,7 @@ pub(super) fn shows_a_sync_of(segment: &Segment, number: u64) -> io::Result<Opti
 
 pub(super) fn unreadable(folder: &Path, segment: &Segment) -> impl FnOnce(io::Error) -> Error {
     let file = folder.join(&segment.name);
-    move |error| Error::io("read", Some(&file))(error)
+    move |error| Error::journal_io("read", &file)(error)
 }
 
 pub(super) fn damaged(file: PathBuf, offset: u64, what: String) -> Error {
@@ -181,7 +181,7 @@ impl Log {
         let highest = self.segments.last().map_or(0, |segment| segment.header.number);
         for (name, len) in &self.headless {
             let file = self.folder.join(name);
-            let disk = folder.open(name).map_err(Error::io("open", Some(&file)))?;
+            let disk = folder.open(name).map_err(Error::journal_io("open", &file))?;
             check_headless(&file, &*disk, *len, highest)?;
         }
         Ok(())

@@ -76,7 +76,7 @@ impl<'a> Records<'a> {
                 self.at = (index + 1, next.first_entry());
                 continue;
             }
-            let read = |error| Error::io("read", Some(&self.folder.join(&segment.name)))(error);
+            let read = |error| Error::journal_io("read", &self.folder.join(&segment.name))(error);
             let entry = header_at(segment, at).map_err(read)?.ok_or_else(changed)?;
             self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
             if entry.kind == EntryKind::Record && entry.txid > self.contains {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::journal::{JournalKeep, JournalLimits};
+use crate::{Error, Result};
 
 /// Bytes of records after which a checkpoint is due, unless the options say otherwise.
 const CHECKPOINT_SIZE: u64 = 64 << 20;
@@ -13,6 +14,8 @@ const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13
 const SEGMENTS: u64 = 16;
 /// What segments are a multiple of.
 const BLOCK: u64 = 4096;
+/// Less than what others may ask for: a simulated disk shows as much with little.
+const LEAST: u64 = if cfg!(test) { 1 << 13 } else { JournalOptions::LEAST_CHECKPOINT_SIZE };
 
 /// How a journal is kept; see [`Options::journal`](crate::Options::journal).
 #[derive(Debug, Clone, Default)]
@@ -25,6 +28,9 @@ pub struct JournalOptions {
 }
 
 impl JournalOptions {
+    /// The least for [`Self::checkpoint_size`]: 64 KiB.
+    pub const LEAST_CHECKPOINT_SIZE: u64 = 64 << 10;
+
     /// The defaults.
     #[must_use]
     pub fn new() -> Self {
@@ -43,7 +49,8 @@ impl JournalOptions {
     /// Bring the file up to date after so many bytes of journal: 4 KiB for each small commit. It bounds what the journal
     /// takes on the disk, and how long it takes to open the file after a crash. A thread begins with it after three quarters
     /// of them, while commits go on; they wait for the end of it, and for all of it where the disk is slower than they are.
-    /// Default: 64 MiB; at least 64 KiB.
+    /// Default: 64 MiB; opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
+    /// ([`Error::InvalidJournalSize`](crate::Error::InvalidJournalSize)).
     #[must_use]
     pub fn checkpoint_size(mut self, bytes: u64) -> Self {
         self.checkpoint_size = Some(bytes);
@@ -85,8 +92,14 @@ impl JournalOptions {
         self.checkpoint_every
     }
 
+    /// Refuses what no journal can work with.
+    pub(super) fn check(&self) -> Result<()> {
+        let found = self.checkpoint_size.unwrap_or(CHECKPOINT_SIZE);
+        if found < LEAST { Err(Error::InvalidJournalSize { found, least: LEAST }) } else { Ok(()) }
+    }
+
     pub(super) fn limits(&self) -> JournalLimits {
-        let checkpoint_size = self.checkpoint_size.unwrap_or(CHECKPOINT_SIZE).max(*SEGMENT_SIZES.start());
+        let checkpoint_size = self.checkpoint_size.unwrap_or(CHECKPOINT_SIZE);
         let segment_size = (checkpoint_size / SEGMENTS).clamp(*SEGMENT_SIZES.start(), *SEGMENT_SIZES.end());
         JournalLimits {
             segment_size: segment_size.next_multiple_of(BLOCK),

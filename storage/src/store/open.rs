@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::recover::{self, Found};
 use super::writer::{Writer, map_size};
-use super::{DamagedMeta, Figures, Options, Shared};
+use super::{DamagedMeta, Figures, JournalOptions, Options, Shared};
 use crate::disk::{Disk, Folder, HeapDisk, JournalFolder, OsFolder, Publish, create};
 use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
@@ -25,6 +25,7 @@ const NEWEST_OF_NEW: TxId = 1;
 
 impl Shared {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
+        options.journal.as_ref().map_or(Ok(()), JournalOptions::check)?;
         recover::refuse_orphans(path, options)?;
         Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders)
     }

@@ -39,7 +39,7 @@ pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn Jour
                 let what = "it is on another device than the database's file: one could be mounted without the other; \
                             name the folder that is meant";
                 let error = io::Error::new(io::ErrorKind::InvalidInput, what);
-                return Err(Error::io("keep a journal in", Some(asked))(error));
+                return Err(Error::journal_io("keep a journal in", asked)(error));
             }
             folders.push(Arc::new(folder));
         }
@@ -48,7 +48,7 @@ pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn Jour
             if found.is_none() && named.is_some() {
                 let what = "it is not there: without it the newest state is not known";
                 let error = io::Error::new(io::ErrorKind::NotFound, what);
-                return Err(Error::io("read the journal in", Some(asked))(error));
+                return Err(Error::journal_io("read the journal in", asked)(error));
             }
             folders.extend(found);
         }
@@ -127,7 +127,7 @@ impl Found {
         let limits = JournalOptions::new().limits();
         let path = folder.path().to_path_buf();
         let mut journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(meta), meta.txid)?;
-        journal.close().map_err(Error::io("write the journal in", Some(&path)))
+        journal.close().map_err(Error::journal_io("write the journal in", &path))
     }
 
     /// An error where something waits.

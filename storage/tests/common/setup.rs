@@ -32,7 +32,11 @@ impl Setup {
         let fill = self.fill.map_or(Fill::Auto, |_| Fill::Percent(0.5));
         let options = Options::new().page_size(self.page_size).freelist(freelist).fill(fill);
         // As small as it may be, so that there are checkpoints in between.
-        if self.journal { options.journal(JournalOptions::new().checkpoint_size(0)) } else { options }
+        if self.journal {
+            options.journal(JournalOptions::new().checkpoint_size(JournalOptions::LEAST_CHECKPOINT_SIZE))
+        } else {
+            options
+        }
     }
 
     pub fn fill(&self) -> Fill {

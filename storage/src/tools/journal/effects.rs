@@ -120,7 +120,7 @@ impl<'a> JournalEntry<'a> {
     /// memory as the record has bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::JournalDamaged`] where the bytes are no effects; what `each` returns.
+    /// [`Error::JournalIo`]; [`Error::JournalDamaged`] where the bytes are no effects; what `each` returns.
     pub fn effects<E: From<Error>>(self, mut each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
         if self.kind() != JournalEntryKind::Record || !self.is_whole() {
             return Ok(());

@@ -87,7 +87,7 @@ impl FileJournal {
     /// found may be odd.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::JournalVersion`].
+    /// [`Error::JournalIo`]; [`Error::JournalVersion`].
     pub fn find(file: impl AsRef<Path>, folder: Option<&Path>) -> Result<Option<Self>> {
         let file = file.as_ref();
         let usual = match folder {

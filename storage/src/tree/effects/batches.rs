@@ -61,7 +61,7 @@ fn in_memory(record: Record<'_>, folder: &Path) -> Result<Recorded> {
     let len = effects.left();
     let told = |error: io::Error| {
         let what = format!("the {len} bytes of effects of transaction {txid}: {error}");
-        Error::io("read the journal in", Some(folder))(io::Error::new(error.kind(), what))
+        Error::journal_io("read the journal in", folder)(io::Error::new(error.kind(), what))
     };
     Ok(Recorded { txid, effects: effects.read_all().map_err(told)? })
 }

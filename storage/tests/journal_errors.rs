@@ -1,0 +1,33 @@
+//! What is said where a journal cannot be kept, made or read, and which of these errors are about it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+use boltkv_storage::{Db, Error, JournalOptions, Options};
+
+#[test]
+fn a_journal_too_small_to_work_with_is_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    let least = JournalOptions::LEAST_CHECKPOINT_SIZE;
+    let open = |size| Options::new().journal(JournalOptions::new().checkpoint_size(size)).open(&file);
+    assert!(matches!(open(least - 1), Err(Error::InvalidJournalSize { found, .. }) if found == least - 1));
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    open(least).unwrap();
+}
+
+#[test]
+fn what_is_wrong_with_a_journal_is_told_from_what_is_wrong_with_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    let kept = || Options::new().journal(JournalOptions::new());
+    kept().open(&file).unwrap().update(|tx| tx.create_bucket("b").map(drop)).unwrap();
+    // No folder can be made in what is none.
+    let inside = JournalOptions::new().folder(file.join("journal"));
+    let error = Options::new().journal(inside).open(&file).unwrap_err();
+    assert!(matches!(error, Error::JournalIo { .. }) && error.is_of_journal(), "{error}");
+    assert!(!error.can_discard_journal(), "without its folder nothing is given up");
+    let missing = Options::new().create(false).open(folder.path().join("missing")).unwrap_err();
+    assert!(!missing.is_of_journal(), "{missing}");
+    std::fs::remove_file(&file).unwrap();
+    let orphan = Db::open(&file).unwrap_err();
+    assert!(matches!(orphan, Error::JournalWithoutFile { .. }) && orphan.can_discard_journal(), "{orphan}");
+}
