@@ -104,7 +104,7 @@ impl Place {
     fn content(&self, contained: &Contained) -> Result<(Content, MetaBytes)> {
         let newest = newest_meta(&*self.file());
         let mut content = contained[&newest.0].1.clone();
-        for record in read(&*self.journal)?.after(&newest)?.iter() {
+        for record in read(&self.journal)?.after(&newest)?.iter() {
             let mut record = record?;
             let mut effects = Vec::new();
             record.effects.read_to_end(&mut effects).map_err(Error::io("read", None))?;
@@ -274,7 +274,7 @@ impl<'a> Worker<'a> {
 }
 
 fn begin(setup: Setup, place: &Place, newest: &MetaBytes) -> Result<Journal> {
-    let waiting = read(&*place.journal)?.after(newest)?;
+    let waiting = read(&place.journal)?.after(newest)?;
     let contains = waiting.contains();
     Journal::begin(Arc::clone(&place.journal), &setup.limits, waiting, newest, contains)
 }

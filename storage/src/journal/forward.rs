@@ -117,7 +117,7 @@ impl<'a> Forward<'a> {
         if follows != self.reach.last || entry.txid <= follows {
             let (txid, last) = (entry.txid, self.reach.last);
             let what = format!("it records transaction {txid} after {}, where {last} was the last", entry.follows);
-            return Err(damaged(self.folder.join(&self.path[index].name), at, what));
+            return Err(damaged(self.folder.join(self.path[index].file.name()), at, what));
         }
         self.reach.last = entry.txid;
         self.reach.records += 1;
@@ -131,7 +131,7 @@ impl<'a> Forward<'a> {
             return Ok(None);
         }
         let segment = &self.path[index];
-        let mut blocks = Blocks::new(&*segment.disk);
+        let mut blocks = Blocks::new(&segment.file);
         let mut offset = at + BLOCK_LEN;
         while offset < limit(self.path, index) {
             let block = blocks.at(offset).map_err(unreadable(self.folder, segment))?;
@@ -147,7 +147,7 @@ impl<'a> Forward<'a> {
     /// Takes `at` for the end, unless something says that what is not whole there was synced.
     fn end_at(&mut self, at: Place) -> Result<()> {
         if let Some(shown_by) = self.shows_a_sync_beyond(at)? {
-            let file = self.folder.join(&self.path[at.0].name);
+            let file = self.folder.join(self.path[at.0].file.name());
             return Err(damaged(file, at.1, format!("it was synced, as {shown_by} shows, and is not whole")));
         }
         Ok(())
@@ -164,7 +164,7 @@ impl<'a> Forward<'a> {
             }
         }
         for (index, segment) in self.path.iter().enumerate().skip(at.0) {
-            let mut blocks = Blocks::new(&*segment.disk);
+            let mut blocks = Blocks::new(&segment.file);
             let mut offset = if index == at.0 { at.1 } else { BLOCK_LEN };
             while offset < segment.len {
                 let block = blocks.at(offset).map_err(unreadable(self.folder, segment))?;

@@ -75,7 +75,7 @@ impl Log {
         if self.is_empty() {
             return Ok((self.discarded(meta.txid()), None));
         }
-        let Self { folder, segments, headless } = self;
+        let Self { folder, segments, headless, .. } = self;
         let (store, highest) = (Some(segments[0].header.store), segments[segments.len() - 1].header.number);
         let mut chain = Chain::new(folder.clone(), segments);
         let (mut free, mut found, mut known) = (headless, Vec::new(), None);
@@ -119,7 +119,7 @@ impl Log {
 
     /// Whatever is recorded here is not read, and will be written over; `contains` is the last transaction in the file.
     pub(crate) fn discarded(self, contains: TxId) -> Waiting {
-        let Self { folder, segments, headless } = self;
+        let Self { folder, segments, headless, .. } = self;
         let store = segments.first().map(|segment| segment.header.store);
         let highest = segments.last().map_or(0, |segment| segment.header.number);
         let free = headless.into_iter().chain(segments.iter().map(Segment::name_and_len)).collect();
@@ -135,7 +135,7 @@ impl Chain {
         if let Some(first) = self.path[..=located.segment].iter().rposition(has_all) {
             return Ok(Reading::From(first, located));
         }
-        let oldest = self.folder.join(&self.path[0].name);
+        let oldest = self.folder.join(self.path[0].file.name());
         let Some(missing) = self.missing else {
             return Err(damaged(oldest, 0, "records before it are missing".into()));
         };
@@ -165,15 +165,30 @@ impl Chain {
         Ok(is_closed.then_some(Reach { records: 0, last: newest, ..reach }))
     }
 
+    /// Whether the link of a meta of that number that reached the file can be in a segment, as far as headers tell. What is
+    /// kept for long is not read for it.
+    ///
+    /// A link is newer than the base of its segment. Its meta is written before the next link is; so where, behind it, a base
+    /// is followed by another one, that is this meta or a later one, unless the file was changed by others and went back.
+    fn can_name(&self, index: usize, txid: TxId) -> bool {
+        let base = |segment: &Segment| segment.header.base.txid();
+        let behind = &self.path[index + 1..];
+        let next = behind.first().map(base);
+        let then = behind.iter().map(base).find(|&then| Some(then) != next);
+        base(&self.path[index]) < txid && then.is_none_or(|then| then >= txid || Some(then) < next)
+    }
+
     /// Looks for a meta among links and headers, from the newest segment back.
     fn locate(&self, meta: &MetaBytes) -> Result<Option<Located>> {
         for (segment, of) in self.path.iter().enumerate().rev() {
             let mut newest = None;
-            self.links_of(segment, |contains, found, end| {
-                if found == *meta {
-                    newest = Some(Located { segment, contains, linked: Some(end) });
-                }
-            })?;
+            if self.can_name(segment, meta.txid()) {
+                self.links_of(segment, |contains, found, end| {
+                    if found == *meta {
+                        newest = Some(Located { segment, contains, linked: Some(end) });
+                    }
+                })?;
+            }
             if newest.is_none() && of.header.base == *meta {
                 newest = Some(Located { segment, contains: of.header.contains, linked: None });
             }
@@ -188,7 +203,7 @@ impl Chain {
     fn links_of(&self, index: usize, mut each: impl FnMut(TxId, MetaBytes, Place)) -> Result<()> {
         let segment = &self.path[index];
         let limit = limit(&self.path, index);
-        let mut blocks = Blocks::new(&*segment.disk);
+        let mut blocks = Blocks::new(&segment.file);
         let mut at = segment.first_entry();
         while at < limit {
             let entry = EntryHeader::decode(
@@ -217,11 +232,13 @@ impl Chain {
         Ok(())
     }
 
-    /// Adds the numbers of the newest metas that are there.
+    /// Adds the numbers of the newest metas that are there: those in the headers, and the links of the newest segment.
     fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
         for index in (0..self.path.len()).rev() {
             let mut here = vec![self.path[index].header.base.txid()];
-            self.links_of(index, |_, meta, _| here.push(meta.txid()))?;
+            if index + 1 == self.path.len() {
+                self.links_of(index, |_, meta, _| here.push(meta.txid()))?;
+            }
             found.extend(here.into_iter().rev());
             found.dedup();
             if found.len() >= MOST_NAMED {
@@ -279,7 +296,7 @@ impl Waiting {
     /// Where reading ended at something that is not whole and was never synced: the segment's file, and where in it.
     pub(crate) fn torn_at(&self) -> Option<(PathBuf, u64)> {
         let (segment, offset) = self.reach?.torn?;
-        Some((self.folder.join(&self.path[segment].name), offset))
+        Some((self.folder.join(self.path[segment].file.name()), offset))
     }
 
     /// The records, in the order of their numbers.
@@ -291,7 +308,7 @@ impl Waiting {
     /// Syncs what was read. A process that was killed may have left it in the system's cache only.
     pub(super) fn sync(&self) -> io::Result<()> {
         let read = self.reach.map_or(0..0, |reach| reach.start.0..reach.end.0 + 1);
-        self.path[read].iter().try_for_each(|segment| segment.disk.sync())
+        self.path[read].iter().try_for_each(|segment| segment.file.sync())
     }
 
     /// What a new segment's header says of those before it.

@@ -32,7 +32,7 @@ pub(crate) struct Listed<'a> {
 impl Log {
     /// All of it, to be looked at.
     pub(crate) fn listing(self) -> Listing {
-        let Self { folder, segments, headless } = self;
+        let Self { folder, segments, headless, .. } = self;
         let Chain { folder, path, others: dead, .. } = Chain::new(folder, segments);
         Listing { folder, path, dead, headless }
     }
@@ -44,7 +44,7 @@ impl Listing {
     pub(crate) fn segments(&self) -> impl Iterator<Item = (&str, &Header, u64, bool)> {
         let all =
             self.path.iter().map(|segment| (segment, true)).chain(self.dead.iter().map(|segment| (segment, false)));
-        all.map(|(segment, is_reached)| (segment.name.as_str(), &segment.header, segment.len, is_reached))
+        all.map(|(segment, is_reached)| (segment.file.name(), &segment.header, segment.len, is_reached))
     }
 
     /// Names and lengths of the files without a header.
@@ -64,7 +64,7 @@ impl Listing {
         let Some(index) = self.path.iter().position(|segment| segment.header.number == number) else { return Ok(()) };
         let segment = &self.path[index];
         let (end, mut at) = (limit(&self.path, index), segment.first_entry());
-        let (mut blocks, mut buffer, mut is_whole) = (Blocks::new(&*segment.disk), Vec::new(), true);
+        let (mut blocks, mut buffer, mut is_whole) = (Blocks::new(&segment.file), Vec::new(), true);
         while at < end {
             let block = blocks.at(at).map_err(unreadable(&self.folder, segment))?;
             let Some(entry) = EntryHeader::decode(block, segment.header.generation) else {
@@ -79,7 +79,7 @@ impl Listing {
             };
             is_whole = matches!(found, Found::Entry(..));
             let payload = Payload::new(&self.path, index, at, &entry);
-            let file = self.folder.join(&segment.name);
+            let file = self.folder.join(segment.file.name());
             each(Listed { segment: &segment.header, offset: at, entry, is_whole, payload, file })?;
             at = match found {
                 Found::Entry(_, (then, offset)) if then == index => offset,
@@ -87,6 +87,8 @@ impl Listing {
                 Found::Nothing => at + BLOCK_LEN,
             };
         }
+        // With what its last entry goes on in.
+        self.path[index..].iter().take_while(|segment| segment.file.close()).for_each(drop);
         Ok(())
     }
 }

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::{BLOCK, BLOCK_LEN, Decoded, EntryHeader, Header};
+use super::file::SegmentFile;
 use super::walk::Blocks;
-use crate::disk::{Disk, JournalFolder};
+use crate::disk::JournalFolder;
 use crate::{Error, Result};
 
 /// A file with a header.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
-    pub(super) name: String,
-    pub(super) disk: Arc<dyn Disk>,
+    pub(super) file: SegmentFile,
     pub(super) header: Header,
     /// Bytes of its whole blocks.
     pub(super) len: u64,
@@ -23,6 +23,7 @@ pub(super) struct Segment {
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(super) folder: PathBuf,
+    files: Arc<dyn JournalFolder>,
     /// All segments with a header, by their numbers.
     pub(super) segments: Vec<Segment>,
     /// Files without one, and their lengths.
@@ -46,9 +47,9 @@ pub(super) struct Chain {
 /// # Errors
 /// A file could not be read; it is of a later version; segments of two journals lie in one folder; or a header that was synced
 /// is damaged.
-pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
+pub(crate) fn read(folder: &Arc<dyn JournalFolder>) -> Result<Log> {
     let log = scan(folder)?;
-    log.check(folder)?;
+    log.check()?;
     Ok(log)
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn read(folder: &dyn JournalFolder) -> Result<Log> {
 ///
 /// # Errors
 /// A file could not be read, or is of a later version.
-pub(crate) fn scan(folder: &dyn JournalFolder) -> Result<Log> {
+pub(crate) fn scan(folder: &Arc<dyn JournalFolder>) -> Result<Log> {
     let path = folder.path();
     let (mut segments, mut headless) = (Vec::new(), Vec::new());
     let mut names = folder.list().map_err(Error::journal_io("list the journal in", path))?;
@@ -69,45 +70,50 @@ pub(crate) fn scan(folder: &dyn JournalFolder) -> Result<Log> {
         let read = disk.read_at(&mut first, 0).map_err(Error::journal_io("read", &file))?;
         match Header::decode(&first[..read]) {
             Decoded::Header(header) => {
-                segments.push(Segment { name, disk, header, len: len - len % BLOCK_LEN });
+                let file = SegmentFile::new(folder, name);
+                segments.push(Segment { file, header, len: len - len % BLOCK_LEN });
             }
             Decoded::Version(version) => return Err(Error::JournalVersion { file, found: version }),
             Decoded::None => headless.push((name, len)),
         }
     }
     segments.sort_by_key(|segment| segment.header.number);
-    Ok(Log { folder: path.into(), segments, headless })
+    Ok(Log { folder: path.into(), files: Arc::clone(folder), segments, headless })
 }
 
 /// Refuses what no journal writes.
 fn check_headers(folder: &Path, found: &[Segment]) -> Result<()> {
     for pair in found.windows(2) {
         let (one, other) = (&pair[0], &pair[1]);
-        let file = folder.join(&other.name);
+        let file = folder.join(other.file.name());
         if one.header.store != other.header.store {
-            return Err(damaged(file, 0, format!("it belongs to another journal than {}", one.name)));
+            return Err(damaged(file, 0, format!("it belongs to another journal than {}", one.file.name())));
         }
         if one.header.number == other.header.number {
-            return Err(damaged(file, 0, format!("its number, {}, is that of {}", other.header.number, one.name)));
+            return Err(damaged(
+                file,
+                0,
+                format!("its number, {}, is that of {}", other.header.number, one.file.name()),
+            ));
         }
     }
     match found.iter().find(|segment| segment.header.before.segment >= segment.header.number) {
-        Some(odd) => Err(damaged(folder.join(&odd.name), 0, "it follows itself, or a later one".into())),
+        Some(odd) => Err(damaged(folder.join(odd.file.name()), 0, "it follows itself, or a later one".into())),
         None => Ok(()),
     }
 }
 
 /// Without a header a file was never used, or its use was just begun. But an entry that was written after the header of its
 /// own segment was synced shows that there was one.
-fn check_headless(file: &Path, disk: &dyn Disk, len: u64, highest: u64) -> Result<()> {
-    let mut blocks = Blocks::new(disk);
+fn check_headless(path: &Path, file: &SegmentFile, len: u64, highest: u64) -> Result<()> {
+    let mut blocks = Blocks::new(file);
     for offset in (BLOCK_LEN..len - len % BLOCK_LEN).step_by(BLOCK) {
-        let block = blocks.at(offset).map_err(Error::journal_io("read", file))?;
+        let block = blocks.at(offset).map_err(Error::journal_io("read", path))?;
         if let Some(entry) = EntryHeader::decode_any(block)
             && entry.synced.segment > highest
         {
             let number = entry.synced.segment;
-            return Err(damaged(file.into(), 0, format!("the header of segment {number} was synced, and is damaged")));
+            return Err(damaged(path.into(), 0, format!("the header of segment {number} was synced, and is damaged")));
         }
     }
     Ok(())
@@ -118,7 +124,7 @@ pub(super) fn shows_a_sync_of(segment: &Segment, number: u64) -> io::Result<Opti
     if segment.header.synced.segment >= number {
         return Ok(Some(0));
     }
-    let mut blocks = Blocks::new(&*segment.disk);
+    let mut blocks = Blocks::new(&segment.file);
     for offset in (BLOCK_LEN..segment.len).step_by(BLOCK) {
         if EntryHeader::decode(blocks.at(offset)?, segment.header.generation)
             .is_some_and(|entry| entry.synced.segment >= number)
@@ -130,7 +136,7 @@ pub(super) fn shows_a_sync_of(segment: &Segment, number: u64) -> io::Result<Opti
 }
 
 pub(super) fn unreadable(folder: &Path, segment: &Segment) -> impl FnOnce(io::Error) -> Error {
-    let file = folder.join(&segment.name);
+    let file = folder.join(segment.file.name());
     move |error| Error::journal_io("read", &file)(error)
 }
 
@@ -140,7 +146,7 @@ pub(super) fn damaged(file: PathBuf, offset: u64, what: String) -> Error {
 
 impl Segment {
     pub(super) fn name_and_len(&self) -> (String, u64) {
-        (self.name.clone(), self.len)
+        (self.file.name().to_owned(), self.len)
     }
 
     /// Where the first entry of its own may begin.
@@ -176,13 +182,12 @@ impl Chain {
 
 impl Log {
     /// Refuses what no journal writes, and headers that were synced and are damaged.
-    pub(crate) fn check(&self, folder: &dyn JournalFolder) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         check_headers(&self.folder, &self.segments)?;
         let highest = self.segments.last().map_or(0, |segment| segment.header.number);
         for (name, len) in &self.headless {
-            let file = self.folder.join(name);
-            let disk = folder.open(name).map_err(Error::journal_io("open", &file))?;
-            check_headless(&file, &*disk, *len, highest)?;
+            let file = SegmentFile::new(&self.files, name.clone());
+            check_headless(&self.folder.join(name), &file, *len, highest)?;
         }
         Ok(())
     }

@@ -67,8 +67,9 @@ impl<'a> Records<'a> {
     fn step(&mut self) -> Result<Option<Record<'a>>> {
         loop {
             let (index, at) = self.at;
-            let changed =
-                || damaged(self.folder.join(&self.path[index].name), at, "it has changed while it was read".into());
+            let changed = || {
+                damaged(self.folder.join(self.path[index].file.name()), at, "it has changed while it was read".into())
+            };
             let segment = &self.path[index];
             // Nothing is left in this segment, or what is left was never part of the journal.
             if at >= limit(self.path, index) {
@@ -76,7 +77,7 @@ impl<'a> Records<'a> {
                 self.at = (index + 1, next.first_entry());
                 continue;
             }
-            let read = |error| Error::journal_io("read", &self.folder.join(&segment.name))(error);
+            let read = |error| Error::journal_io("read", &self.folder.join(segment.file.name()))(error);
             let entry = header_at(segment, at).map_err(read)?.ok_or_else(changed)?;
             self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
             if entry.kind == EntryKind::Record && entry.txid > self.contains {

@@ -2,6 +2,7 @@
 //! ends.
 
 mod hostile;
+mod kept;
 mod small;
 
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ fn folder_with(trap: &Trap) -> Arc<dyn JournalFolder> {
 }
 
 fn waiting(folder: &Arc<dyn JournalFolder>, base: TxId) -> Result<Waiting> {
-    read(&**folder)?.after(&meta(base))
+    read(folder)?.after(&meta(base))
 }
 
 fn begin(folder: &Arc<dyn JournalFolder>, base: TxId) -> Journal {

@@ -3,15 +3,15 @@
 use std::io;
 
 use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader};
+use super::file::SegmentFile;
 use super::log::Segment;
-use crate::disk::Disk;
 
 /// How much is read at a time where one block after the other is looked at.
 const READ: usize = 1 << 18;
 
 /// Blocks of a file, read many at a time.
 pub(super) struct Blocks<'a> {
-    disk: &'a dyn Disk,
+    file: &'a SegmentFile,
     buffer: Vec<u8>,
     /// What of the file is in the buffer.
     start: u64,
@@ -19,8 +19,8 @@ pub(super) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    pub(super) fn new(disk: &'a dyn Disk) -> Self {
-        Self { disk, buffer: Vec::new(), start: 0, read: 0 }
+    pub(super) fn new(file: &'a SegmentFile) -> Self {
+        Self { file, buffer: Vec::new(), start: 0, read: 0 }
     }
 
     /// The block at that offset; fewer bytes where the file ends.
@@ -30,7 +30,7 @@ impl<'a> Blocks<'a> {
             if self.buffer.is_empty() {
                 self.buffer = vec![0; READ];
             }
-            self.read = self.disk.read_at(&mut self.buffer, offset)?;
+            self.read = self.file.read_at(&mut self.buffer, offset)?;
             self.start = offset;
         }
         let from = usize::try_from(offset - self.start).unwrap_or(usize::MAX).min(self.read);
@@ -81,7 +81,7 @@ impl<'a> Payload<'a> {
         if most == 0 {
             return Ok(0);
         }
-        let read = self.segments[self.index].disk.read_at(&mut buffer[..most], self.at)?;
+        let read = self.segments[self.index].file.read_at(&mut buffer[..most], self.at)?;
         self.pass(read as u64);
         Ok(read)
     }
@@ -145,7 +145,7 @@ pub(super) fn entry_at(
 /// What the block at `offset` says if an entry begins there; not whether its payload is whole.
 pub(super) fn header_at(segment: &Segment, offset: u64) -> io::Result<Option<EntryHeader>> {
     let mut bytes = [0; ENTRY_HEADER];
-    if offset + BLOCK_LEN > segment.len || segment.disk.read_at(&mut bytes, offset)? < ENTRY_HEADER {
+    if offset + BLOCK_LEN > segment.len || segment.file.read_at(&mut bytes, offset)? < ENTRY_HEADER {
         return Ok(None);
     }
     Ok(EntryHeader::decode(&bytes, segment.header.generation))

@@ -85,7 +85,7 @@ pub(super) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
     let asked = options.journal.as_ref().and_then(|journal| journal.folder.clone());
     for folder in asked.into_iter().chain(usual) {
         if let Some(folder) = opened(&folder, path, options)?
-            && !read(&*folder)?.is_empty()
+            && !read(&folder)?.is_empty()
         {
             return Err(Error::JournalWithoutFile { folder: folder.path().into() });
         }
@@ -114,9 +114,9 @@ impl Found {
         let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
         let waiting = if discards {
             // Whatever is wrong with it.
-            scan(&*folder)?.discarded(meta.txid)
+            scan(&folder)?.discarded(meta.txid)
         } else {
-            read(&*folder)?.after(&MetaBytes::of(meta))?
+            read(&folder)?.after(&MetaBytes::of(meta))?
         };
         Ok(Self { folder, waiting })
     }

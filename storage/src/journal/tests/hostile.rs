@@ -115,7 +115,7 @@ proptest! {
         for change in &changes {
             apply(&*folder, change);
         }
-        let Ok(log) = read(&*folder) else { return Ok(()) };
+        let Ok(log) = read(&folder) else { return Ok(()) };
         let Ok(waiting) = log.after(&meta(of)) else { return Ok(()) };
         let mut last = waiting.contains();
         let mut count = 0;

@@ -32,7 +32,7 @@ fn records_links_a_close_and_damage_are_told_apart() {
     journal.close().unwrap();
     let changed = waiting(&folder, 9).unwrap();
     assert!(changed.is_closed() && changed.is_empty());
-    let (listing, mut entries) = (read(&*folder).unwrap().listing(), Vec::new());
+    let (listing, mut entries) = (read(&folder).unwrap().listing(), Vec::new());
     for number in listing.segments().map(|(_, header, ..)| header.number).collect::<Vec<_>>() {
         let each = |listed: crate::journal::Listed<'_>| {
             entries.push((listed.entry.txid, listed.is_whole));

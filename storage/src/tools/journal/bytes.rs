@@ -1,7 +1,9 @@
 //! A journal that is only bytes, for fuzz targets alone.
 
+use std::sync::Arc;
+
 use super::FileJournal;
-use crate::disk::HeapJournalFolder;
+use crate::disk::{HeapJournalFolder, JournalFolder};
 use crate::format::{META_BYTES, Meta};
 use crate::handles::SegmentBytes;
 use crate::journal::MetaBytes;
@@ -14,6 +16,7 @@ impl FileJournal {
     /// As there.
     pub fn of_bytes(file: &[u8], segments: &SegmentBytes) -> Result<Self> {
         let folder = HeapJournalFolder::new(segments).map_err(Error::io("copy", None))?;
+        let folder: Arc<dyn JournalFolder> = Arc::new(folder);
         Self::of(&folder, || newest_meta(file))
     }
 }

@@ -6,6 +6,7 @@ mod bytes;
 mod effects;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::META_BYTES;
@@ -98,11 +99,12 @@ impl FileJournal {
             },
         };
         let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(None) };
+        let folder: Arc<dyn JournalFolder> = Arc::new(folder);
         Self::of(&folder, || newest_meta(file)).map(Some)
     }
 
     /// What lies in that folder, beside a file with that meta.
-    fn of(folder: &dyn JournalFolder, meta: impl FnOnce() -> Result<MetaBytes>) -> Result<Self> {
+    fn of(folder: &Arc<dyn JournalFolder>, meta: impl FnOnce() -> Result<MetaBytes>) -> Result<Self> {
         let listing = scan(folder)?.listing();
         let (file, state) = match meta() {
             Ok(meta) => (Ok(meta.txid()), read(folder).and_then(|log| JournalState::of(log, &meta))),

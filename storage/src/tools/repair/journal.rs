@@ -3,9 +3,10 @@
 //! others from writing it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{RepairEvent, RepairedJournal};
-use crate::disk::{OsJournalFolder, journal_path};
+use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::Meta;
 use crate::handles::Db;
 use crate::journal::{MetaBytes, Waiting, scan};
@@ -43,6 +44,7 @@ fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option
     let told = |error: Error| format!("all of it: {error}");
     let path = journal_path(broken).map_err(Error::io("look for the journal of", Some(broken))).map_err(told)?;
     let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return Ok(None) };
+    let folder: Arc<dyn JournalFolder> = Arc::new(folder);
     let log = scan(&folder).map_err(told)?;
     if log.is_empty() {
         return Ok(None);
@@ -50,7 +52,7 @@ fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option
     let Some(meta) = meta else {
         return Err("all of it: nothing tells which of its transactions follow the root that was taken".into());
     };
-    log.check(&folder).map_err(told)?;
+    log.check().map_err(told)?;
     log.after_up_to_damage(&MetaBytes::of(meta)).map(Some).map_err(told)
 }
 

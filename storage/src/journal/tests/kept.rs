@@ -1,0 +1,164 @@
+//! What opening reads does not grow with how long the journal is kept.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::{Journal, JournalKeep, JournalLimits};
+use super::{LIMITS, effects, folder, meta, read, waiting};
+use crate::Error;
+use crate::disk::{Disk, JournalFolder, Map};
+
+const KEEPS: JournalLimits = JournalLimits { keep: JournalKeep::Bytes(1 << 40), ..LIMITS };
+const HEADER: u64 = 4096;
+
+/// A folder that counts what is read of its segments, and how many of them are open.
+#[derive(Debug)]
+struct Counted {
+    folder: Arc<dyn JournalFolder>,
+    figures: Arc<Figures>,
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    read: AtomicU64,
+    open: AtomicU64,
+    most_open: AtomicU64,
+}
+
+#[derive(Debug)]
+struct CountedDisk(Arc<dyn Disk>, Arc<Figures>);
+
+impl Drop for CountedDisk {
+    fn drop(&mut self) {
+        self.1.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl JournalFolder for Counted {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
+        let open = self.figures.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.figures.most_open.fetch_max(open, Ordering::Relaxed);
+        Ok(Arc::new(CountedDisk(self.folder.open(name)?, Arc::clone(&self.figures))))
+    }
+
+    fn create(&self) -> io::Result<(String, Arc<dyn Disk>)> {
+        self.folder.create()
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.folder.sync()
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        self.folder.random()
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+impl Disk for CountedDisk {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        let read = self.0.read_at(buf, offset)?;
+        self.1.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(data, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn map(&self, len: usize) -> io::Result<Map> {
+        self.0.map(len)
+    }
+}
+
+/// What opening has read behind the headers, and how many segments were open at a time.
+#[derive(Debug, PartialEq)]
+struct Cost {
+    read: u64,
+    most_open: u64,
+}
+
+/// Opens a journal that has been through so many checkpoints, beside a file with that meta.
+fn opened(checkpoints: u64, closed: bool, of: impl Fn(u64) -> u64) -> (Cost, Result<u64, Error>) {
+    let folder = folder();
+    let found = waiting(&folder, 1).unwrap();
+    let mut journal = Journal::begin(Arc::clone(&folder), &KEEPS, found, &meta(1), 1).unwrap();
+    let mut newest = 1;
+    for round in 1..=checkpoints {
+        for txid in round * 10..round * 10 + 5 {
+            journal.append(txid, txid, &[&effects(txid, 5000)]).unwrap();
+        }
+        newest = round * 10 + 5;
+        journal.link(newest - 1, &meta(newest)).unwrap();
+        journal.sync().unwrap();
+        journal.checkpointed();
+    }
+    journal.append(newest + 1, newest, &[&effects(newest, 5000)]).unwrap();
+    journal.sync().unwrap();
+    if closed {
+        journal.close().unwrap();
+    }
+    let figures = Arc::new(Figures::default());
+    let folder: Arc<dyn JournalFolder> = Arc::new(Counted { folder, figures: Arc::clone(&figures) });
+    let log = read(&folder).unwrap();
+    let segments = folder.list().unwrap().len() as u64;
+    assert!(segments > checkpoints * 2, "they are all kept");
+    let records = log.after(&meta(of(newest))).map(|waiting| waiting.records());
+    let read = figures.read.load(Ordering::Relaxed) - segments * HEADER;
+    (Cost { read, most_open: figures.most_open.load(Ordering::Relaxed) }, records)
+}
+
+#[test]
+fn the_work_of_an_opening_does_not_grow_with_what_is_kept() {
+    let ways = [
+        ("as a kill leaves it", false, 0),
+        ("a file that it does not fit", false, 3),
+        ("a file that was changed after a clean close", true, 3),
+    ];
+    for (what, closed, beyond) in ways {
+        let of = |newest| newest + beyond;
+        let (few, found) = opened(5, closed, of);
+        match found {
+            Ok(records) => assert_eq!(records, u64::from(!closed), "{what}"),
+            Err(Error::JournalDoesNotFit { found, .. }) => assert_eq!(found[..2], [55, 45], "{what}"),
+            Err(other) => panic!("{what}: {other}"),
+        }
+        let (many, _) = opened(50, closed, of);
+        assert_eq!(few, many, "{what}");
+        assert!(many.most_open < 20, "{what}: {many:?}");
+    }
+}
+
+/// A copy of the file from before, put back: what is kept brings it up to date.
+#[test]
+fn what_is_kept_is_done_again_to_an_older_copy_of_the_file() {
+    for back in 0..20 {
+        let (_, found) = opened(20, false, |newest| newest - 10 * back);
+        assert_eq!(found.unwrap(), 5 * back + 1);
+    }
+}
