@@ -6,7 +6,7 @@ use std::time::Duration;
 use boltkv_storage::{Db, FreelistStored, Options};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::Error;
 use crate::config::{Config, Database};
@@ -69,9 +69,6 @@ fn tell(db: &Db) {
     if let Some(damaged) = db.damaged_meta() {
         // It may be what a power cut in a commit leaves: no reason not to serve what is there.
         warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
-    }
-    if let Some(journal) = db.stats().journal.filter(|journal| journal.replayed > 0) {
-        info!("{file}: {} transactions of its journal were done again", journal.replayed);
     }
 }
 

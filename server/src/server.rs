@@ -121,6 +121,12 @@ impl Server {
         self.shared.executor.db().stats().journal.map_or(0, |journal| journal.replayed)
     }
 
+    /// How long that took when the file was opened.
+    #[must_use]
+    pub fn replay_time(&self) -> Duration {
+        self.shared.executor.db().stats().journal.map_or(Duration::ZERO, |journal| journal.replay_time)
+    }
+
     /// Serves until `shutdown` is ready, or until no more writes can be done, where [`Config::on_write_failure`] says so.
     /// Then it stops accepting and reading, finishes what it has taken, commits, answers, closes the connections, brings the
     /// file up to date, and returns. What had arrived and was not yet taken, and scans under way, are answered with

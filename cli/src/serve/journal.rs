@@ -14,6 +14,9 @@ use crate::failure::{Failure, Outcome};
 /// The least that makes sense between two checkpoints.
 const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
 
+/// What takes longer to do again is told with the time that it took.
+const LONG: Duration = Duration::from_secs(1);
+
 /// When a write is answered, and what is kept beside the file.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Durability")]
@@ -78,13 +81,20 @@ impl JournalArgs {
         let durability = Shown(self.durability);
         let Some(folder) = server.journal() else { return format!("durability {durability}, no journal") };
         let journal = as_asked(file, folder);
-        let replayed = match server.replayed() {
-            0 => String::new(),
-            1 => ", 1 transaction done again from it".to_owned(),
-            many => format!(", {many} transactions done again from it"),
-        };
+        let replayed = replayed(server.replayed(), server.replay_time());
         format!("durability {durability}, journal {}{replayed}", journal.display())
     }
+}
+
+/// What was done again from the journal, if anything was; and how long that took, if that is worth a word.
+fn replayed(transactions: u64, time: Duration) -> String {
+    let what = match transactions {
+        0 => return String::new(),
+        1 => "1 transaction".to_owned(),
+        many => format!("{many} transactions"),
+    };
+    let took = if time > LONG { format!(" in {:.1} s", time.as_secs_f64()) } else { String::new() };
+    format!(", {what} done again from it{took}")
 }
 
 /// The journal's folder by the name that goes with the file's, where it has that.
@@ -189,6 +199,13 @@ mod tests {
         for text in ["", "7", "1.5", "week", "400d", "-1d"] {
             assert!(keep(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_was_done_again_is_told_and_the_time_where_it_was_long() {
+        assert_eq!(replayed(0, Duration::from_secs(9)), "");
+        assert_eq!(replayed(1, Duration::from_millis(900)), ", 1 transaction done again from it");
+        assert_eq!(replayed(17, Duration::from_millis(2_340)), ", 17 transactions done again from it in 2.3 s");
     }
 
     #[test]

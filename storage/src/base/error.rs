@@ -119,7 +119,8 @@ pub enum Error {
     /// was rolled back, nothing was lost, and the database goes on.
     #[error("the file would grow past {}", size_limit(*max))]
     MaxSizeReached {
-        /// The options' limit, in bytes; `None` where it is the process's or the file system's.
+        /// The options' limit, in bytes, or without one the process's (`RLIMIT_FSIZE`); `None` where it is the file
+        /// system's.
         max: Option<u64>,
     },
     /// The journal is not that of this file as it is: nothing in it names the file's newest meta. It is another file's, or

@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
 fn begin(setup: Setup, place: &Place, newest: &MetaBytes) -> Result<Journal> {
     let waiting = read(&place.journal)?.after(newest)?;
     let contains = waiting.contains();
-    Journal::begin(Arc::clone(&place.journal), &setup.limits, waiting, newest, contains)
+    Journal::begin(Arc::clone(&place.journal), &setup.limits, waiting, newest, contains, 0)
 }
 
 /// Looks at what a crash left: the error says what is wrong with it.

@@ -14,6 +14,7 @@ mod here;
 mod journal_folder;
 mod map;
 mod map_options;
+mod room;
 #[cfg(test)]
 pub(crate) mod sim;
 mod whole;
@@ -33,6 +34,7 @@ pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
+pub(crate) use room::{free_bytes, largest_file};
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Existing, new_file, refuse_existing, write_file};
 

@@ -68,7 +68,8 @@ pub(crate) struct JournalStats {
 
 impl Journal {
     /// Goes on behind what was found, in a segment of its own: what was found may be in the system's cache only, and is not
-    /// appended to. `base` is the newest meta on the disk, and `contains` the last transaction in it.
+    /// appended to. `base` is the newest meta on the disk, and `contains` the last transaction in it; `now_ms` the time, in
+    /// milliseconds since 1970.
     ///
     /// When this returns, what was found and the new segment's header are synced.
     pub(crate) fn begin(
@@ -77,9 +78,11 @@ impl Journal {
         after: Waiting,
         base: &MetaBytes,
         contains: TxId,
+        now_ms: u64,
     ) -> Result<Self> {
         let path = folder.path().to_path_buf();
-        Self::begin_io(folder, *limits, after, base, contains).map_err(Error::journal_io("begin the journal in", &path))
+        Self::begin_io(folder, *limits, after, base, contains, now_ms)
+            .map_err(Error::journal_io("begin the journal in", &path))
     }
 
     fn begin_io(
@@ -88,6 +91,7 @@ impl Journal {
         after: Waiting,
         base: &MetaBytes,
         contains: TxId,
+        now_ms: u64,
     ) -> io::Result<Self> {
         after.sync()?;
         let mut found = after.into_found();
@@ -98,7 +102,8 @@ impl Journal {
             number: next_number(found.highest)?,
             generation: folder.random()?,
             epoch,
-            time_ms: found.last_time_ms,
+            // A clock that went back does not go back here.
+            time_ms: found.last_time_ms.max(now_ms),
             before: found.end,
             // What was found was synced just now.
             synced: found.end,

@@ -45,7 +45,7 @@ fn waiting(folder: &Arc<dyn JournalFolder>, base: TxId) -> Result<Waiting> {
 fn begin(folder: &Arc<dyn JournalFolder>, base: TxId) -> Journal {
     let waiting = waiting(folder, base).unwrap();
     let contains = waiting.contains();
-    Journal::begin(Arc::clone(folder), &LIMITS, waiting, &meta(base), contains).unwrap()
+    Journal::begin(Arc::clone(folder), &LIMITS, waiting, &meta(base), contains, 0).unwrap()
 }
 
 fn records(waiting: &Waiting) -> Vec<(TxId, Vec<u8>)> {

@@ -12,11 +12,13 @@
 //! have found room, and before anybody sees them.
 
 use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
+use crate::disk::{free_bytes, largest_file};
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Work};
@@ -122,7 +124,11 @@ pub(super) fn write(
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
     let written = write_pages(work, &mut prepared, shared, writer)
-        .and_then(|()| writer.reserve_journal(work, sync))
+        .map_err(|error| with_room(error, "file", shared.path()))
+        .and_then(|()| {
+            let reserved = writer.reserve_journal(work, sync);
+            reserved.map_err(|error| with_room(error, "journal", shared.journal()))
+        })
         .and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
@@ -131,7 +137,7 @@ pub(super) fn write(
             io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
                 Error::NoSpace { source: error }
             }
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size.or_else(largest_file) },
             _ => shared.poison("write pages to", error),
         }
     })?;
@@ -341,4 +347,15 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     // Who allocated a page matters while something older than it is pinned.
     let pinned = shared.readers.any_older() || writer.unsynced.is_some();
     writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned, prepared.freelist.is_some());
+}
+
+/// A disk that is full, and how much it has left: where that is more than nothing, the commit wanted more than that.
+fn with_room(error: io::Error, what: &str, path: Option<&Path>) -> io::Error {
+    let free = path.filter(|_| error.kind() == io::ErrorKind::StorageFull).map(free_bytes);
+    match free {
+        Some(Ok(free)) => {
+            io::Error::new(error.kind(), format!("{error}; the disk of the {what} has {free} bytes left"))
+        }
+        _ => error,
+    }
 }

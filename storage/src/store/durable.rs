@@ -74,7 +74,8 @@ pub(super) fn record(work: &Work, txid: TxId, shared: &Shared, writer: &mut Writ
     if sync == Sync::Journal { sync_journal(shared, writer) } else { Ok(()) }
 }
 
-fn now_ms() -> u64 {
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a record tells when it was written, to people")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)

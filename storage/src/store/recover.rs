@@ -9,9 +9,10 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::commit::{Sync, write};
-use super::durable::{begin, is_full, sync_point};
+use super::durable::{begin, is_full, now_ms, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
@@ -126,7 +127,7 @@ impl Found {
         let Self { folder, waiting } = self;
         let limits = JournalOptions::new().limits();
         let path = folder.path().to_path_buf();
-        let mut journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(meta), meta.txid)?;
+        let mut journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(meta), meta.txid, now_ms())?;
         journal.close().map_err(Error::journal_io("write the journal in", &path))
     }
 
@@ -145,11 +146,12 @@ impl Shared {
         let Found { folder, waiting } = found;
         let limits = self.options.journal.clone().unwrap_or_default().limits();
         self.writer.with(|writer| {
-            let base = writer.durable;
+            let (base, clock) = (writer.durable, Instant::now());
             self.replay(writer, &folder, &waiting)?;
             let is_behind = !waiting.is_empty();
             self.keeps_journal_in(folder.path());
-            writer.journal = Some(Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid)?);
+            writer.journal =
+                Some(Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?);
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.
@@ -157,6 +159,7 @@ impl Shared {
                     checkpointed => drop(checkpointed?),
                 }
             }
+            writer.replay_time = if is_behind { clock.elapsed() } else { Duration::ZERO };
             self.note_figures(writer);
             Ok(())
         })

@@ -102,7 +102,10 @@ impl Shared {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),
             unsynced_commits: writer.syncing + writer.not_durable().map_or(0, |unsynced| unsynced.commits),
-            journal: writer.journal.as_ref().map(|journal| JournalFigures::new(journal, &writer.stalls)),
+            journal: writer
+                .journal
+                .as_ref()
+                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls)),
             commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;

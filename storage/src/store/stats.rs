@@ -44,6 +44,8 @@ pub struct JournalFigures {
     pub epoch: u64,
     /// Transactions that were found in the journal and not in the file when the database was opened, and done again.
     pub replayed: u64,
+    /// How long that took, with the checkpoint after it; zero where there was nothing to do.
+    pub replay_time: Duration,
     /// Commits that were recorded since the database was opened.
     pub records: u64,
     /// Bytes that were written to the journal since then.
@@ -63,11 +65,12 @@ pub struct JournalFigures {
 }
 
 impl JournalFigures {
-    pub(super) fn new(journal: &Journal, stalls: &Stalls) -> Self {
+    pub(super) fn new(journal: &Journal, replay_time: Duration, stalls: &Stalls) -> Self {
         let stats = journal.stats();
         Self {
             epoch: journal.epoch(),
             replayed: stats.replayed,
+            replay_time,
             records: stats.records,
             bytes_written: stats.bytes_written,
             since_checkpoint: stats.since_checkpoint,

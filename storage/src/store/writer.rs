@@ -57,6 +57,8 @@ pub(crate) struct Writer {
     pub(crate) unsynced: Option<Unsynced>,
     /// Where all commits are recorded, if that is asked for.
     pub(crate) journal: Option<Journal>,
+    /// How long it took to do again what it had, and to bring the file up to that.
+    pub(super) replay_time: Duration,
     /// What was recorded in it since it was synced, and how many commits are being synced.
     pub(crate) unsynced_records: Option<Unsynced>,
     pub(crate) syncing: u64,
@@ -119,6 +121,7 @@ impl Writer {
             stored_freelist,
             unsynced: None,
             journal: None,
+            replay_time: Duration::ZERO,
             unsynced_records: None,
             syncing: 0,
             checkpoint_asked: false,

@@ -129,7 +129,7 @@ proptest! {
         }
         prop_assert_eq!((count, last), (waiting.records(), waiting.last()));
         let contains = waiting.contains();
-        if let Ok(mut journal) = Journal::begin(Arc::clone(&folder), &LIMITS, waiting, &meta(of), contains) {
+        if let Ok(mut journal) = Journal::begin(Arc::clone(&folder), &LIMITS, waiting, &meta(of), contains, 0) {
             journal.append(last.saturating_add(1), 0, &[b"more"]).unwrap();
             journal.sync().unwrap();
         }

@@ -107,7 +107,7 @@ struct Cost {
 fn opened(checkpoints: u64, closed: bool, of: impl Fn(u64) -> u64) -> (Cost, Result<u64, Error>) {
     let folder = folder();
     let found = waiting(&folder, 1).unwrap();
-    let mut journal = Journal::begin(Arc::clone(&folder), &KEEPS, found, &meta(1), 1).unwrap();
+    let mut journal = Journal::begin(Arc::clone(&folder), &KEEPS, found, &meta(1), 1, 0).unwrap();
     let mut newest = 1;
     for round in 1..=checkpoints {
         for txid in round * 10..round * 10 + 5 {
