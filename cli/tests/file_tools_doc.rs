@@ -1,9 +1,10 @@
 //! `docs/file-tools.md` tells the truth: every `console` block of it is run, and prints what the page says.
 //!
 //! - A line that starts with `$ ` is run by a shell, the lines below it are what it prints, standard error included. A line
-//!   `...` stands for any number of lines.
+//!   `...` stands for any number of lines, and any time for any other; what is in the folder is shown as in `/srv`.
 //! - The blocks of one section (`## `) are run in their order, in a folder of their own with these files: `etcd.db`, a small
-//!   one as etcd has it; `wreck.db`, the same with a page of nonsense in it; `app.db`, with buckets within buckets.
+//!   one as etcd has it; `wreck.db`, the same with a page of nonsense in it; `app.db`, with buckets within buckets;
+//!   `killed.db`, as a process leaves it that is killed when its journal has more than the file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
@@ -14,7 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use boltkv_storage::{Db, Fill, Options, RawFile, Result};
+use boltkv_storage::{Db, Fill, JournalOptions, Options, RawFile, Result};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/file-tools.md");
 const ANY_LINES: &str = "...";
@@ -32,7 +33,8 @@ fn every_example_of_the_page_prints_what_it_says() {
         make_files(folder.path());
         for block in blocks {
             let printed = replay(block, folder.path());
-            if !matches(&lines(block), &lines(&printed)) {
+            let printed = printed.replace(&*folder.path().to_string_lossy(), "/srv");
+            if !matches(&lines(&without_times(block)), &lines(&without_times(&printed))) {
                 let _ = write!(wrong, "\n## {title}: the page says\n{block}and this is printed\n{printed}");
             }
         }
@@ -82,6 +84,21 @@ fn run_in_shell(command: &str, folder: &Path) -> String {
     String::from_utf8(shell.output().unwrap().stdout).unwrap()
 }
 
+/// With the same time in place of each one that is written as `2026-11-22T18:02:41.175Z`.
+fn without_times(text: &str) -> String {
+    const TIME: &str = "0000-00-00T00:00:00.000Z";
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_like = |(like, found): (char, char)| like == found || like == '0' && found.is_ascii_digit();
+        let is_time = rest.len() >= TIME.len() && TIME.chars().zip(rest.chars()).all(is_like);
+        let taken = if is_time { TIME.len() } else { first.len_utf8() };
+        shown.push_str(if is_time { TIME } else { &rest[..taken] });
+        rest = &rest[taken..];
+    }
+    shown
+}
+
 /// Without the white space at the ends of lines, and of the block, which nobody would see.
 fn lines(text: &str) -> Vec<&str> {
     text.trim_end().lines().map(str::trim_end).collect()
@@ -111,6 +128,7 @@ fn make_files(folder: &Path) {
     make_app(&folder.join("app.db")).unwrap();
     fs::copy(folder.join("etcd.db"), folder.join("wreck.db")).unwrap();
     wreck(&folder.join("wreck.db")).unwrap();
+    make_killed(folder).unwrap();
 }
 
 fn make(file: &Path) -> Result<Db> {
@@ -178,6 +196,25 @@ fn make_app(file: &Path) -> Result<()> {
         photos.put("sunset.jpg", vec![0xd8; 10_000])?;
         photos.put("text", "größe")
     })
+}
+
+/// A file, and a journal with one transaction more: what is copied while a process has them open, a kill would leave.
+fn make_killed(folder: &Path) -> Result<()> {
+    let busy = folder.join("busy");
+    fs::create_dir(&busy).unwrap();
+    let db = Options::new().journal(JournalOptions::new()).open(busy.join("killed.db"))?;
+    db.update(|tx| tx.create_bucket("b")?.put("old", "1"))?;
+    db.checkpoint()?;
+    db.update(|tx| tx.bucket_mut("b")?.put("new", "2"))?;
+    let journal = folder.join("killed.db-journal");
+    fs::create_dir(&journal).unwrap();
+    fs::copy(busy.join("killed.db"), folder.join("killed.db")).unwrap();
+    // A spare may not be ready yet.
+    let first = "segment-000001";
+    fs::copy(busy.join("killed.db-journal").join(first), journal.join(first)).unwrap();
+    drop(db);
+    fs::remove_dir_all(busy).unwrap();
+    Ok(())
 }
 
 /// Writes nonsense over the second leaf of the bucket `key`.

@@ -107,7 +107,7 @@ fn a_full_disk_under_the_journal_alone_refuses_what_finds_no_room_and_nothing_el
     let server = Server::spawn(mounted.serve(journal()).args(["--journal-size=256KiB", "--max-frame=8MiB"]));
     assert_eq!(server.text("SET small 1\n"), "OK\n");
     let large = server.run_with_input(["set", "large", "-"], &vec![b'x'; 4 << 20]).failed(1);
-    assert!(large.contains("NO_SPACE"), "{large}");
+    assert!(large.contains("NO_SPACE") && large.contains("the disk of the journal has "), "{large}");
     for round in 0..200 {
         assert_eq!(server.text(&format!("SET small {round}\n")), "OK\n", "round {round}");
     }

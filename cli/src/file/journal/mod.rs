@@ -176,7 +176,8 @@ impl Journal {
             Err(error) => writeln!(out, "State: {error}")?,
         }
         if head.spares > 0 {
-            writeln!(out, "Spare: {} files, {} bytes", head.spares, head.spare_bytes)?;
+            let files = if head.spares == 1 { "file" } else { "files" };
+            writeln!(out, "Spare: {} {files}, {} bytes", head.spares, head.spare_bytes)?;
         }
         if journal.segments().next().is_some() && !self.json {
             writeln!(out, "SEGMENT  BEGUN                     RECORDS  LINKS  TRANSACTIONS       BYTES      STATE")?;
@@ -212,7 +213,10 @@ impl Journal {
     /// One line, as `diff` prints them.
     fn print_effect(&self, effect: &JournalEffect<'_>, out: &mut Out) -> Printed {
         let line = Effect::new(effect);
-        write!(out, "  {} ", line.what)?;
+        write!(out, "  {}", line.what)?;
+        if !line.path.is_empty() {
+            out.write_all(b" ")?;
+        }
         for name in &line.path {
             self.format.write(name.0, out)?;
             out.write_all(b"/")?;

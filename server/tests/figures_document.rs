@@ -1,0 +1,31 @@
+//! `docs/operations.md` lists what STATS shows.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::time::Duration;
+
+use boltkv_storage::{Durability, JournalOptions, Options};
+use common::TestServer;
+
+/// The first words of the lines of the document's table.
+fn documented() -> Vec<String> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
+    let (_, section) = text.split_once("\n## What STATS shows\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let names = section.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split('`').next()?.to_owned()));
+    names.collect()
+}
+
+#[test]
+fn every_figure_of_stats_is_in_the_document_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    // What is set so has every figure.
+    let durability = Durability::Interval { every: Duration::from_secs(1), commits: u64::MAX };
+    let options = Options::new().journal(JournalOptions::new()).durability(durability);
+    let server = TestServer::serve(options.open(folder.path().join("db")).unwrap(), |_| {});
+    let lines = server.text().ask_all("STATS");
+    let names: Vec<_> =
+        lines.iter().filter(|line| *line != "END").map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, documented());
+}
