@@ -76,7 +76,13 @@ impl Platter {
     }
 
     pub(crate) fn sync(&mut self) {
-        *self = Self::new(self.newest());
+        // In place: a file is synced far more often than it is crashed.
+        let (mut bytes, len) = (std::mem::take(&mut self.synced), self.len());
+        for piece in &self.pieces {
+            piece.write_to(&mut bytes, &self.pending, None);
+        }
+        set_len(&mut bytes, len);
+        *self = Self::new(bytes);
     }
 
     /// The length that the file has while nothing crashes.
@@ -114,25 +120,39 @@ impl Platter {
     pub(crate) fn after(&self, loss: &Loss) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for (at, piece) in self.pieces.iter().enumerate().filter(|(at, _)| loss.kept[*at]) {
-            match &self.pending[piece.op] {
-                FileOp::Write { offset, data } => {
-                    let Range { start, mut end } = piece.part;
-                    if let Some((shorn, bytes)) = loss.shorn
-                        && shorn == at
-                    {
-                        end = end.min(start + bytes);
-                    }
-                    if bytes.len() < offset + end {
-                        bytes.resize(offset + end, 0);
-                    }
-                    bytes[offset + start..offset + end].copy_from_slice(&data[start..end]);
-                }
-                FileOp::SetLen(len) => bytes.truncate(*len),
-            }
+            let shorn = loss.shorn.filter(|&(shorn, _)| shorn == at).map(|(_, bytes)| bytes);
+            piece.write_to(&mut bytes, &self.pending, shorn);
         }
-        bytes.resize(loss.len, 0);
+        set_len(&mut bytes, loss.len);
         bytes
     }
+}
+
+impl Piece {
+    /// Makes its part of its change, or only so many bytes of it.
+    fn write_to(&self, bytes: &mut Vec<u8>, pending: &[FileOp], shorn: Option<usize>) {
+        match &pending[self.op] {
+            FileOp::Write { offset, data } => {
+                let Range { start, end } = self.part;
+                let end = shorn.map_or(end, |bytes| end.min(start + bytes));
+                if bytes.len() < offset + end {
+                    set_len(bytes, offset + end);
+                }
+                bytes[offset + start..offset + end].copy_from_slice(&data[start..end]);
+            }
+            FileOp::SetLen(len) => bytes.truncate(*len),
+        }
+    }
+}
+
+/// As `resize`, which without optimisation fills byte by byte.
+fn set_len(bytes: &mut Vec<u8>, len: usize) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    while bytes.len() < len {
+        let more = (len - bytes.len()).min(ZEROS.len());
+        bytes.extend_from_slice(&ZEROS[..more]);
+    }
+    bytes.truncate(len);
 }
 
 #[cfg(test)]
