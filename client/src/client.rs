@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, StreamRequest, WriteRequest};
+use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, StreamRequest, Txn, WriteRequest};
 
+use crate::bucket::wrong_shape;
 use crate::builder::Config;
 use crate::link::Link;
-use crate::{Bucket, ClientBuilder, Error};
+use crate::{Bucket, ClientBuilder, Error, Transaction};
 
 /// A client of one server. Cheap to clone; all clones share one connection.
 ///
@@ -58,6 +59,27 @@ impl Client {
     #[must_use]
     pub fn root(&self) -> Bucket {
         self.bucket_at(Path::ROOT)
+    }
+
+    /// A transaction of no requests yet.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.clone())
+    }
+
+    /// Has a transaction done that was put together with the protocol's own means, for those who translate from another form;
+    /// answers its number, and what came of each request as its own reply would be. Otherwise see [`Self::transaction`].
+    ///
+    /// # Errors
+    /// As for [`Transaction::commit`].
+    ///
+    /// # Cancellation
+    /// As for [`Transaction::commit`].
+    pub async fn execute(&self, txn: Txn) -> Result<(u64, Vec<Reply>), Error> {
+        let expects: Vec<_> = txn.expects().collect();
+        let Reply::Txn { txid, results } = self.call(txn).await? else { return Err(wrong_shape()) };
+        let replies: Result<Vec<_>, _> = results.replies(expects.iter().copied()).collect();
+        let replies = replies.map_err(|error| Error::Protocol(error.to_string().into()))?;
+        if replies.len() == expects.len() { Ok((txid, replies)) } else { Err(wrong_shape()) }
     }
 
     /// Asks the server whether it is there.
@@ -125,6 +147,12 @@ impl<'a> Answered<'a> for ReadRequest<&'a [u8]> {
 impl<'a> Answered<'a> for WriteRequest<&'a [u8]> {
     fn expects(&self) -> Expect {
         self.expects()
+    }
+}
+
+impl Answered<'_> for Txn {
+    fn expects(&self) -> Expect {
+        Expect::Txn
     }
 }
 

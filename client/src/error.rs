@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError};
+use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError, TxnError, TxnPart};
 
 /// Why a request failed.
 ///
@@ -91,6 +91,9 @@ pub enum Error {
     /// The request is larger than the wire, or this server, can take. Nothing was sent.
     #[error("the request cannot be sent: {0}")]
     Unsendable(#[from] EncodeError),
+    /// The transaction holds what cannot be a part of one, or too many parts. Nothing was sent.
+    #[error("the transaction cannot be sent: {0}")]
+    Transaction(#[from] TxnError),
     /// The text is no bucket path.
     #[error(transparent)]
     Path(#[from] PathError),
@@ -102,6 +105,16 @@ impl Error {
     pub const fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Server(reply) => Some(reply.code),
+            _ => None,
+        }
+    }
+
+    /// The part because of which a transaction was not done: a condition that does not hold, a request that was refused.
+    /// `None` where it was for none in particular, and of what is no transaction.
+    #[must_use]
+    pub fn failed_part(&self) -> Option<TxnPart> {
+        match self {
+            Self::Server(reply) => reply.txn_part(),
             _ => None,
         }
     }

@@ -58,6 +58,26 @@
 //! # }
 //! ```
 //!
+//! # All or nothing
+//!
+//! ```no_run
+//! # async fn example(client: boltkv_client::Client) -> Result<(), boltkv_client::Error> {
+//! let (users, names) = (client.bucket("users")?, client.bucket("names")?);
+//! let added = client
+//!     .transaction()
+//!     .if_absent(&names, "lovelace")
+//!     .set(&names, "lovelace", "1815")
+//!     .set(&users, "1815", "Ada Lovelace")
+//!     .commit()
+//!     .await;
+//! match added {
+//!     Ok(done) => println!("both are there, by transaction {}", done.txid),
+//!     Err(error) => println!("nothing was done, because of {:?}: {error}", error.failed_part()),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # One client for all tasks
 //!
 //! ```no_run
@@ -106,7 +126,7 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
+//! `client`, `bucket`, `scan`, `transaction` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
 //! one that requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that
 //! reads, and what is in flight.
 
@@ -119,11 +139,13 @@ mod error;
 mod link;
 mod scan;
 mod shared;
+mod transaction;
 
-pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError};
+pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart};
 pub use bucket::{Bucket, Deleted, Written};
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use entries::Entries;
 pub use error::{Error, Loss};
 pub use scan::Scan;
+pub use transaction::{Committed, Transaction, TransactionResult};

@@ -91,19 +91,28 @@ impl Scan {
     /// # Cancellation
     /// As for [`stream`](Self::stream). Of many counts at once, as many run as the server takes streams of one connection; the
     /// others wait for their turn.
-    pub async fn count(mut self) -> Result<u64, Error> {
+    pub async fn count(self) -> Result<u64, Error> {
         if self.nothing {
             return Ok(0);
         }
-        self.wanted.options.mode = ScanMode::Count;
         let client = self.client.clone();
-        match client.call(self.request()).await? {
+        match client.call(self.counting().request()).await? {
             Reply::Count(count) => Ok(count),
             _ => Err(wrong_shape()),
         }
     }
 
-    fn request(self) -> StreamRequest {
+    /// Whether there is nothing to ask.
+    pub(crate) const fn is_of_nothing(&self) -> bool {
+        self.nothing
+    }
+
+    pub(crate) fn counting(mut self) -> Self {
+        self.wanted.options.mode = ScanMode::Count;
+        self
+    }
+
+    pub(crate) fn request(self) -> StreamRequest {
         let list_or_scan = if self.buckets_only { StreamRequest::ListBuckets } else { StreamRequest::Scan };
         list_or_scan(self.wanted)
     }

@@ -90,6 +90,18 @@ pub enum Verb {
     Scan,
     /// How many they are.
     Count,
+    /// Begin a transaction.
+    Multi,
+    /// A condition of it.
+    IfAbsent,
+    /// A condition of it.
+    IfPresent,
+    /// A condition of it.
+    IfEquals,
+    /// Have it done.
+    Exec,
+    /// Forget it.
+    Discard,
     /// Is anyone there?
     Ping,
     /// The server's figures.
@@ -106,7 +118,12 @@ impl Verb {
     pub const fn ends_in_value(self) -> bool {
         matches!(
             self,
-            Self::Set | Self::SetIfAbsent | Self::SetIfPresent | Self::CompareAndSet | Self::CompareAndDelete
+            Self::Set
+                | Self::SetIfAbsent
+                | Self::SetIfPresent
+                | Self::CompareAndSet
+                | Self::CompareAndDelete
+                | Self::IfEquals
         )
     }
 }
@@ -224,6 +241,27 @@ pub const COMMANDS: &[Command] = &[
     Command::write("BUCKET MOVE", "gives a bucket another path").bucket(BucketOp::Move).later(),
     Command::write("DELETE_RANGE", "removes a range of entries").op(Op::DeleteRange).later(),
     Command::write("TXN", "several requests as one transaction").op(Op::Txn),
+    Command::connection("MULTI", "begins a transaction: the lines up to EXEC are done together or not at all").text(
+        Verb::Multi,
+        "",
+        0,
+        0,
+    ),
+    Command::read("IF ABSENT", "after MULTI: only if the key is not there before").text(Verb::IfAbsent, "key", 1, 1),
+    Command::read("IF PRESENT", "after MULTI: only if the key is there before").text(Verb::IfPresent, "key", 1, 1),
+    Command::read("IF EQUALS", "after MULTI: only if the key's value before is the rest of the line").text(
+        Verb::IfEquals,
+        "key value",
+        2,
+        2,
+    ),
+    Command::write("EXEC", "has the transaction done; the replies to its lines, then END, or one ERR").text(
+        Verb::Exec,
+        "",
+        0,
+        0,
+    ),
+    Command::connection("DISCARD", "forgets the transaction").text(Verb::Discard, "", 0, 0),
     Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot).later(),
     Command::read("BACKUP", "the whole file as a stream").op(Op::Backup).later(),
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),

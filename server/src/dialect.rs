@@ -24,14 +24,14 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     let dialect = first_byte(&mut conn, deadline).await?;
     drop(silent);
     debug!(?dialect, "dialect");
-    let (max_frame, linger) = (conn.shared.limits.max_frame, conn.shared.timeouts.text_linger);
+    let max_frame = conn.shared.limits.max_frame;
     match dialect {
         // On the heap: a connection that has not spoken does not need a session.
         Some(Dialect::Binary) => {
             return Box::new(Session::new(conn, BinaryCodec::new(max_frame))).serve().await;
         }
         Some(Dialect::Text) => {
-            let codec = TextCodec::new(conn.opened, linger);
+            let codec = TextCodec::new(conn.opened, &conn.shared);
             return Box::new(Session::new(conn, codec)).serve().await;
         }
         Some(Dialect::Resp) => conn.wire.output.put_slice(RESP_REFUSAL),

@@ -137,7 +137,7 @@ impl Flight {
 
     /// Puts a request into the buffer, once there is a slot and room for it, and returns its id.
     pub(super) async fn send(&self, request: &Request<&[u8]>, waiter: Waiter) -> Result<u32, Failure> {
-        let slot = self.slot(waiter.is_stream()).await?;
+        let slot = self.slot(is_stream(request)).await?;
         let mut state = self.state_with_room().await;
         if let Some(loss) = state.unusable() {
             return Err(Failure::NotSent(loss));
@@ -317,11 +317,9 @@ impl Flight {
     }
 }
 
-impl Waiter {
-    /// Whether the server counts the request as a stream: a count is one, though it has one reply.
-    const fn is_stream(&self) -> bool {
-        matches!(self, Self::Stream { .. } | Self::Reply { expect: Expect::Count, .. })
-    }
+/// Whether the server counts a request as a stream: a count is one, and a transaction that reads, though each has one reply.
+pub(super) const fn is_stream<B>(request: &Request<B>) -> bool {
+    matches!(request, Request::Stream(_))
 }
 
 impl State {

@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::flight::{Chunk, Piece};
-use self::flight::{Flight, STREAM_WINDOW, Waiter};
+use self::flight::{Flight, STREAM_WINDOW, Waiter, is_stream};
 use crate::builder::Config;
 use crate::{Error, Loss};
 
@@ -104,8 +104,9 @@ impl Connection {
         let heard = self.flight.heard();
         let sending = self.flight.send(request, Waiter::Reply { expect, sender });
         let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
-        // A count is work for the server as long as it runs: it ends when nobody waits for it. All else is done in a moment.
-        let _running = (expect == Expect::Count).then(|| Running { flight: &self.flight, id });
+        // What counts as a stream is work for the server as long as it runs: it ends when nobody waits for it. All else is
+        // done in a moment.
+        let _running = is_stream(request).then(|| Running { flight: &self.flight, id });
         match timeout_at(deadline, receiver).await {
             Ok(Ok(reply)) => reply,
             Ok(Err(_)) => Err(Failure::Lost(Loss::Closed)),

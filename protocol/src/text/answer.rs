@@ -61,7 +61,7 @@ impl Answer {
             }
             Reply::Count(count) => write_line(&count.to_string(), out),
             Reply::Pong(_) => write_line("PONG", out),
-            // Its results are printed one by one, each as its line asks for.
+            // Its results are printed one by one, by `QueuedAnswers`, which knows what each line asks for.
             Reply::Txn { .. } => {}
         }
     }
@@ -125,6 +125,11 @@ fn write_line(line: &str, out: &mut BytesMut) {
 /// Prints `OK`.
 pub fn write_ok(out: &mut BytesMut) {
     write_line("OK", out);
+}
+
+/// Prints `QUEUED`: the line will be done with its transaction.
+pub fn write_queued(out: &mut BytesMut) {
+    write_line("QUEUED", out);
 }
 
 /// Prints the `END` of a stream.

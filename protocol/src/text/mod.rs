@@ -6,12 +6,14 @@ mod answer;
 mod http;
 mod line;
 mod parse;
+mod queued;
 mod reads;
 mod word;
 
-pub use answer::{Answer, MissingBucket, NIL, write_end, write_error, write_help, write_ok};
+pub use answer::{Answer, MissingBucket, NIL, write_end, write_error, write_help, write_ok, write_queued};
 pub use line::{LineCodec, LineEnd, LineEvent, MAX_LINE};
 pub use parse::{TextCommand, parse};
+pub use queued::{Queued, QueuedAnswers};
 pub use reads::Reads;
 pub use word::{value_len, write_key, write_value};
 

@@ -11,7 +11,7 @@ use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
     Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest,
-    WriteRequest,
+    TxnCondition, WriteRequest,
 };
 
 /// What a line asks for, by what becomes of it: a session that takes lines handles every one.
@@ -47,6 +47,14 @@ pub enum TextCommand {
     },
     /// From now on this is the connection's bucket, if it is there.
     Use(Path),
+    /// The lines that follow are a transaction.
+    Multi,
+    /// A condition of the transaction.
+    Condition(TxnCondition),
+    /// The transaction is to be done.
+    Exec,
+    /// The transaction is to be forgotten.
+    Discard,
     /// The figures of the server.
     Stats,
     /// Print the commands.
@@ -114,6 +122,9 @@ fn ending_in_value(verb: Verb, mut words: Words, current: &Path, command: &Comma
         _ => Cond::Always,
     };
     let value = words.rest_as_value()?.ok_or_else(too_short)?;
+    if verb == Verb::IfEquals {
+        return Ok(TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfEquals(value) }));
+    }
     Ok(if verb == Verb::CompareAndDelete {
         let request = WriteRequest::Delete { path, key, cond: Cond::IfEquals(value) };
         TextCommand::Write { request, answer: Answer::Deleted }
@@ -157,6 +168,11 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
             let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
             stream(StreamRequest::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
         }
+        (Verb::IfAbsent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfAbsent }),
+        (Verb::IfPresent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfPresent }),
+        (Verb::Multi, None) => TextCommand::Multi,
+        (Verb::Exec, None) => TextCommand::Exec,
+        (Verb::Discard, None) => TextCommand::Discard,
         (Verb::Ping, None) => read(ReadRequest::Ping(Bytes::new()), Answer::Pong),
         (Verb::Stats, None) => TextCommand::Stats,
         (Verb::Help, None) => TextCommand::Help,

@@ -113,7 +113,7 @@ impl Codec for BinaryCodec {
         Some(FrameCodec::frame_len(input).unwrap_or(HEADER_LEN))
     }
 
-    fn reply<B: AsRef<[u8]>>(&self, due: Due<()>, reply: &Reply<B>, out: &mut BytesMut) {
+    fn reply<B: AsRef<[u8]>>(&mut self, due: Due<()>, reply: &Reply<B>, out: &mut BytesMut) {
         put_reply(reply, due.id, out);
     }
 

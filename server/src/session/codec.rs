@@ -36,7 +36,7 @@ pub(crate) trait Codec: Send + 'static {
     fn item_len(&self, input: &[u8]) -> Option<usize>;
 
     /// Writes a reply.
-    fn reply<B: AsRef<[u8]>>(&self, due: Due<Self::Tag>, reply: &Reply<B>, out: &mut BytesMut);
+    fn reply<B: AsRef<[u8]>>(&mut self, due: Due<Self::Tag>, reply: &Reply<B>, out: &mut BytesMut);
 
     /// How many bytes a reply takes; one of a line or two may be told as 0.
     fn reply_len(&self, due: Due<Self::Tag>, reply: &Reply<&[u8]>) -> usize;

@@ -1,7 +1,8 @@
 //! A connection from its first byte to its last, in one dialect.
 //!
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
-//! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending side
+//! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
+//!   side; `multi`: its transactions
 //! - `wire`: the bytes and their memory; `stream`, `steps`: what is answered in steps; `turn`: how much is done at a time;
 //!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once;
 //!   `pace`, `alarm`: whether something goes on, and when not
@@ -17,6 +18,7 @@ mod codec;
 mod deadline;
 mod faults;
 mod linger;
+mod multi;
 mod pace;
 mod serve;
 mod steps;

@@ -3,20 +3,23 @@
 //! Each line sees what the lines before it did. Writes that follow one another go to the writer without waiting, so that a
 //! piped script is committed in groups; any other command waits until they are answered.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::sync::Arc;
 
 use boltkv_protocol::text::{
-    self, Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, Reads, TextCommand, write_end, write_error,
-    write_help, write_ok,
+    self, Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, QueuedAnswers, Reads, TextCommand, write_end,
+    write_error, write_help, write_ok, write_queued,
 };
-use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply};
+use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply, Request};
 use bytes::{BufMut, Bytes, BytesMut};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 
 use super::codec::{Asked, Codec, Due, Step};
 use super::linger::Linger;
+use super::multi::{Multi, QueueRoom};
 use super::wire::Input;
 use crate::commands::{Asker, Progress, Reader, ScanRun};
 use crate::executor::Caller;
@@ -32,6 +35,11 @@ pub(crate) struct TextCodec {
     bucket: Path,
     /// The rest of several reads that one line asked for.
     reads: Option<(Reads, Answer)>,
+    /// The lines since MULTI.
+    multi: Option<Multi>,
+    room: QueueRoom,
+    /// How the transactions are printed that are being done.
+    executing: HashMap<u32, QueuedAnswers>,
     last_id: u32,
 }
 
@@ -39,6 +47,8 @@ pub(crate) struct TextCodec {
 #[derive(Debug)]
 pub(crate) enum Own {
     Use(Path),
+    Done,
+    Queued,
     Stats,
     Help,
     Error(ErrorReply),
@@ -47,34 +57,92 @@ pub(crate) enum Own {
 /// The most bytes that one byte of a value is printed as: `\xNN`.
 const MOST_ESCAPED: usize = 4;
 
-/// How a reply is printed, and what a missing bucket means.
-type Tag = (Answer, MissingBucket);
+/// How a reply is printed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tag {
+    /// So, and what a missing bucket means.
+    Line(Answer, MissingBucket),
+    /// As the lines of its transaction ask for.
+    Exec,
+}
 type TextAsked = Asked<Tag, Own>;
 
 impl TextCodec {
-    /// Before the first line of a connection that was opened at `opened`; its sending side ends `linger` after the last
+    /// Before the first line of a connection that was opened at `opened`; its sending side ends some time after the last
     /// reply, if the client looks as if it waited for that.
-    pub(crate) fn new(opened: Instant, linger: Duration) -> Self {
+    pub(crate) fn new(opened: Instant, server: &Shared) -> Self {
+        let Shared { limits, timeouts, memory, .. } = server;
+        let room = QueueRoom { memory: Arc::clone(memory), max_frame: limits.max_frame, patience: timeouts.request };
         Self {
             lines: LineCodec::default(),
-            linger: Linger::new(opened, linger),
+            linger: Linger::new(opened, timeouts.text_linger),
             bucket: text::default_bucket(),
             reads: None,
+            multi: None,
+            room,
+            executing: HashMap::new(),
             last_id: 0,
         }
     }
 
-    fn asked(&mut self, line: &LineEvent) -> TextAsked {
+    fn asked(&mut self, line: &LineEvent, arrived: Instant) -> TextAsked {
         if let Some(error) = line.to_error() {
-            let own = Own::Error(error);
-            return if *line == LineEvent::Http { Asked::Close(Some(own)) } else { Asked::Own(own) };
+            return if *line == LineEvent::Http { Asked::Close(Some(Own::Error(error))) } else { self.refused(error) };
         }
         let LineEvent::Line { text, .. } = line else { return Asked::Nothing };
         match text::parse(text, &self.bucket) {
-            Ok(Some(command)) => self.command(command),
+            Ok(Some(command)) => self.queue(command, arrived),
             Ok(None) => Asked::Nothing,
-            Err(error) => Asked::Own(Own::Error(error)),
+            Err(error) => self.refused(error),
         }
+    }
+
+    /// A line that is only answered with an error; after MULTI, nothing will be done.
+    fn refused(&mut self, error: ErrorReply) -> TextAsked {
+        if let Some(multi) = &mut self.multi {
+            multi.refuse();
+        }
+        Asked::Own(Own::Error(error))
+    }
+
+    /// Queues what is for a transaction, if there is one, and does what is not.
+    fn queue(&mut self, command: TextCommand, arrived: Instant) -> TextAsked {
+        let Some(multi) = &mut self.multi else { return self.command(command) };
+        match multi.queue(command, arrived, &self.room) {
+            Ok(None) => Asked::Own(Own::Queued),
+            // It is for the lines that follow, up to EXEC. Whether it is there, the transaction will find.
+            Ok(Some(TextCommand::Use(path))) => {
+                self.bucket = path;
+                Asked::Own(Own::Done)
+            }
+            Ok(Some(TextCommand::Multi)) => self.refused(malformed("MULTI was said already; EXEC or DISCARD ends it")),
+            Ok(Some(other)) => self.command(other),
+            Err(error) => self.refused(error),
+        }
+    }
+
+    fn exec(&mut self) -> TextAsked {
+        let Some(multi) = self.multi.take() else { return Asked::Own(Own::Error(without_multi("EXEC"))) };
+        let (bucket, txn) = multi.exec();
+        self.bucket = bucket;
+        let (txn, answers) = match txn {
+            Ok(done) => done,
+            Err(error) => return Asked::Own(Own::Error(error)),
+        };
+        let due = Due { tag: Tag::Exec, ..self.due(Answer::Done) };
+        self.executing.insert(due.id, answers);
+        match Request::from(txn) {
+            Request::Write(write) => Asked::Write(due, write),
+            Request::Stream(stream) => Asked::Stream(due, stream),
+            // A transaction is one of the two.
+            Request::Read(_) | Request::Session(_) => Asked::Nothing,
+        }
+    }
+
+    fn discard(&mut self) -> Own {
+        let Some(multi) = self.multi.take() else { return Own::Error(without_multi("DISCARD")) };
+        self.bucket = multi.into_bucket();
+        Own::Done
     }
 
     fn command(&mut self, command: TextCommand) -> TextAsked {
@@ -87,6 +155,13 @@ impl TextCodec {
             TextCommand::Write { request, answer } => Asked::Write(self.due(answer), request),
             TextCommand::Stream { request, answer } => Asked::Stream(self.due(answer), request),
             TextCommand::Use(path) => Asked::Own(Own::Use(path)),
+            TextCommand::Multi => {
+                self.multi = Some(Multi::new(self.bucket.clone()));
+                Asked::Own(Own::Done)
+            }
+            TextCommand::Condition(_) => Asked::Own(Own::Error(without_multi("IF"))),
+            TextCommand::Exec => self.exec(),
+            TextCommand::Discard => Asked::Own(self.discard()),
             TextCommand::Stats => Asked::Own(Own::Stats),
             TextCommand::Help => Asked::Own(Own::Help),
             TextCommand::Quit => Asked::Close(None),
@@ -106,7 +181,7 @@ impl TextCodec {
         let starts_here = self.bucket == text::default_bucket();
         let missing = if starts_here { MissingBucket::Empty } else { MissingBucket::Error };
         self.last_id = self.last_id.wrapping_add(1);
-        Due { id: self.last_id, tag: (answer, missing) }
+        Due { id: self.last_id, tag: Tag::Line(answer, missing) }
     }
 
     fn use_bucket(&mut self, path: Path, reader: &mut Reader<'_>, out: &mut BytesMut) {
@@ -146,12 +221,13 @@ impl Codec for TextCodec {
         if let LineEvent::Line { end, .. } | LineEvent::TooLong { end } = line {
             self.linger.line(end, arrived);
         }
-        Some(self.asked(&line))
+        Some(self.asked(&line, arrived))
     }
 
     fn item_len(&self, input: &[u8]) -> Option<usize> {
         // Of a line that is too long, and so is skipped, nothing is kept.
         match input.len() {
+            0 if self.multi.as_ref().is_some_and(Multi::is_leased) => Some(1),
             0 if !self.lines.is_skipping() => None,
             // A long line has its memory at once. Its end is counted, and room for what is read beyond it.
             len if len >= OWN_INPUT => Some(MAX_LINE + OWN_INPUT),
@@ -159,21 +235,23 @@ impl Codec for TextCodec {
         }
     }
 
-    fn reply<B: AsRef<[u8]>>(&self, due: Due<Tag>, reply: &Reply<B>, out: &mut BytesMut) {
-        let (answer, missing) = due.tag;
-        answer.write(reply, missing, out);
+    fn reply<B: AsRef<[u8]>>(&mut self, due: Due<Tag>, reply: &Reply<B>, out: &mut BytesMut) {
+        match due.tag {
+            Tag::Line(answer, missing) => answer.write(reply, missing, out),
+            Tag::Exec => self.executing.remove(&due.id).unwrap_or_default().write(reply, out),
+        }
     }
 
     fn reply_len(&self, due: Due<Tag>, reply: &Reply<&[u8]>) -> usize {
-        match (due.tag.0, reply) {
-            (Answer::Value, Reply::Value(value)) => value_len(value) + 1,
+        match (due.tag, reply) {
+            (Tag::Line(Answer::Value, _), Reply::Value(value)) => value_len(value) + 1,
             // All other replies are short.
             _ => 0,
         }
     }
 
     fn step(&self, due: Due<Tag>, run: &mut ScanRun, room: usize, out: &mut BytesMut) -> Result<Step, ErrorReply> {
-        let (answer, _) = due.tag;
+        let Tag::Line(answer, _) = due.tag else { return Ok(Step::Ended) };
         let (end, mut needs, mut wrote) = (out.len() + room, None, false);
         let progress = run.step(|entry| {
             let len = entry_len(entry);
@@ -196,6 +274,8 @@ impl Codec for TextCodec {
     fn answer(&mut self, own: Own, server: &Shared, reader: &mut Reader<'_>, out: &mut BytesMut) {
         match own {
             Own::Use(path) => self.use_bucket(path, reader, out),
+            Own::Done => write_ok(out),
+            Own::Queued => write_queued(out),
             Own::Stats => {
                 for (name, figure) in server.figures() {
                     out.put_slice(format!("{name} {figure}\n").as_bytes());
@@ -218,6 +298,14 @@ impl Codec for TextCodec {
     fn end_of_sending(&self, last_reply: Instant) -> Option<Instant> {
         self.linger.deadline(last_reply)
     }
+}
+
+fn without_multi(command: &str) -> ErrorReply {
+    malformed(format!("{command} without MULTI"))
+}
+
+fn malformed(message: impl Into<Cow<'static, str>>) -> ErrorReply {
+    ErrorReply::new(ErrorCode::Malformed, message)
 }
 
 /// How many bytes an entry takes at most.
