@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use boltkv_load::{Error, Limit, Mix, Op, Order, Target, Work, run};
 use boltkv_storage::Db;
-use common::{InProcess, at, measure};
+use common::{TestServer, at, measure};
 
 /// Many small requests over few keys.
 fn small(mix: &str, requests: u64) -> Work {
@@ -26,7 +26,7 @@ fn held(db: &Db, bucket: &str) -> Option<(usize, usize)> {
 
 #[test]
 fn loading_puts_every_key_once_into_a_bucket_of_its_own_which_is_removed() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let place = server.server();
     place.prepare().unwrap();
     assert!(matches!(place.prepare(), Err(Error::Occupied(_))), "nobody else's");
@@ -44,7 +44,7 @@ fn loading_puts_every_key_once_into_a_bucket_of_its_own_which_is_removed() {
 
 #[test]
 fn what_was_asked_is_counted_kind_by_kind() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let place = server.server();
     place.prepare().unwrap();
     let missed = measure(&place, &small("get", 1000)).unwrap();
@@ -67,7 +67,7 @@ fn what_was_asked_is_counted_kind_by_kind() {
 
 #[test]
 fn a_scan_of_all_brings_all_however_many_frames_it_takes() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let place = server.server();
     place.prepare().unwrap();
     let work = Work { keys: 3000, value_size: 500..=500, scan_length: 0, connections: 2, ..small("scan", 6) };
@@ -78,7 +78,7 @@ fn a_scan_of_all_brings_all_however_many_frames_it_takes() {
 
 #[test]
 fn values_as_long_as_a_frame_may_be_pass_and_longer_ones_are_errors() {
-    let server = InProcess::start(|config| config.limits.max_frame = 4 << 20);
+    let server = TestServer::start_with(|config| config.limits.max_frame = 4 << 20);
     let place = server.server();
     place.prepare().unwrap();
     let work = Work { keys: 4, connections: 2, pipeline: 1, value_size: 4_000_000..=4_000_000, ..small("get", 20) };
@@ -93,7 +93,7 @@ fn values_as_long_as_a_frame_may_be_pass_and_longer_ones_are_errors() {
 
 #[test]
 fn errors_are_counted_by_what_the_server_says() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let refused = measure(&server.server(), &small("get", 100)).unwrap();
     assert_eq!((refused.requests, refused.failed(), refused.lost), (0, 100, 0));
     assert_eq!(refused.errors.len(), 1, "{:?}", refused.errors);
@@ -101,7 +101,7 @@ fn errors_are_counted_by_what_the_server_says() {
 
 #[test]
 fn an_open_loop_sends_what_is_due_and_no_more() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let place = server.server();
     place.prepare().unwrap();
     let limit = Limit::Time(Duration::from_millis(500));
@@ -113,7 +113,7 @@ fn an_open_loop_sends_what_is_due_and_no_more() {
 
 #[test]
 fn a_run_that_is_stopped_says_what_it_has() {
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     let place = server.server();
     place.prepare().unwrap();
     let stop = AtomicBool::new(false);
@@ -132,7 +132,7 @@ fn who_is_not_there_or_somebody_else_is_named() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let nobody = measure(&at(Target::Boltkv, free), &small("get", 1));
     assert!(matches!(nobody, Err(Error::Connect { .. })), "{nobody:?}");
-    let server = InProcess::start(|_| {});
+    let server = TestServer::start();
     for target in [Target::Redis, Target::Memcached] {
         let other = at(target, server.address).version();
         assert!(matches!(other, Err(Error::Protocol { .. } | Error::Refused { .. })), "{target}: {other:?}");

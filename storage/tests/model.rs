@@ -4,8 +4,9 @@
 
 mod common;
 
-use boltkv_storage::{Db, Durability, Error, Savepoint, Tx, TxMut};
-use common::edit::{Answer, Edit, Parts};
+use boltkv_storage::{Db, Durability, Savepoint, Tx, TxMut};
+use common::alone::{Outcome, alone, done};
+use common::edit::{Edit, Parts};
 use common::model::{BucketPath, MAX_KEY, Model, Refusal};
 use common::setup::Setup;
 use common::steps::{range, walk};
@@ -377,16 +378,7 @@ impl Machine {
     /// Makes an edit in a transaction of its own.
     fn alone(&mut self, edit: &Edit, fails: bool, act: impl FnOnce(&Db, &Edit) -> Outcome) {
         self.commit(true);
-        let mut model = self.committed.clone();
-        let expected = edit.apply_to_model(&mut model);
-        match act(&self.db, edit) {
-            Ok(answer) => assert_eq!(Ok(answer), expected, "{edit:?}"),
-            Err(Failure::Asked) => assert!(fails && expected.is_ok(), "{edit:?}"),
-            Err(Failure::Of(error)) => assert_eq!(Err(Refusal::from(error)), expected, "{edit:?}"),
-        }
-        if expected.is_ok() && !fails {
-            self.committed = model;
-        }
+        alone(&self.db, &mut self.committed, edit, fails, act);
         self.verify("after an edit by itself");
     }
 
@@ -414,27 +406,6 @@ impl Machine {
         assert_same_dump(&committed(&self.db).dump(), &self.committed.dump(), "a read after reopening");
         assert_check_clean(&self.db, "after reopening");
     }
-}
-
-type Outcome = Result<Answer, Failure>;
-
-/// Why a transaction that ends by itself has failed.
-#[derive(Debug)]
-enum Failure {
-    /// It was to fail.
-    Asked,
-    Of(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Of(error)
-    }
-}
-
-fn done(answer: boltkv_storage::Result<Answer>, fails: bool) -> Outcome {
-    let answer = answer?;
-    if fails { Err(Failure::Asked) } else { Ok(answer) }
 }
 
 fn bytes(path: &[Key]) -> BucketPath {

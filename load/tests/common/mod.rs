@@ -2,58 +2,21 @@
 #![allow(dead_code, unreachable_pub, reason = "every test binary compiles all of this and uses its own part")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
+#[path = "../../../server/tests/common/running.rs"]
+mod running;
+
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use boltkv_load::{Error, Measured, Server, Target, Work, run};
-use boltkv_server::Config;
-use boltkv_storage::{Db, Options};
-use tokio::sync::oneshot;
 
-/// Longer than anything takes that works.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub use running::{PATIENCE, TestServer};
 
-/// A boltkv server on a database in memory, until it is dropped.
-pub struct InProcess {
-    pub address: SocketAddr,
-    pub db: Db,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl InProcess {
-    pub fn start(change: impl FnOnce(&mut Config)) -> Self {
-        let db = Options::new().open_in_memory().unwrap();
-        let mut config = Config::for_db(db.clone());
-        config.listen = ([127, 0, 0, 1], 0).into();
-        change(&mut config);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(async {
-                let server = boltkv_server::Server::bind(config).await.unwrap();
-                tell.send(server.local_addr()).unwrap();
-                server.run(async { drop(stopped.await) }).await.unwrap();
-            });
-        });
-        let address = told.recv_timeout(PATIENCE).expect("the server starts");
-        Self { address, db, stop: Some(stop), thread: Some(thread) }
-    }
-
+impl TestServer {
     pub fn server(&self) -> Server {
         at(Target::Boltkv, self.address)
-    }
-}
-
-impl Drop for InProcess {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        let ended = self.thread.take().map(JoinHandle::join);
-        assert!(matches!(ended, Some(Ok(()))) || std::thread::panicking());
     }
 }
 

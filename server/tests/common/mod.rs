@@ -3,78 +3,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 pub mod binary;
+pub mod running;
 pub mod text;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use boltkv_server::{Config, Error, Server};
 use boltkv_storage::{Db, Options};
 use tempfile::TempDir;
-use tokio::sync::oneshot;
 
 pub use binary::Binary;
+pub use running::{PATIENCE, TestServer};
 pub use text::Text;
 
-/// Longer than anything takes that works. A test that hangs fails with it.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A server that runs until it is dropped or stopped.
-pub struct TestServer {
-    pub address: SocketAddr,
-    pub db: Db,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<Result<(), Error>>>,
-}
-
 impl TestServer {
-    /// Serves a new database in memory.
-    pub fn start() -> Self {
-        Self::start_with(|_| {})
-    }
-
-    /// Serves a new database in memory, with the configuration changed.
-    pub fn start_with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::serve(Options::new().open_in_memory().unwrap(), change)
-    }
-
-    /// Serves this database.
-    pub fn serve(db: Db, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::for_db(db.clone());
-        config.listen = ([127, 0, 0, 1], 0).into();
-        // Whatever sends much at once is handed over on the way.
-        config.limits.burst_threads = 1;
-        change(&mut config);
-        let (stop, stopped) = oneshot::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-            runtime.block_on(async {
-                let server = Server::bind(config).await?;
-                tell.send(server.local_addr()).unwrap();
-                server.run(async { drop(stopped.await) }).await
-            })
-        });
-        let address = told.recv_timeout(PATIENCE).expect("the server starts");
-        Self { address, db, stop: Some(stop), thread: Some(thread) }
-    }
-
-    /// Asks the server to stop, as a signal does, and does not wait.
-    pub fn ask_to_stop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
-    }
-
-    /// Stops the server and says how that went.
-    pub fn stop(mut self) -> Result<(), Error> {
-        self.ask_to_stop();
-        self.thread.take().expect("it is stopped once").join().expect("the server does not panic")
-    }
-
     pub fn text(&self) -> Text {
         Text::connect(self.address)
     }
@@ -90,18 +34,6 @@ impl TestServer {
     pub fn assert_serving(&self) {
         assert_eq!(self.text().ask("PING"), "PONG");
         assert_eq!(self.binary().ping(b"still there"), &b"still there"[..]);
-    }
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        self.ask_to_stop();
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            if !std::thread::panicking() {
-                ended.expect("the server does not panic").expect("the server stops cleanly");
-            }
-        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! one.
 #![no_main]
 
+#[path = "../../tests/common/alone.rs"]
+mod alone;
 #[path = "../../tests/common/edit.rs"]
 mod edit;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
@@ -13,8 +15,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use alone::{Outcome, alone, done};
 use arbitrary::Arbitrary;
-use boltkv_storage::{Db, Durability, Error, FreelistStored, Options, Savepoint, Tx, TxMut};
+use boltkv_storage::{Db, Durability, FreelistStored, Options, Savepoint, Tx, TxMut};
 use edit::{Edit, Parts};
 use libfuzzer_sys::fuzz_target;
 use model::{Model, Refusal};
@@ -354,39 +357,12 @@ impl Run {
     /// Makes an edit in a transaction of its own.
     fn alone(&mut self, edit: &Edit, fails: bool, act: impl FnOnce(&Db, &Edit) -> Outcome) {
         self.end(true);
-        let mut model = self.committed.clone();
-        let expected = edit.apply_to_model(&mut model);
-        match act(&self.db, edit) {
-            Ok(answer) => assert_eq!(Ok(answer), expected, "{edit:?}"),
-            Err(Failure::Asked) => assert!(fails && expected.is_ok(), "{edit:?}"),
-            Err(Failure::Of(error)) => assert_eq!(Err(Refusal::from(error)), expected, "{edit:?}"),
-        }
-        if expected.is_ok() && !fails {
-            self.committed = model;
+        if alone(&self.db, &mut self.committed, edit, fails, act) {
             self.durable = self.committed.clone();
         }
         self.changed = self.committed.clone();
         self.verify();
     }
-}
-
-type Outcome = Result<edit::Answer, Failure>;
-
-enum Failure {
-    /// The closure was to fail.
-    Asked,
-    Of(Error),
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Of(error)
-    }
-}
-
-fn done(answer: boltkv_storage::Result<edit::Answer>, fails: bool) -> Outcome {
-    let answer = answer?;
-    if fails { Err(Failure::Asked) } else { Ok(answer) }
 }
 
 fn verify_reader(reader: &Tx, expected: &Model) {

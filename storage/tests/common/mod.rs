@@ -9,6 +9,7 @@
     reason = "test code: a panic is how it reports"
 )]
 
+pub mod alone;
 pub mod edit;
 pub mod generator;
 pub mod model;
