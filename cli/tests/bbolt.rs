@@ -5,64 +5,14 @@ mod common;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use boltkv_storage::{Db, PageType};
-use common::files::{Files, SMALL, small_files};
+use common::files::SMALL;
+use common::linked::{Both, Linked, both};
 use common::surgery::Table;
 use common::{Ran, boltkv};
-
-/// The binary under bbolt's name.
-struct Linked(PathBuf);
-
-impl Linked {
-    fn new(folder: &Path) -> Self {
-        let (bin, link) = (folder.join("bin"), folder.join("bin/bbolt"));
-        fs::create_dir_all(bin).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_boltkv"), &link).unwrap();
-        Self(link)
-    }
-
-    fn run(&self, args: &[OsString]) -> Ran {
-        Command::new(&self.0).args(args).stdin(Stdio::null()).output().unwrap().into()
-    }
-}
-
-/// Both commands, and files to run them on.
-struct Both {
-    files: Files,
-    linked: Linked,
-}
-
-/// `None`, said on standard error, where there is no Go.
-fn both() -> Option<Both> {
-    let files = small_files()?;
-    let linked = Linked::new(files.folder.path());
-    Some(Both { files, linked })
-}
-
-impl Both {
-    /// Both must print the same to the byte, end with the same code, and call a failure by the same words.
-    #[track_caller]
-    fn same(&self, args: &[OsString]) -> Ran {
-        let (theirs, ours) = (self.files.bbolt.run(args), self.linked.run(args));
-        Self::compare(args, &theirs, &ours);
-        ours
-    }
-
-    #[track_caller]
-    fn compare(args: &[OsString], theirs: &Ran, ours: &Ran) {
-        let error = |ran: &Ran| ran.stderr.lines().next().unwrap_or_default().to_owned();
-        assert_eq!((ours.code, error(ours)), (theirs.code, error(theirs)), "{args:?}");
-        let shown = |ran: &Ran| ran.text().chars().take(2000).collect::<String>();
-        assert!(ours.stdout == theirs.stdout, "{args:?}:\n{}\nbut bbolt:\n{}", shown(ours), shown(theirs));
-    }
-
-    fn file(&self, name: &str) -> OsString {
-        self.files.path(name).into()
-    }
-}
 
 #[test]
 fn what_is_looked_at_is_printed_alike() {
@@ -176,55 +126,6 @@ fn failures_have_bbolts_words_and_its_code() {
         assert_eq!(both.same(&words.collect::<Vec<_>>()).code, Some(1), "{line}");
     }
     assert!(!missing.exists());
-}
-
-#[test]
-fn a_failure_comes_with_the_usage_on_standard_error() {
-    let Some(both) = both() else { return };
-    let args = args!["check", both.files.folder.path().join("missing")];
-    let (theirs, ours) = (both.files.bbolt.run(&args), both.linked.run(&args));
-    let usage = |ran: &Ran| ran.stderr.lines().skip(1).take(4).map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(usage(&ours), usage(&theirs));
-    assert!(ours.stderr.contains("--from-page uint   "), "{}", ours.stderr);
-    for args in [&args!["--help"][..], &args!["help"], &args![], &args!["surgery"], &args!["surgery", "nonsense"]] {
-        let (theirs, ours) = (both.files.bbolt.run(args), both.linked.run(args));
-        assert_eq!((ours.code, &*ours.stderr), (theirs.code, &*theirs.stderr), "{args:?}");
-        let commands = |ran: &Ran| {
-            let text = ran.text();
-            let lines = text.lines().filter(|line| line.starts_with("  ") && !line.contains("--"));
-            lines.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect::<Vec<_>>()
-        };
-        let theirs: Vec<_> =
-            commands(&theirs).into_iter().filter(|name| name != "completion" && name != "help").collect();
-        assert_eq!(commands(&ours), theirs, "{args:?}");
-    }
-}
-
-#[test]
-fn every_command_takes_the_flags_that_bbolts_takes() {
-    let Some(both) = both() else { return };
-    let flags = |ran: &Ran| {
-        let text = ran.text();
-        let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
-        lines.map(|line| line.split("  ").next().unwrap_or_default().trim().to_owned()).collect::<Vec<_>>()
-    };
-    let mut commands: Vec<Vec<&str>> = ["bench", "buckets", "check", "compact", "dump", "get", "info", "inspect"]
-        .iter()
-        .chain(&["keys", "page", "page-item", "pages", "stats", "version"])
-        .map(|name| vec![*name])
-        .collect();
-    for name in ["clear-page", "clear-page-elements", "copy-page", "revert-meta-page"] {
-        commands.push(vec!["surgery", name]);
-    }
-    for (group, name) in [("freelist", "abandon"), ("freelist", "rebuild"), ("meta", "update"), ("meta", "validate")] {
-        commands.push(vec!["surgery", group, name]);
-    }
-    for words in commands {
-        let args: Vec<OsString> = words.iter().chain(&["--help"]).map(OsString::from).collect();
-        let (theirs, ours) = (both.files.bbolt.run(&args), both.linked.run(&args));
-        assert_eq!((ours.code, &*ours.stderr), (Some(0), ""), "{words:?}");
-        assert_eq!(flags(&ours), flags(&theirs), "{words:?}");
-    }
 }
 
 #[test]

@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use boltkv_storage::{Bucket, BucketMut, BucketPath, Db, Error, Fill, Result};
 use clap::ValueEnum;
+use rand::rngs::SmallRng;
+use rand::seq::SliceRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
 
 /// Reads are repeated for at least so long.
 const READ_FOR: Duration = Duration::from_secs(1);
@@ -96,7 +99,7 @@ impl Work {
 
     /// Looks up every key by itself, in random order.
     pub(super) fn read_at_random(&self, db: &Db, mut keys: Vec<Written>) -> Result<Measured> {
-        shuffle(&mut keys);
+        keys.shuffle(&mut SmallRng::seed_from_u64(1));
         let tx = db.begin()?;
         repeat(|| {
             let bucket = tx.bucket(BUCKET)?;
@@ -158,37 +161,20 @@ fn repeat(mut read: impl FnMut() -> Result<u64>) -> Result<Measured> {
 
 /// 1, 2, 3 and so on, or numbers in which no order can be seen: the same ones in every run.
 struct Numbers {
-    random: bool,
-    state: u64,
+    last: u32,
+    random: Option<SmallRng>,
 }
 
 impl Numbers {
     fn new(random: bool) -> Self {
-        Self { random, state: 0 }
+        Self { last: 0, random: random.then(|| SmallRng::seed_from_u64(0)) }
     }
 
     fn next(&mut self) -> u32 {
-        if !self.random {
-            self.state += 1;
-            return u32::try_from(self.state).unwrap_or(u32::MAX);
-        }
-        u32::try_from(scrambled(&mut self.state) >> 32).unwrap_or(u32::MAX)
-    }
-}
-
-/// `SplitMix64` (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-fn scrambled(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut number = *state;
-    number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
-}
-
-fn shuffle<T>(items: &mut [T]) {
-    let mut state = 1;
-    for end in (1..items.len()).rev() {
-        let other = scrambled(&mut state) % (end as u64 + 1);
-        items.swap(end, usize::try_from(other).unwrap_or(0));
+        self.last = match &mut self.random {
+            Some(random) => random.random(),
+            None => self.last.saturating_add(1),
+        };
+        self.last
     }
 }

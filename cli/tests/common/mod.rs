@@ -10,6 +10,7 @@
 )]
 
 pub mod files;
+pub mod linked;
 pub mod peer;
 pub mod server;
 pub mod surgery;

@@ -7,7 +7,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::super::format::quoted;
-use super::commands::{Command, Flag, Kind};
+use super::flags::{self, Flag, Kind};
 
 /// How many arguments a command takes, flags not counted.
 #[derive(Clone, Copy)]
@@ -40,15 +40,15 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Reads what stands behind a command's name.
-    pub(super) fn read(command: &'static Command, words: &[OsString]) -> Result<Self, String> {
+    /// Reads what stands behind the name of a command that has these flags.
+    pub(super) fn read(flags: &'static [Flag], words: &[OsString]) -> Result<Self, String> {
         let mut given = Self { flags: Vec::new(), args: Vec::new() };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match word.as_bytes() {
                 b"--" => given.args.extend(words.by_ref().cloned()),
-                [b'-', b'-', long @ ..] => given.long(command, long, &mut words)?,
-                [b'-', short, ..] if *short != b'-' => given.short(command, &word.as_bytes()[1..], &mut words)?,
+                [b'-', b'-', long @ ..] => given.long(flags, long, &mut words)?,
+                [b'-', short, ..] if *short != b'-' => given.short(flags, &word.as_bytes()[1..], &mut words)?,
                 _ => given.args.push(word.clone()),
             }
         }
@@ -57,13 +57,13 @@ impl Given {
 
     fn long<'a>(
         &mut self,
-        command: &'static Command,
+        flags: &'static [Flag],
         word: &[u8],
         rest: &mut impl Iterator<Item = &'a OsString>,
     ) -> Result<(), String> {
         let (name, value) = split_at(word, b'=');
         let shown = String::from_utf8_lossy(name);
-        let flag = command.flag(&shown).ok_or_else(|| format!("unknown flag: --{shown}"))?;
+        let flag = flags::named(flags, &shown).ok_or_else(|| format!("unknown flag: --{shown}"))?;
         let value = match (value, flag.kind) {
             (Some(value), _) => value.to_vec(),
             (None, Kind::Switch) => b"true".to_vec(),
@@ -78,13 +78,13 @@ impl Given {
     /// Short flags, of which several may stand behind one dash, the last one with its value.
     fn short<'a>(
         &mut self,
-        command: &'static Command,
+        flags: &'static [Flag],
         letters: &[u8],
         rest: &mut impl Iterator<Item = &'a OsString>,
     ) -> Result<(), String> {
         for (index, &letter) in letters.iter().enumerate() {
             let (letter, all) = (char::from(letter), String::from_utf8_lossy(letters));
-            let flag = command.short_flag(letter);
+            let flag = flags::lettered(flags, letter);
             let flag = flag.ok_or_else(|| format!("unknown shorthand flag: '{letter}' in -{all}"))?;
             if flag.kind == Kind::Switch {
                 self.take(flag, b"true".to_vec())?;
@@ -113,8 +113,8 @@ impl Given {
     }
 
     /// The flags that must be there, are.
-    pub(super) fn has_required(&self, command: &'static Command) -> Result<(), String> {
-        let missing = command.flags.iter().filter(|flag| flag.required && self.flag(flag.name).is_none());
+    pub(super) fn has_required(&self, flags: &[Flag]) -> Result<(), String> {
+        let missing = flags.iter().filter(|flag| flag.required && self.flag(flag.name).is_none());
         let missing: Vec<String> = missing.map(|flag| format!("\"{}\"", flag.name)).collect();
         if missing.is_empty() {
             return Ok(());

@@ -2,7 +2,10 @@
 
 use std::ffi::OsString;
 
+use clap_complete::Shell;
+
 use super::arguments::{Count, Given};
+use super::flags::{Flag, Kind};
 use super::{look, surgery, write};
 use crate::failure::Outcome;
 
@@ -23,45 +26,9 @@ pub(super) struct Command {
 #[derive(Clone, Copy)]
 pub(super) enum Run {
     Runs(fn(&Given) -> Outcome),
+    /// Prints what a shell needs to complete command lines.
+    Completes(Shell),
     Group,
-}
-
-pub(super) struct Flag {
-    pub(super) name: &'static str,
-    pub(super) short: Option<char>,
-    pub(super) kind: Kind,
-    /// As it is shown; empty where it is nothing.
-    pub(super) default: &'static str,
-    pub(super) about: &'static str,
-    pub(super) required: bool,
-}
-
-/// What a flag's value is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Switch,
-    Text,
-    List,
-    Uint,
-    Uint32,
-    Int,
-    Float,
-}
-
-impl Flag {
-    pub(super) const fn new(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Self {
-        Self { name, short: None, kind, default, about, required: false }
-    }
-
-    pub(super) const fn short(mut self, letter: char) -> Self {
-        self.short = Some(letter);
-        self
-    }
-
-    const fn required(mut self) -> Self {
-        self.required = true;
-        self
-    }
 }
 
 impl Command {
@@ -76,14 +43,6 @@ impl Command {
     pub(super) fn is_directly_in(&self, group: &Self) -> bool {
         self.words.split_last().is_some_and(|(_, above)| above == group.words)
     }
-
-    pub(super) fn flag(&self, name: &str) -> Option<&'static Flag> {
-        self.flags.iter().chain([&HELP]).find(|flag| flag.name == name)
-    }
-
-    pub(super) fn short_flag(&self, letter: char) -> Option<&'static Flag> {
-        self.flags.iter().chain([&HELP]).find(|flag| flag.short == Some(letter))
-    }
 }
 
 /// The command that the first words name, and what stands behind them.
@@ -96,8 +55,6 @@ pub(super) fn find(args: &[OsString]) -> (&'static Command, &[OsString]) {
     let command = longest.unwrap_or(&COMMANDS[0]);
     (command, &args[command.words.len()..])
 }
-
-pub(super) static HELP: Flag = Flag::new("help", Kind::Switch, "", "").short('h');
 
 const FORMATS: &str = "How it is printed: auto|ascii-encoded|hex|bytes|redacted";
 const OUTPUT: Flag = Flag::new("output", Kind::Text, "", "The changed copy, a new file").required();
@@ -115,6 +72,11 @@ const fn on_copy(
     run: fn(&Given) -> Outcome,
 ) -> Command {
     Command { words, usage, about, args: Count::Exactly(1), flags, run: Run::Runs(run) }
+}
+
+const fn completion(words: &'static [&'static str], about: &'static str, shell: Shell) -> Command {
+    const FLAGS: &[Flag] = &[Flag::new("no-descriptions", Kind::Switch, "", "Has no effect")];
+    Command { words, usage: "", about, args: Count::Exactly(0), flags: FLAGS, run: Run::Completes(shell) }
 }
 
 pub(super) static COMMANDS: &[Command] = &[
@@ -175,6 +137,11 @@ pub(super) static COMMANDS: &[Command] = &[
         ],
         run: Run::Runs(write::compact),
     },
+    group(&["completion"], "print what a shell needs to complete command lines"),
+    completion(&["completion", "bash"], "for bash", Shell::Bash),
+    completion(&["completion", "fish"], "for fish", Shell::Fish),
+    completion(&["completion", "powershell"], "for PowerShell", Shell::PowerShell),
+    completion(&["completion", "zsh"], "for zsh", Shell::Zsh),
     Command {
         words: &["dump"],
         usage: "dump <bbolt-file> pageid [pageid...]",

@@ -4,11 +4,13 @@
 //! What a command does is in `boltkv file …`, as always; here is only how bbolt asks for it and how it says what came of
 //! it. Nothing here is quietly lost that bbolt would lose: where it spoils a file, this refuses (`docs/file-tools.md`).
 //!
-//! - `commands`: all commands, as data; `arguments`: reading a command line; `usage`: the help that is made of both
-//! - `look`, `write`, `surgery`: what they run
+//! - `flags`: what a flag is; `arguments`: reading a command line; `look`, `write`, `surgery`: what the commands do
+//! - `commands`: all of them, as data, on top of these; `usage`: the help, and `completion`: what shells need of them
 
 mod arguments;
 mod commands;
+mod completion;
+mod flags;
 mod look;
 mod surgery;
 mod usage;
@@ -49,8 +51,12 @@ pub(crate) fn run(args: &[OsString]) -> ExitCode {
         // Usage comes with every error, as in bbolt.
         Err(Stop::Failed(command, error)) => (format!("Error: {}\n{}\n", one_line(&error), usage::of(command)), 1),
         Err(Stop::Unknown(word)) => {
+            let meant = match completion::like(&word)[..] {
+                [] => String::new(),
+                ref like => format!("\nDid you mean this?\n\t{}\n\n", like.join("\n\t")),
+            };
             let word = super::format::quoted(word.as_bytes());
-            (format!("Error: unknown command {word} for \"bbolt\"\nRun 'bbolt --help' for usage.\n"), 1)
+            (format!("Error: unknown command {word} for \"bbolt\"\n{meant}Run 'bbolt --help' for usage.\n"), 1)
         }
     };
     // If standard error is closed too, the exit code has to do.
@@ -73,14 +79,18 @@ fn find_and_run(args: &[OsString]) -> Result<(), Stop> {
         return Err(stop);
     }
     let failed = |error| Stop::Failed(command, error);
-    let given = Given::read(command, rest).map_err(failed)?;
-    let Run::Runs(run) = command.run else { return Err(Stop::Help(usage::help(command))) };
-    if given.is("help") {
+    let given = Given::read(command.flags, rest).map_err(failed)?;
+    if given.is("help") || matches!(command.run, Run::Group) {
         return Err(Stop::Help(usage::help(command)));
     }
     command.args.fit(given.args().len()).map_err(failed)?;
-    given.has_required(command).map_err(failed)?;
-    run(&given).map_err(|failure| match failure {
+    given.has_required(command.flags).map_err(failed)?;
+    let done = match command.run {
+        Run::Runs(run) => run(&given),
+        Run::Completes(shell) => completion::print(shell),
+        Run::Group => Ok(()),
+    };
+    done.map_err(|failure| match failure {
         // No command of bbolt's ends early in peace.
         Failure::OutputClosed | Failure::Signal(_) => Stop::OutputClosed,
         Failure::Said { message, bbolt, .. } => failed(bbolt.unwrap_or(message)),

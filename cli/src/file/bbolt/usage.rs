@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::commands::{COMMANDS, Command, Flag, HELP, Kind, Run};
+use super::commands::{COMMANDS, Command, Run};
+use super::flags::{Flag, HELP, Kind};
 
 /// What a command is for, and how it is used.
 pub(super) fn help(command: &Command) -> String {
@@ -17,6 +18,7 @@ pub(super) fn of(command: &Command) -> String {
     // Writing to memory does not fail.
     let _ = match command.run {
         Run::Runs(_) => writeln!(text, "  bbolt {} [flags]", command.usage),
+        Run::Completes(_) => writeln!(text, "  {name} [flags]"),
         Run::Group => writeln!(text, "  {name} [command]\n\nAvailable Commands:"),
     };
     let width = inner.iter().map(|inner| inner.name().len()).max().unwrap_or(0).max(11);
