@@ -49,7 +49,7 @@ fn print_name(name: &[u8], out: &mut BytesMut) -> io::Result<()> {
 
 /// An entry as JSON: `{"key","value"}`, `{"key"}`, `{"key","size"}` for a value that does not fit a frame, or `{"bucket"}`.
 #[derive(Default, Serialize)]
-struct Object {
+pub(crate) struct Object {
     #[serde(skip_serializing_if = "Option::is_none")]
     bucket: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,15 +60,20 @@ struct Object {
     size: Option<u64>,
 }
 
+impl Object {
+    pub(crate) fn of(entry: &Entry, keys_only: bool) -> Self {
+        let name = Some(STANDARD.encode(&entry.key));
+        match entry.kind {
+            EntryKind::Bucket => Self { bucket: name, ..Self::default() },
+            EntryKind::Value if keys_only => Self { key: name, ..Self::default() },
+            EntryKind::Value => Self { key: name, value: Some(STANDARD.encode(&entry.value)), ..Self::default() },
+            EntryKind::TooLarge => Self { key: name, size: entry.value_size(), ..Self::default() },
+        }
+    }
+}
+
 fn print_json(entry: &Entry, keys_only: bool, out: &mut impl Write) -> io::Result<()> {
-    let name = Some(STANDARD.encode(&entry.key));
-    let object = match entry.kind {
-        EntryKind::Bucket => Object { bucket: name, ..Object::default() },
-        EntryKind::Value if keys_only => Object { key: name, ..Object::default() },
-        EntryKind::Value => Object { key: name, value: Some(STANDARD.encode(&entry.value)), ..Object::default() },
-        EntryKind::TooLarge => Object { key: name, size: entry.value_size(), ..Object::default() },
-    };
-    serde_json::to_writer(&mut *out, &object)?;
+    serde_json::to_writer(&mut *out, &Object::of(entry, keys_only))?;
     out.write_all(b"\n")
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum Exit {
     Unreachable = 3,
     /// A write was sent and its answer never came, or the disk failed under it: it may have been done or not.
     OutcomeUnknown = 4,
+    /// A condition of a transaction does not hold: nothing was done, and reading again may help.
+    ConditionFailed = 5,
 }
 
 /// Why a command is not done.
@@ -112,6 +114,14 @@ impl Failure {
             return Self::said(Exit::OutcomeUnknown, error.to_string());
         }
         error.into()
+    }
+
+    /// The same, with the exit code of a transaction's condition that does not hold.
+    pub(crate) fn of_a_condition(self) -> Self {
+        match self {
+            Self::Said { message, bbolt, .. } => Self::Said { exit: Exit::ConditionFailed, message, bbolt },
+            other => other,
+        }
     }
 
     /// Standard output that could not be written.

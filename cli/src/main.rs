@@ -23,6 +23,7 @@ mod serve;
 mod set;
 mod shell;
 mod tips;
+mod txn;
 
 use std::iter;
 use std::process::ExitCode;
@@ -44,7 +45,8 @@ const AFTER_HELP: &str = "Exit codes:
   1  not found, a check that failed, or a request that was refused
   2  the command line cannot be used
   3  the server could not be reached or did not answer, or the file could not be opened; nothing was written
-  4  a write was sent and never answered: it may have been done or not";
+  4  a write was sent and never answered: it may have been done or not
+  5  of `txn`: a condition does not hold; nothing was done";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -55,6 +57,7 @@ enum Command {
     #[command(visible_alias = "del")]
     Delete(delete::Delete),
     Scan(scan::Scan),
+    Txn(txn::TxnCommand),
     #[command(subcommand)]
     Bucket(bucket::Bucket),
     Ping(ping::Ping),
@@ -73,6 +76,7 @@ impl Command {
             Self::Set(set) => set.run(),
             Self::Delete(delete) => delete.run(),
             Self::Scan(scan) => scan.run(),
+            Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),
             Self::Ping(ping) => ping.run(),
             Self::Health(health) => health.run(),

@@ -121,11 +121,10 @@ impl Round {
 
 /// Writes until the server is gone.
 async fn write_until_killed(client: Client, writer: u64, mut known: Known, round: Arc<Round>) -> Known {
-    let bucket = bucket_of(&client, writer);
     loop {
         let write = known.next;
         known.next += 1;
-        match write_one(&bucket, writer, write).await {
+        match write_one(&client, writer, write).await {
             Ok(()) => known.acknowledge(write),
             Err(Error::OutcomeUnknown(_)) => {
                 known.in_doubt = Some(write);
@@ -140,18 +139,37 @@ async fn write_until_killed(client: Client, writer: u64, mut known: Known, round
     }
 }
 
-async fn write_one(bucket: &Bucket, writer: u64, write: u64) -> Result<(), Error> {
-    let key = key_of(write).to_string();
+async fn write_one(client: &Client, writer: u64, write: u64) -> Result<(), Error> {
+    let (bucket, key) = (bucket_of(client, writer), key_of(write).to_string());
+    if writes_twice(writer) {
+        return write_twice(client, &[bucket, twin_of(client, writer)], &key, writer, write).await;
+    }
     if puts(write) { bucket.set(key, value(writer, write)).await.map(drop) } else { bucket.delete(key).await.map(drop) }
+}
+
+/// Every other writer's writes are transactions, each done in two buckets or in none.
+const fn writes_twice(writer: u64) -> bool {
+    writer % 2 == 1
+}
+
+async fn write_twice(client: &Client, buckets: &[Bucket; 2], key: &str, writer: u64, write: u64) -> Result<(), Error> {
+    let both = buckets.iter().fold(client.transaction(), |txn, bucket| {
+        if puts(write) { txn.set(bucket, key, value(writer, write)) } else { txn.delete(bucket, key) }
+    });
+    both.commit().await.map(drop)
+}
+
+fn twin_of(client: &Client, writer: u64) -> Bucket {
+    client.bucket(&format!("twins/{writer}")).unwrap()
 }
 
 fn bucket_of(client: &Client, writer: u64) -> Bucket {
     client.bucket(&format!("writers/{writer}")).unwrap()
 }
 
-/// What a writer's bucket holds, every value looked at as a whole.
-async fn read(client: &Client, writer: u64) -> BTreeMap<u64, u64> {
-    let mut entries = bucket_of(client, writer).scan().stream().await.unwrap();
+/// What a bucket of a writer's holds, every value looked at as a whole.
+async fn read(bucket: Bucket, writer: u64) -> BTreeMap<u64, u64> {
+    let mut entries = bucket.scan().stream().await.unwrap();
     let mut state = BTreeMap::new();
     while let Some(entry) = entries.next().await {
         let entry = entry.unwrap();
@@ -173,7 +191,10 @@ async fn read(client: &Client, writer: u64) -> BTreeMap<u64, u64> {
 /// Holds what is there against what the writers know; from then on they know it.
 async fn verify(client: &Client, writers: &mut [Known], mode: Mode) {
     for (writer, known) in (0..).zip(writers) {
-        let found = read(client, writer).await;
+        let found = read(bucket_of(client, writer), writer).await;
+        if writes_twice(writer) {
+            assert_eq!(read(twin_of(client, writer), writer).await, found, "half of a transaction of writer {writer}");
+        }
         let allowed = known.may_be(mode);
         assert!(allowed.contains(&found), "writer {writer}: found {found:?}, allowed {allowed:?}");
         known.first = (found.clone(), known.next);
@@ -200,6 +221,7 @@ async fn one_round(db: &Path, mode: Mode, random: u64, writers: &mut [Known], en
     let client = Client::connect(server.addr()).await.unwrap();
     for writer in 0..WRITERS {
         bucket_of(&client, writer).create_if_missing().await.unwrap();
+        twin_of(&client, writer).create_if_missing().await.unwrap();
     }
     verify(&client, writers, mode).await;
 
@@ -250,7 +272,7 @@ async fn rounds(mode: Mode) {
     verify(&client, &mut writers, kept(&[])).await;
 }
 
-// Promises: wire-durable, ops-durable, ops-killed.
+// Promises: wire-durable, wire-txn, ops-durable, ops-killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_write_is_lost_to_kill_9() {
     rounds(kept(&["--journal-size=2MiB"])).await;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use boltkv_protocol::text::{self, Answer, MissingBucket};
+use boltkv_protocol::text::{self, Answer, MissingBucket, Queued};
 use boltkv_protocol::{
     KeyRange, LowBound, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, StreamRequest,
 };
@@ -103,6 +103,43 @@ fn both_dialects_get_the_same_result_and_leave_the_same_database() {
         assert_eq!(lines(&mut text, &line, &expected), expected, "{line}");
         assert_eq!(dump(&bucket, &in_text.db), dump(&bucket, &in_binary.db), "after {line}");
         assert_eq!(in_text.db.stats().txid, in_binary.db.stats().txid, "after {line}");
+    }
+    assert_eq!(text.ask("PING"), "PONG", "nothing more was sent than was compared");
+}
+
+// Promises: wire-faces.
+#[test]
+fn a_transaction_has_the_same_results_in_both_dialects() {
+    let (in_text, in_binary) = (TestServer::serve(database(), |_| {}), TestServer::serve(database(), |_| {}));
+    let (mut text, mut binary) = (in_text.text(), in_binary.binary());
+    assert_eq!(text.ask("BUCKET USE b"), "OK");
+    let bucket = Path::from_names(["b"]).unwrap();
+    for lines in [
+        &["SET new v", "GET new", "EXISTS k1", "MGET k1 ? k2", "SCAN", "COUNT k", "BUCKET LIST b"][..],
+        &["IF EQUALS k1 k1", "IF ABSENT ?", "IF PRESENT inner", "DELETE k1", "DELETE k1", "SETNX k1 a b"],
+        &["IF ABSENT k1", "IF EQUALS k1 b a", "SET k1 lost"],
+        &["SET k2 lost", "CAS k2 other lost", "SET k2 lost"],
+        &["SET k2 lost", "BUCKET DELETE b", "GET k2"],
+        &["GET k1", "SCAN k LIMIT 2", "EXISTS ?"],
+        &["BUCKET CREATE b/x/y", "BUCKET DELETE b/x", "SET inner v"],
+        &[],
+    ] {
+        let mut queued = Queued::new(1 << 20);
+        for line in lines {
+            let command = text::parse(&Bytes::from(*line), &bucket).unwrap().unwrap();
+            assert_eq!(queued.add(command), Ok(None), "{line}");
+        }
+        let (txn, answers) = queued.into_txn();
+        let mut expected = BytesMut::new();
+        answers.write(&binary.ask(&txn.into()), &mut expected);
+        let expected = String::from_utf8(expected.to_vec()).unwrap();
+        assert_eq!(text.ask("MULTI"), "OK");
+        for line in lines {
+            assert_eq!(text.ask(line), "QUEUED");
+        }
+        assert_eq!(self::lines(&mut text, "EXEC", &expected), expected, "{lines:?}");
+        assert_eq!(dump(&bucket, &in_text.db), dump(&bucket, &in_binary.db), "after {lines:?}");
+        assert_eq!(in_text.db.stats().txid, in_binary.db.stats().txid, "after {lines:?}");
     }
     assert_eq!(text.ask("PING"), "PONG", "nothing more was sent than was compared");
 }

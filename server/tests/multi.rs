@@ -138,6 +138,11 @@ fn what_is_queued_has_the_bounds_of_a_frame_and_of_the_servers_memory_and_has_to
     assert!(client.ask("EXEC").starts_with("ERR MALFORMED "));
     assert_eq!(fill(&mut client, 17), 17);
     assert_eq!(say(&mut client, &["EXEC\n"], 18)[17], "END");
+    // Each key has the path with it.
+    let deep = format!("BUCKET USE {}", "n".repeat(50_000));
+    assert_eq!(say(&mut client, &["MULTI\n", &deep, "\n"], 2), ["OK", "OK"]);
+    assert!(client.ask(&format!("MGET{}", " k".repeat(30_000))).starts_with("ERR FRAME_TOO_LARGE "));
+    assert_eq!(client.ask("DISCARD"), "OK");
     // Three connections fill what there is of memory, whichever of them.
     let mut others: Vec<_> = (0..3).map(|_| server.text()).collect();
     let filled: Vec<_> = others.iter_mut().map(|client| fill(client, 17)).collect();

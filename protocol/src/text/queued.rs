@@ -7,10 +7,11 @@ use super::parse::TextCommand;
 use crate::{ErrorCode, ErrorReply, Expect, Reply, Request, Txn, TxnBuilder, TxnCondition, TxnError, TxnResults};
 
 /// The lines of a transaction that were queued so far.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Queued {
     txn: TxnBuilder,
     answers: QueuedAnswers,
+    max_frame: usize,
 }
 
 /// How the results of a transaction are printed: two bytes for each.
@@ -18,11 +19,17 @@ pub struct Queued {
 pub struct QueuedAnswers(Vec<(Answer, Expect)>);
 
 impl Queued {
+    /// No lines, of a transaction whose frame has at most `max_frame` bytes, header included.
+    #[must_use]
+    pub fn new(max_frame: usize) -> Self {
+        Self { txn: Txn::builder(), answers: QueuedAnswers::default(), max_frame }
+    }
+
     /// Queues what a line asks for. What cannot be part of a transaction comes back.
     ///
     /// # Errors
-    /// `TXN_TOO_LARGE` where there are as many as can be, or a field is longer than the wire can carry; `UNSUPPORTED` for what
-    /// is done by itself only. What was queued before is as it was.
+    /// `FRAME_TOO_LARGE`; `TXN_TOO_LARGE` where there are as many as can be, or a field is longer than the wire can carry;
+    /// `UNSUPPORTED` for what is done by itself only. Of a line of several requests, those before it are queued then.
     pub fn add(&mut self, command: TextCommand) -> Result<Option<TextCommand>, ErrorReply> {
         match command {
             TextCommand::Read { request, answer } if may_be_queued(&request.clone().into()) => {
@@ -37,6 +44,7 @@ impl Queued {
             TextCommand::Stream { request, answer } => self.request(&request.into(), answer)?,
             TextCommand::Condition(TxnCondition { path, key, cond }) => {
                 self.txn.condition(&path, &key, &cond).map_err(|error| refusal(&error))?;
+                self.check_length()?;
             }
             other => return Ok(Some(other)),
         }
@@ -46,13 +54,23 @@ impl Queued {
     fn request(&mut self, request: &Request, answer: Answer) -> Result<(), ErrorReply> {
         self.txn.request(request).map_err(|error| refusal(&error))?;
         self.answers.0.extend(request.expects().map(|expect| (answer, expect)));
-        Ok(())
+        self.check_length()
     }
 
-    /// How long the transaction's frame would be, in bytes.
+    /// Each request has its bucket's path, however long that is: so it is looked at after each.
+    fn check_length(&self) -> Result<(), ErrorReply> {
+        let limit = self.max_frame;
+        if self.txn.frame_len() <= limit {
+            return Ok(());
+        }
+        let message = format!("the transaction does not fit a frame of {limit} bytes");
+        Err(ErrorReply::new(ErrorCode::FrameTooLarge, message))
+    }
+
+    /// How many requests are queued; a line of MGET is several.
     #[must_use]
-    pub fn frame_len(&self) -> usize {
-        self.txn.frame_len()
+    pub fn requests(&self) -> usize {
+        self.txn.requests()
     }
 
     /// How many bytes it keeps.
@@ -76,6 +94,13 @@ impl QueuedAnswers {
             Reply::Error(error) => write_error(error, out),
             // Nothing else answers a transaction.
             _ => {}
+        }
+    }
+
+    /// Prints results that were read before, each as the reply to its line.
+    pub fn write_each(&self, replies: impl IntoIterator<Item = Reply>, out: &mut BytesMut) {
+        for ((answer, _), reply) in self.0.iter().zip(replies) {
+            answer.write(&reply, MissingBucket::Error, out);
         }
     }
 

@@ -38,8 +38,8 @@ pub(super) struct Multi {
 
 impl Multi {
     /// After MULTI, on a connection that is in this bucket.
-    pub(super) fn new(bucket: Path) -> Self {
-        Self { queued: Queued::default(), bucket, refused: false, leased: None }
+    pub(super) fn new(bucket: Path, room: &QueueRoom) -> Self {
+        Self { queued: Queued::new(room.max_frame), bucket, refused: false, leased: None }
     }
 
     /// Whether the client is to send on, because what it has sent takes memory that others could use.
@@ -53,9 +53,9 @@ impl Multi {
     }
 
     /// A line was refused: EXEC will refuse all.
-    pub(super) fn refuse(&mut self) {
+    pub(super) fn refuse(&mut self, room: &QueueRoom) {
         self.refused = true;
-        self.queued = Queued::default();
+        self.queued = Queued::new(room.max_frame);
         self.leased = None;
     }
 
@@ -68,18 +68,13 @@ impl Multi {
     ) -> Result<Option<TextCommand>, ErrorReply> {
         let other = self.queued.add(command)?;
         if self.refused {
-            self.queued = Queued::default();
+            self.queued = Queued::new(room.max_frame);
         }
         self.lease(now, room)?;
         Ok(other)
     }
 
     fn lease(&mut self, now: Instant, room: &QueueRoom) -> Result<(), ErrorReply> {
-        let (frame, limit) = (self.queued.frame_len(), room.max_frame);
-        if frame > limit {
-            let message = format!("the transaction does not fit a frame of {limit} bytes");
-            return Err(ErrorReply::new(ErrorCode::FrameTooLarge, message));
-        }
         let wanted = self.queued.kept();
         let held = self.leased.as_ref().map_or(0, |(lease, _)| lease.bytes());
         if let Some((_, since)) = &self.leased

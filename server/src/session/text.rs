@@ -100,7 +100,7 @@ impl TextCodec {
     /// A line that is only answered with an error; after MULTI, nothing will be done.
     fn refused(&mut self, error: ErrorReply) -> TextAsked {
         if let Some(multi) = &mut self.multi {
-            multi.refuse();
+            multi.refuse(&self.room);
         }
         Asked::Own(Own::Error(error))
     }
@@ -156,7 +156,7 @@ impl TextCodec {
             TextCommand::Stream { request, answer } => Asked::Stream(self.due(answer), request),
             TextCommand::Use(path) => Asked::Own(Own::Use(path)),
             TextCommand::Multi => {
-                self.multi = Some(Multi::new(self.bucket.clone()));
+                self.multi = Some(Multi::new(self.bucket.clone(), &self.room));
                 Asked::Own(Own::Done)
             }
             TextCommand::Condition(_) => Asked::Own(Own::Error(without_multi("IF"))),
