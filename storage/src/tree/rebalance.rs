@@ -4,7 +4,7 @@
 //! in the random order of a Go map; here children come before their parent, left before right.
 
 use super::node::Node;
-use super::slots::At;
+use super::slots::{At, Content};
 use super::work::Work;
 use super::{BucketId, Fill, NodeId};
 use crate::{Error, Result};
@@ -77,29 +77,47 @@ impl Work {
             let (left, left_at) = self.child_node(parent, left)?;
             // Where the child stands may have changed with its neighbour.
             let at = self.node(parent).slots.next(left_at).unwrap_or(at);
-            self.merge(left, child)?;
+            self.merge(left, child, parent, at)?;
             self.drop_child(parent, at, child);
             return Ok(self.node(parent).slots.settle(at));
         }
         if let Some(right_at) = self.node(parent).slots.next(at) {
             let (right, right_at) = self.child_node(parent, right_at)?;
             self.rebalance_children(right, fill)?;
-            self.merge(child, right)?;
+            self.merge(child, right, parent, right_at)?;
             self.drop_child(parent, right_at, right);
         }
         Ok(self.node(parent).slots.next(at))
     }
 
-    /// Moves all of `right` to the end of its left neighbour, whatever size that gives: the split
-    /// at commit sorts it out.
-    fn merge(&mut self, left: NodeId, right: NodeId) -> Result<()> {
+    /// Moves all of `right`, which stands at `at` in its parent, to the end of its left neighbour, whatever size that
+    /// gives: the split at commit sorts it out.
+    fn merge(&mut self, left: NodeId, right: NodeId, parent: NodeId, at: At) -> Result<()> {
         if self.node(left).is_leaf != self.node(right).is_leaf {
             let page = self.node(right).page.map_or(0, |run| run.start);
             return Err(Error::corrupt(page, "a leaf and a branch are children of one branch"));
         }
+        self.begin_as_in_parent(right, parent, at);
         let (content, slots) = self.node_mut(right).take_slots();
         self.node_mut(left).append(content, slots);
         Ok(())
+    }
+
+    /// Has a branch, which stands at `at` in its parent, begin with the key that it has there. Its first child may have
+    /// been removed (`prune.rs`): then keys that would have gone there went to the next one, and may lie before that one's
+    /// own key. As the first of its branch it was found with them all the same; behind other children it would not be.
+    fn begin_as_in_parent(&mut self, branch: NodeId, parent: NodeId, at: At) {
+        let slots = &self.node(branch).slots;
+        let (Some(begin), Some(in_parent)) = (slots.first(), self.node(parent).slots.get(at, self.bytes())) else {
+            return;
+        };
+        // A child that is still a page has nothing before its key.
+        let Some(child) = self.node(branch).child_at(begin) else { return };
+        let (node, bytes) = self.node_and_bytes(branch);
+        if node.slots.get(begin, bytes).is_some_and(|first| in_parent.key(bytes) < first.key(bytes)) {
+            node.take(begin, bytes);
+            node.put_back(begin, in_parent.with(Content::Node(child)), bytes);
+        }
     }
 
     /// Takes `child` out of its parent and gives its pages back.
