@@ -38,9 +38,13 @@ fn all_is_given_back(server: &TestServer) {
 
 /// A connection that has sent all of a long frame but its last byte, and holds the memory for it.
 fn holding(server: &TestServer) -> Binary {
+    holding_of(server, LONG)
+}
+
+fn holding_of(server: &TestServer, len: usize) -> Binary {
     let before = figure(server, "memory_used");
     let mut client = server.binary();
-    let whole = frame(9, 0x02, 0, &vec![b'p'; LONG]);
+    let whole = frame(9, 0x02, 0, &vec![b'p'; len]);
     client.send(&whole[..whole.len() - 1]);
     common::eventually(|| figure(server, "memory_used") > before);
     client
@@ -164,6 +168,26 @@ fn who_finds_no_memory_waits_until_others_give_theirs_back() {
     assert_eq!(scanning.frame().op, 0);
     drop((writing, reading, scanning));
     all_is_given_back(&server);
+}
+
+// Promises: wire-gone.
+#[test]
+fn who_is_gone_before_there_is_memory_leaves_the_queue_for_it() {
+    let server = TestServer::start_with(|config| {
+        tight(config);
+        config.timeouts.request = 100 * common::PATIENCE;
+    });
+    let held = [holding(&server), holding_of(&server, LONG / 2)];
+    let (mut gone, mut patient) = (server.binary(), server.binary());
+    gone.send(&frame(9, 0x02, 0, &vec![b'p'; LONG])[..100]);
+    // It is the first in the queue, and has been given what there is.
+    common::eventually(|| figure(&server, "memory_used") == figure(&server, "memory_limit"));
+    drop(gone);
+    // All of this request is there: the client has only ended its side, and waits for the answer.
+    patient.send_all(&[ping(&vec![b'p'; 64 * 1024])]);
+    patient.end();
+    assert_eq!(patient.frame().body.len(), 64 * 1024);
+    drop(held);
 }
 
 #[test]

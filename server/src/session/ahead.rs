@@ -7,7 +7,7 @@ use boltkv_protocol::ReadRequest;
 
 use super::codec::{Asked, Codec};
 use super::serve::{Session, Taken};
-use super::wire::Socket;
+use super::socket::Socket;
 use crate::commands::{ColdReads, Reader};
 
 /// How many requests are taken at most, so that their pages are asked of the disk together. It is far more than a disk does

@@ -113,6 +113,10 @@ impl Codec for BinaryCodec {
         Some(FrameCodec::frame_len(input).unwrap_or(HEADER_LEN))
     }
 
+    fn least_item_len(&self, input: &[u8]) -> usize {
+        self.item_len(input).unwrap_or(0)
+    }
+
     fn reply<B: AsRef<[u8]>>(&mut self, due: Due<()>, reply: &Reply<B>, out: &mut BytesMut) {
         put_reply(reply, due.id, out);
     }

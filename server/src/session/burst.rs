@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::codec::Codec;
 use super::serve::Session;
-use super::wire::Socket;
+use super::socket::Socket;
 use crate::bursts::Place;
 use crate::shared::Shared;
 

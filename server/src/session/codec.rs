@@ -35,6 +35,11 @@ pub(crate) trait Codec: Send + 'static {
     /// where none has begun.
     fn item_len(&self, input: &[u8]) -> Option<usize>;
 
+    /// How long it will be at the least.
+    fn least_item_len(&self, _input: &[u8]) -> usize {
+        0
+    }
+
     /// Writes a reply.
     fn reply<B: AsRef<[u8]>>(&mut self, due: Due<Self::Tag>, reply: &Reply<B>, out: &mut BytesMut);
 

@@ -11,10 +11,13 @@ use super::UseFor;
 use super::codec::{Asked, Codec};
 use super::pace::Pace;
 use super::serve::Session;
-use super::wire::Socket;
+use super::socket::Socket;
 
 /// How long a reply waits for memory before its request is refused.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether a client is still there that waits for memory for a request, and is not read.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What a deadline is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub(super) enum Overdue {
     Streams,
     /// A reply has not got its memory.
     Memory,
+    /// A client that waits for memory may be gone.
+    Look,
     /// The client seems to wait for the end.
     EndOfSending,
     /// Nothing happens.
@@ -78,7 +83,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
         let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
-        let all = [introduction, self.item_deadline(), quiet].into_iter().chain(executing);
+        let all = [introduction, self.item_deadline(), self.next_look(), quiet].into_iter().chain(executing);
         all.flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -103,6 +108,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         (starving.use_for == UseFor::Output).then_some((starving.since + MEMORY_PATIENCE, Overdue::Memory))
     }
 
+    fn next_look(&self) -> Option<Deadline> {
+        let starving = self.conn.starving.as_ref()?;
+        (starving.use_for != UseFor::Output).then_some((starving.seen + LOOK_EVERY, Overdue::Look))
+    }
+
     fn quiet_deadline(&self) -> Deadline {
         let (wire, sent) = (&self.conn.wire, self.conn.wire.sent());
         let idle = (sent.last.max(wire.received().last) + self.conn.shared.timeouts.idle, Overdue::Idle);
@@ -122,6 +132,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::Output => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
             Overdue::Memory => self.refuse_starving(),
+            Overdue::Look => self.look(),
             Overdue::EndOfSending => {
                 self.muted = true;
                 self.conn.wire.end_sending().await?;
@@ -134,6 +145,17 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn close_with(&mut self, error: Option<ErrorReply>) {
         let own = error.filter(|_| !self.muted).map(|error| self.codec.farewell(error));
         self.close(own);
+    }
+
+    /// Whose request will never arrive in full leaves the queue for memory, in which others wait behind it.
+    fn look(&mut self) {
+        let wire = &self.conn.wire;
+        if wire.is_given_up(self.codec.least_item_len(&wire.input.bytes)) {
+            self.conn.starving = None;
+            self.closing = true;
+        } else if let Some(starving) = &mut self.conn.starving {
+            starving.seen = Instant::now();
+        }
     }
 
     /// Refuses what waits for memory: a read that was taken, or the stream whose turn it is.

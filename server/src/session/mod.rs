@@ -3,8 +3,8 @@
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
-//! - `wire`: the bytes and their memory; `stream`, `steps`: what is answered in steps; `turn`: how much is done at a time;
-//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once;
+//! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`: what is answered in steps;
+//!   `turn`: how much is done at a time; `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once;
 //!   `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
@@ -21,6 +21,7 @@ mod linger;
 mod multi;
 mod pace;
 mod serve;
+mod socket;
 mod steps;
 mod stream;
 mod text;
@@ -40,8 +41,9 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use alarm::Alarm;
 pub(crate) use binary::BinaryCodec;
 pub(crate) use serve::Session;
+pub(crate) use socket::Socket;
 pub(crate) use text::TextCodec;
-pub(crate) use wire::{Socket, Wire};
+pub(crate) use wire::Wire;
 
 use crate::cold::FaultIn;
 use crate::executor::Caller;
@@ -72,6 +74,8 @@ pub(crate) struct Connection<S> {
 struct Starving {
     use_for: UseFor,
     since: Instant,
+    /// When it was last seen that the client is there, which nothing is read of.
+    seen: Instant,
     lease: Pin<Box<dyn Future<Output = Lease> + Send>>,
 }
 
@@ -169,7 +173,8 @@ impl<S: Socket> Connection<S> {
     /// Begins to wait for `len` bytes of memory.
     fn starve(&mut self, use_for: UseFor, len: usize) {
         let lease = Box::pin(self.shared.memory.take(len));
-        self.starving = Some(Starving { use_for, since: Instant::now(), lease });
+        let now = Instant::now();
+        self.starving = Some(Starving { use_for, since: now, seen: now, lease });
     }
 }
 

@@ -5,8 +5,8 @@ use boltkv_protocol::{ErrorCode, ErrorReply, StreamRequest};
 use super::UseFor;
 use super::codec::{Codec, Due, Step};
 use super::serve::Session;
+use super::socket::Socket;
 use super::stream::Stream;
-use super::wire::Socket;
 use crate::commands::Run;
 
 impl<C: Codec, S: Socket> Session<C, S> {

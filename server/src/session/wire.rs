@@ -6,18 +6,17 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout};
 use tokio_util::io::poll_read_buf;
 
+use super::socket::Socket;
 use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
 
 /// A session adds nothing to an output of so many bytes until some of it has been sent.
@@ -28,29 +27,6 @@ const READ: usize = 16 * 1024;
 const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// How long a closed connection is still read, so that the last reply is not lost to a reset.
 const CLOSE_DRAIN: Duration = Duration::from_millis(500);
-
-/// What connections are made of.
-pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static {
-    /// From now on closing it resets the connection: the peer's next write fails.
-    fn reset_when_closed(&self);
-
-    /// The same socket, which the runtime that is entered looks after. This one is to be dropped, and not used.
-    ///
-    /// # Errors
-    /// The system's, which has no descriptor left.
-    fn handed_over(&self) -> io::Result<Self>;
-}
-
-impl Socket for TcpStream {
-    fn reset_when_closed(&self) {
-        // Without it the peer is told a little later, by its first bytes that find the socket closed.
-        let _ = self.set_zero_linger();
-    }
-
-    fn handed_over(&self) -> io::Result<Self> {
-        Self::from_std(self.as_fd().try_clone_to_owned()?.into())
-    }
-}
 
 /// What has arrived and was not yet taken.
 #[derive(Debug, Default)]
@@ -157,6 +133,11 @@ impl<S: Socket> Wire<S> {
     pub(super) fn lease_input(&mut self, lease: Lease, len: usize) {
         self.input.lease = Some(lease);
         self.reserve_input(len);
+    }
+
+    /// Whether an item that has begun, and has at least `len` bytes, will never arrive in full.
+    pub(super) fn is_given_up(&self, len: usize) -> bool {
+        self.socket.is_given_up(len.saturating_sub(self.input.bytes.len()))
     }
 
     fn reserve_input(&mut self, len: usize) {
@@ -307,6 +288,10 @@ mod tests {
 
     impl Socket for DuplexStream {
         fn reset_when_closed(&self) {}
+
+        fn is_given_up(&self, _missing: usize) -> bool {
+            false
+        }
 
         fn handed_over(&self) -> io::Result<Self> {
             Err(io::ErrorKind::Unsupported.into())
