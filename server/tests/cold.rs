@@ -6,9 +6,9 @@ mod common;
 use std::fs::File;
 use std::time::Duration;
 
-use boltkv_protocol::{Expect, Reply};
+use boltkv_protocol::{Cond, Expect, Reply, Txn};
 use boltkv_storage::Error;
-use common::binary::{get, set};
+use common::binary::{get, path, ping, set};
 use common::{TestFile, TestServer};
 
 const KEYS: u32 = 20_000;
@@ -86,6 +86,40 @@ fn every_frame_is_answered_under_its_id() {
             }
         }
         assert_eq!(seen, (1..=ids.len()).sum(), "each once");
+    }
+}
+
+#[test]
+fn a_transaction_that_reads_is_answered_whole_and_others_are_beside_it() {
+    let file = TestFile::new();
+    let server = cold_server(&file);
+    let mut client = server.binary();
+    for burst in 0..4 {
+        let entries: Vec<_> = (0..300).map(|n| entry(burst * 5_000 + n)).collect();
+        let mut txn = Txn::builder();
+        for (n, (key, _)) in entries.iter().enumerate() {
+            if n % 3 == 0 {
+                txn.condition(&path("default"), key.as_bytes(), &Cond::<&str>::IfPresent).unwrap();
+            }
+            txn.request(&get("default", key)).unwrap();
+        }
+        let (txn, lone) = (txn.build(), entry(burst * 5_000 + 4_000));
+        let ids = client.send_all(&[txn.clone().into(), ping(b"beside"), get("default", &lone.0)]);
+        for _ in 0..3 {
+            let frame = client.frame();
+            match ids.iter().position(|id| *id == frame.id).unwrap() {
+                0 => {
+                    let Ok(Reply::Txn { results, .. }) = Reply::decode(Expect::Txn, frame) else {
+                        panic!("no results")
+                    };
+                    let values = results.replies(txn.expects()).map(Result::unwrap);
+                    let expected = entries.iter().map(|(_, value)| Reply::Value(value.clone().into()));
+                    assert!(values.eq(expected));
+                }
+                1 => assert_eq!(Reply::decode(Expect::Pong, frame), Ok(Reply::Pong("beside".into()))),
+                _ => assert_eq!(Reply::decode(Expect::Value, frame), Ok(Reply::Value(lone.1.clone().into()))),
+            }
+        }
     }
 }
 

@@ -3,13 +3,16 @@
 #![no_main]
 
 use boltkv_protocol::text::{
-    Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, TextCommand, default_bucket, parse, write_error, write_key,
+    Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, Queued, TextCommand, default_bucket, parse, write_error, write_key,
     write_value,
 };
-use boltkv_protocol::{Cond, Path, ReadRequest, Reply, WriteRequest};
+use boltkv_protocol::{Cond, Path, ReadRequest, Reply, Request, TxnResultsWriter, WriteRequest};
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use tokio_util::codec::Decoder as _;
+
+/// The longest frame of a transaction.
+const LONGEST: usize = 256 * 1024;
 
 // The first byte says how many bytes come at a time; some of them make long lines.
 fuzz_target!(|bytes: &[u8]| {
@@ -33,6 +36,7 @@ fn arrived(event: LineEvent) {
         return;
     };
     assert!(text.len() <= MAX_LINE);
+    queued(text);
     match parse(text, &default_bucket()) {
         Err(error) => one_line(&error),
         Ok(Some(TextCommand::Write { request: WriteRequest::Set { key, value, .. }, .. })) => pasted_back(key, value),
@@ -48,6 +52,25 @@ fn arrived(event: LineEvent) {
             assert_eq!(path.to_string().parse::<Path>(), Ok(path));
         }
         Ok(_) => {}
+    }
+}
+
+/// What is queued for a transaction is no longer than that may be, and can be printed when it comes back.
+fn queued(text: &Bytes) {
+    let Ok(Some(command)) = parse(text, &default_bucket()) else { return };
+    let mut lines = Queued::new(LONGEST);
+    match lines.add(command) {
+        Err(error) => one_line(&error),
+        Ok(Some(_)) => assert_eq!(lines.requests(), 0, "what comes back is not queued"),
+        Ok(None) => {
+            let (txn, answers) = lines.into_txn();
+            let mut frame = BytesMut::new();
+            Request::<Bytes>::from(txn).encode(1, &mut frame).expect("what was queued is a transaction");
+            assert!(frame.len() <= LONGEST, "{} bytes", frame.len());
+            let mut out = BytesMut::new();
+            answers.write(&TxnResultsWriter::default().finish(1), &mut out);
+            assert!(out.ends_with(b"END\n"), "{out:?}");
+        }
     }
 }
 

@@ -39,11 +39,11 @@ impl Burst {
         Self { shared: Arc::clone(shared), in_a_row: 0, place: None }
     }
 
-    /// Counts a turn in which so much was done.
-    pub(super) const fn count(&mut self, done: u32) {
-        if done >= BURST {
+    /// Counts a turn in which so many requests were taken.
+    pub(super) const fn count(&mut self, taken: u32) {
+        if taken >= BURST {
             self.in_a_row = self.in_a_row.saturating_add(1);
-        } else if done > 0 {
+        } else if taken > 0 {
             self.in_a_row = 0;
         }
     }

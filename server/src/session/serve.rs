@@ -190,7 +190,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             turn.count(&taken.asked);
             self.execute(taken, &mut reader);
         }
-        self.burst.count(turn.done());
+        self.burst.count(turn.taken());
         if !is_wary && turn.seems_to_have_waited() {
             shared.executor.cold().suspect();
         }

@@ -24,6 +24,9 @@ const WORK_EACH: Duration = Duration::from_micros(10);
 #[derive(Debug)]
 pub(super) struct Turn {
     started: Instant,
+    /// How many requests.
+    taken: u32,
+    /// How much they count for.
     done: u32,
     /// When the clock is looked at next.
     look: u32,
@@ -31,11 +34,12 @@ pub(super) struct Turn {
 
 impl Turn {
     pub(super) fn new() -> Self {
-        Self { started: Instant::now(), done: 0, look: LOOK }
+        Self { started: Instant::now(), taken: 0, done: 0, look: LOOK }
     }
 
     /// Counts a request that was taken.
     pub(super) fn count<T, O>(&mut self, asked: &Asked<T, O>) {
+        self.taken += 1;
         self.done += match asked {
             Asked::Stream(_, StreamRequest::Txn(txn)) => {
                 let parts = 1 + txn.conditions().len() + txn.requests().len();
@@ -46,9 +50,9 @@ impl Turn {
         };
     }
 
-    /// How much was done in it.
-    pub(super) const fn done(&self) -> u32 {
-        self.done
+    /// How many requests were taken in it.
+    pub(super) const fn taken(&self) -> u32 {
+        self.taken
     }
 
     /// Whether something in it seems to have waited for the disk.

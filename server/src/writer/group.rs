@@ -137,7 +137,7 @@ fn newest(tx: TxMut) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use boltkv_protocol::{Cond, ErrorCode, Path, WriteRequest};
+    use boltkv_protocol::{Cond, ErrorCode, Path, Txn, WriteRequest};
     use boltkv_storage::Options;
     use bytes::Bytes;
     use tokio::sync::mpsc::unbounded_channel;
@@ -208,6 +208,28 @@ mod tests {
         let before = db.stats().txid;
         assert_eq!(run(&mut groups, vec![large()]), [no_space]);
         assert_eq!(db.stats().txid, before, "nothing of it is left");
+    }
+
+    #[test]
+    fn a_transaction_that_finds_no_room_is_undone_as_one_and_the_others_of_its_group_are_done() {
+        let db = Options::new().max_size(1 << 20).open_in_memory().unwrap();
+        let mut groups = groups(&db);
+        assert_eq!(run(&mut groups, vec![create()]), [None]);
+        let txn = |len| {
+            let mut txn = Txn::builder();
+            txn.request(&set("t", 1, Cond::Always).into()).unwrap();
+            txn.request(&set("large", len, Cond::Always).into()).unwrap();
+            WriteRequest::Txn(txn.build())
+        };
+        let mut requests: Vec<_> = (0..99).map(|_| set("k", 1, Cond::Always)).collect();
+        requests.insert(50, txn(2 << 20));
+        let codes = run(&mut groups, requests);
+        assert_eq!((codes[50], codes.iter().flatten().count()), (Some(ErrorCode::NoSpace), 1));
+        assert_eq!(run(&mut groups, vec![set("t", 2, Cond::IfPresent)]), [Some(ErrorCode::ConditionFailed)]);
+        let before = db.stats().txid;
+        let requests = vec![set("k", 2, Cond::Always), txn(1), set("t", 2, Cond::IfPresent), txn(1)];
+        assert_eq!(run(&mut groups, requests), [None; 4]);
+        assert_eq!(db.stats().txid, before + 1, "all of a group is one transaction");
     }
 
     #[test]
