@@ -1,4 +1,6 @@
-//! `boltkv bucket`: creates, deletes and lists buckets.
+//! `boltkv bucket`: what is done to buckets, not to what is in them.
+
+use std::io::{self, Write as _};
 
 use boltkv_client::Path;
 use clap::{Args, Subcommand};
@@ -8,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::remote::{Remote, path_parser};
 use crate::scan;
 
-/// Create, delete and list buckets
+/// Create, delete, move and list buckets, and their sequences
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bucket {
     Create(Create),
@@ -16,6 +18,9 @@ pub(crate) enum Bucket {
     Delete(Delete),
     #[command(visible_alias = "ls")]
     List(List),
+    Move(Move),
+    NextSequence(NextSequence),
+    SetSequence(SetSequence),
 }
 
 /// Create a bucket, and its parents where they are missing
@@ -68,6 +73,55 @@ pub(crate) struct List {
     remote: Remote,
 }
 
+/// Move a bucket, with everything in it, into another bucket
+///
+/// It keeps its name: the new path ends as the old one. Nothing is copied, however large it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket move inbox/report archive/report
+  boltkv bucket move users/eu eu                  (to the top)
+
+Exit code 1: there is no such bucket or parent, or the place is taken.")]
+pub(crate) struct Move {
+    /// Where it is
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    /// Where it is to be
+    #[arg(value_name = "NEW_PATH", value_parser = path_parser())]
+    to: Path,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Raise a bucket's sequence by one, and print it
+///
+/// The sequence is a number that is stored with the bucket; nobody else who raises it gets the same.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket next-sequence orders")]
+pub(crate) struct NextSequence {
+    /// The bucket
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Set a bucket's sequence
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket set-sequence orders 1000")]
+pub(crate) struct SetSequence {
+    /// The bucket
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    /// What its sequence is to be: the next one raised is one higher
+    #[arg(value_name = "N")]
+    sequence: u64,
+    #[command(flatten)]
+    remote: Remote,
+}
+
 impl Bucket {
     pub(crate) fn run(&self) -> Outcome {
         match self {
@@ -76,6 +130,16 @@ impl Bucket {
             }),
             Self::Delete(Delete { path, remote }) => remote.run(async |client| {
                 client.bucket_at(path.clone()).delete_bucket().await.map(drop).map_err(Failure::write)
+            }),
+            Self::Move(Move { path, to, remote }) => remote
+                .run(async |client| client.bucket_at(path.clone()).move_to(to).await.map(drop).map_err(Failure::write)),
+            Self::NextSequence(NextSequence { path, remote }) => {
+                let raised = remote
+                    .run(async |client| client.bucket_at(path.clone()).next_sequence().await.map_err(Failure::write))?;
+                writeln!(io::stdout().lock(), "{}", raised.value).map_err(|error| Failure::stdout(&error))
+            }
+            Self::SetSequence(SetSequence { path, sequence, remote }) => remote.run(async |client| {
+                client.bucket_at(path.clone()).set_sequence(*sequence).await.map(drop).map_err(Failure::write)
             }),
             Self::List(List { path, json, remote }) => remote.run(async |client| {
                 let style = if *json { Style::Json { keys_only: true } } else { Style::Names };

@@ -29,7 +29,7 @@ impl Health {
         let answer = self.remote.try_run(async |client| match client {
             Ok(client) => {
                 client.ping().await?;
-                self.check_writable()
+                check_writable(&client.stats().await.unwrap_or_default())
             }
             Err(error) if error.code() == Some(ErrorCode::Overloaded) => {
                 // To restart it would end what keeps it busy. If standard error is closed, the exit code has to do.
@@ -40,16 +40,15 @@ impl Health {
         });
         answer.map_err(Failure::into_not_done)
     }
+}
 
-    /// Fails where the server was not told to refuse writes, and cannot do any. One that does not say is healthy: it has
-    /// answered before.
-    fn check_writable(&self) -> Outcome {
-        let figures = self.remote.stats().unwrap_or_default();
-        let is_zero = |name: &str| figures.lines().any(|line| line.split_once(' ') == Some((name, "0")));
-        if is_zero("writable") && is_zero("read_only") {
-            let what = "the server answers, but its disk has failed: it can write no more until it is started again";
-            return Err(Failure::not_done(what));
-        }
-        Ok(())
+/// Fails where the server was not told to refuse writes, and cannot do any. One that does not say is healthy: it has
+/// answered before.
+fn check_writable(figures: &[(String, String)]) -> Outcome {
+    let is_zero = |wanted: &str| figures.iter().any(|(name, value)| name == wanted && value == "0");
+    if is_zero("writable") && is_zero("read_only") {
+        let what = "the server answers, but its disk has failed: it can write no more until it is started again";
+        return Err(Failure::not_done(what));
     }
+    Ok(())
 }

@@ -10,11 +10,13 @@ mod bucket;
 mod completion;
 mod condition;
 mod delete;
+mod delete_range;
 mod entries;
 mod failure;
 mod file;
 mod get;
 mod health;
+mod incr;
 mod permission;
 mod ping;
 mod remote;
@@ -22,6 +24,7 @@ mod scan;
 mod serve;
 mod set;
 mod shell;
+mod stats;
 mod tips;
 mod txn;
 
@@ -56,11 +59,14 @@ enum Command {
     Set(set::Set),
     #[command(visible_alias = "del")]
     Delete(delete::Delete),
+    DeleteRange(delete_range::DeleteRange),
+    Incr(incr::Incr),
     Scan(scan::Scan),
     Txn(txn::TxnCommand),
     #[command(subcommand)]
     Bucket(bucket::Bucket),
     Ping(ping::Ping),
+    Stats(stats::Stats),
     Health(health::Health),
     Bench(Box<bench::Bench>),
     #[command(subcommand)]
@@ -75,10 +81,13 @@ impl Command {
             Self::Get(get) => get.run(),
             Self::Set(set) => set.run(),
             Self::Delete(delete) => delete.run(),
+            Self::DeleteRange(delete_range) => delete_range.run(),
+            Self::Incr(incr) => incr.run(),
             Self::Scan(scan) => scan.run(),
             Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),
             Self::Ping(ping) => ping.run(),
+            Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),
             Self::Bench(bench) => bench.run(),
             Self::File(file) => file.run(),

@@ -1,8 +1,6 @@
 //! Where a server is, and how a command talks to it.
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
@@ -47,34 +45,6 @@ impl Remote {
             act(connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await).await
         })
     }
-}
-
-/// What a server says of itself takes far less.
-const MOST_STATS: u64 = 64 * 1024;
-
-impl Remote {
-    /// The server's figures, a name and a value a line.
-    ///
-    /// They are asked for in the text dialect, because the binary one cannot say them yet.
-    pub(crate) fn stats(&self) -> io::Result<String> {
-        let mut last = io::ErrorKind::AddrNotAvailable.into();
-        for address in self.addr.to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, self.timeout.min(MOST_TO_CONNECT)) {
-                Ok(stream) => return stats(stream, self.timeout),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-}
-
-fn stats(mut stream: TcpStream, timeout: Duration) -> io::Result<String> {
-    stream.set_read_timeout(Some(timeout))?;
-    stream.write_all(b"STATS\r\n")?;
-    stream.shutdown(Shutdown::Write)?;
-    let mut figures = String::new();
-    stream.take(MOST_STATS).read_to_string(&mut figures)?;
-    Ok(figures)
 }
 
 /// The bucket that a command is about.

@@ -84,7 +84,7 @@ fn of_command(program: &Command, asked: &Command, word: &str) -> Vec<String> {
     }
     if asked.get_name() == program.get_name() {
         tips.extend(COMMANDS.iter().filter(|(words, _)| words.contains(&&*lower)).map(|(_, tip)| (*tip).to_owned()));
-        if tips.is_empty() || lower == "keys" {
+        if tips.is_empty() || matches!(&*lower, "keys" | "stats") {
             let of_files = program.find_subcommand("file").and_then(|file| file.find_subcommand(&lower));
             tips.extend(of_files.map(|_| format!("`boltkv file {lower} FILE` does this with a file")));
         }

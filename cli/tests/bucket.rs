@@ -76,3 +76,17 @@ fn what_is_not_there_or_no_bucket_exits_with_1() {
         assert!(said.contains(r#""ada" in bucket "users"/"eu" is a value"#), "{said}");
     }
 }
+
+#[test]
+fn a_bucket_is_moved_and_its_sequence_raised_and_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    server.run(["bucket", "create", "a/b"]).done();
+    assert_eq!(server.run(["bucket", "next-sequence", "a/b"]).done_text(), "1\n");
+    server.run(["bucket", "set-sequence", "a/b", "41"]).done();
+    server.run(["bucket", "move", "a/b", "b"]).done();
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "a\nb\n");
+    assert_eq!(server.run(["bucket", "next-sequence", "b"]).done_text(), "42\n");
+    assert!(server.run(["bucket", "move", "b", "none/b"]).failed(1).contains("BUCKET_NOT_FOUND"));
+    assert!(server.run(["bucket", "next-sequence", "none"]).failed(1).contains("BUCKET_NOT_FOUND"));
+}

@@ -43,3 +43,20 @@ fn a_bucket_is_not_deleted_as_a_key() {
     assert!(said.contains("INCOMPATIBLE_VALUE"), "{said}");
     assert_eq!(server.run(["bucket", "list", "users"]).done_text(), "eu\n");
 }
+
+#[test]
+fn a_range_is_deleted_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("delete.db"));
+    assert_eq!(server.run(["delete-range", "--prefix", "k"]).done_text(), "0\n", "there is no bucket yet");
+    for key in ["a", "k1", "k2", "k3", "z"] {
+        server.run(["set", key, "value"]).done();
+    }
+    assert_eq!(server.run(["delete-range"]).code, Some(2), "not everything by mistake");
+    assert_eq!(server.run(["delete-range", "--prefix", "k", "--limit", "2"]).done_text(), "2\n");
+    assert_eq!(server.run(["scan", "--keys-only"]).done_text(), "a\nk3\nz\n");
+    assert_eq!(server.run(["delete-range", "--from", "k", "--to", "z"]).done_text(), "1\n");
+    assert_eq!(server.run(["delete-range", "--all"]).done_text(), "2\n");
+    server.run(["bucket", "create", "default/inner"]).done();
+    assert!(server.run(["delete-range", "--all"]).failed(1).contains("INCOMPATIBLE_VALUE"));
+}

@@ -83,6 +83,7 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("rm hello", "`boltkv delete KEY`"),
         ("dbsize", "`boltkv scan --count`"),
         ("check my.db", "`boltkv file check FILE`"),
+        ("STATS my.db", "in small letters: stats"),
         ("STATS my.db", "`boltkv file stats FILE`"),
         ("version", "`boltkv --version`"),
         ("-v", "`boltkv --version`"),

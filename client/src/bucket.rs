@@ -3,7 +3,7 @@
 use boltkv_protocol::{Cond, ErrorCode, Path, ReadRequest, Reply, WriteRequest};
 use bytes::Bytes;
 
-use crate::{Client, Error, Scan};
+use crate::{Client, DeleteRange, Error, Scan};
 
 /// A bucket of the server, by its path. Cheap to clone. The bucket need not be there until it is used.
 ///
@@ -38,6 +38,26 @@ pub struct Deleted {
     pub txid: u64,
     /// Whether the key was there.
     pub existed: bool,
+}
+
+/// What became of an increment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Incremented {
+    /// The id of the transaction that did it.
+    pub txid: u64,
+    /// The number that the key's value is now.
+    pub value: i64,
+}
+
+/// A bucket's sequence after it was raised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sequence {
+    /// The id of the transaction that did it.
+    pub txid: u64,
+    /// The sequence now: no other raise gives the same, unless somebody has set it back.
+    pub value: u64,
 }
 
 impl Bucket {
@@ -103,21 +123,18 @@ impl Bucket {
     /// first attempt was done, the second fails with `CONDITION_FAILED` (unless somebody has put the old state back meanwhile).
     /// Reading the key then tells whose value it is. Only the caller can judge that, so this client does not do it by itself.
     ///
-    /// A counter that several clients raise:
+    /// A list that several clients add to (for a counter there is [`increment`](Self::increment)):
     ///
     /// ```no_run
     /// use boltkv_client::{Bucket, Cond, Error, ErrorCode};
     ///
-    /// async fn increment(bucket: &Bucket, key: &str) -> Result<u64, Error> {
+    /// async fn append(bucket: &Bucket, key: &str, item: &str) -> Result<(), Error> {
     ///     loop {
     ///         let old = bucket.get(key).await?;
-    ///         let count: u64 = match &old {
-    ///             Some(text) => String::from_utf8_lossy(text).parse().expect("only numbers are stored here"),
-    ///             None => 0,
-    ///         };
+    ///         let longer = [old.as_deref().unwrap_or_default(), item.as_bytes(), b"\n"].concat();
     ///         let unchanged = old.map_or(Cond::IfAbsent, Cond::IfEquals);
-    ///         match bucket.set_if(key, (count + 1).to_string(), unchanged).await {
-    ///             Ok(_) => return Ok(count + 1),
+    ///         match bucket.set_if(key, longer, unchanged).await {
+    ///             Ok(_) => return Ok(()),
     ///             // Somebody was faster: read again.
     ///             Err(error) if error.code() == Some(ErrorCode::ConditionFailed) => {}
     ///             Err(error) => return Err(error),
@@ -173,6 +190,37 @@ impl Bucket {
         }
     }
 
+    /// Adds to the number that a key's value is, in one round trip, however many do the same at once. The value is decimal text
+    /// (`-12`), as anybody may also set and read it. A key that is not there counts as 0.
+    ///
+    /// ```no_run
+    /// # async fn example(counters: boltkv_client::Bucket) -> Result<(), boltkv_client::Error> {
+    /// let visits = counters.increment("visits", 1).await?.value;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the value is no whole number of 64 bits in its plain form (no blanks, no
+    /// `+`, no leading zeros), or the key is a bucket; `NUMBER_OUT_OF_RANGE` if the sum does not fit. Nothing is written then.
+    /// [`Error::OutcomeUnknown`] if the connection is lost before the answer: nothing but the number itself then tells whether
+    /// it was done. Where that matters, use [`set_if`](Self::set_if).
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the number may have been changed or not.
+    pub async fn increment(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<Incremented, Error> {
+        let request = WriteRequest::Increment { path: self.path.clone(), key: key.as_ref(), delta };
+        match self.client.call(request).await? {
+            Reply::Number { txid, value } => Ok(Incremented { txid, value }),
+            _ => Err(wrong_shape()),
+        }
+    }
+
+    /// Removes many keys, buckets excepted: by their bounds or a prefix.
+    pub fn delete_range(&self) -> DeleteRange {
+        DeleteRange::new(self.client.clone(), self.path.clone())
+    }
+
     /// The bucket's entries, keys and buckets alike, in key order.
     pub fn scan(&self) -> Scan {
         Scan::entries(self.client.clone(), self.path.clone())
@@ -217,6 +265,46 @@ impl Bucket {
     /// Dropped before it is ready, the bucket may have been deleted or not.
     pub async fn delete_bucket(&self) -> Result<Written, Error> {
         self.write(WriteRequest::DeleteBucket(self.path.clone())).await
+    }
+
+    /// Raises the bucket's sequence by one: a number of 64 bits that is stored with the bucket and begins with 0.
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`; `NUMBER_OUT_OF_RANGE` if it is as high as it can be. [`Error::OutcomeUnknown`] if the connection is
+    /// lost before the answer: it may have been raised.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the sequence may have been raised or not.
+    pub async fn next_sequence(&self) -> Result<Sequence, Error> {
+        match self.client.call(WriteRequest::NextSequence(self.path.clone())).await? {
+            Reply::Sequence { txid, sequence: value } => Ok(Sequence { txid, value }),
+            _ => Err(wrong_shape()),
+        }
+    }
+
+    /// Sets the bucket's sequence.
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`. [`Error::OutcomeUnknown`] if the connection is lost before the answer; to send it again is harmless.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the sequence may have been set or not.
+    pub async fn set_sequence(&self, sequence: u64) -> Result<Written, Error> {
+        self.write(WriteRequest::SetSequence { path: self.path.clone(), sequence }).await
+    }
+
+    /// Moves the bucket, with all within, to another path, which ends in the same name; its new parent must be there. This
+    /// handle keeps the old path.
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND` for the bucket or a parent; `BUCKET_EXISTS` if there is a bucket at the new path, this one also;
+    /// `INCOMPATIBLE_VALUE` if a name on a path is a key, or the new path leads into the bucket itself; `UNSUPPORTED` if the
+    /// paths end in different names. [`Error::OutcomeUnknown`] if the connection is lost before the answer.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the bucket may have been moved or not.
+    pub async fn move_to(&self, path: &Path) -> Result<Written, Error> {
+        self.write(WriteRequest::MoveBucket { path: self.path.clone(), to: path.clone() }).await
     }
 
     /// Sends what is answered with a transaction's id.

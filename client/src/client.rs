@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, StreamRequest, Txn, WriteRequest};
+use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest, StreamRequest, Txn, WriteRequest};
 
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
@@ -93,6 +93,20 @@ impl Client {
         self.call(ReadRequest::Ping(&[][..])).await.map(drop)
     }
 
+    /// The server's figures as names and values, in the order in which the server tells them, such as `uptime_seconds` and
+    /// `71`. What they mean is described in `docs/operations.md`; later servers tell more.
+    ///
+    /// # Errors
+    /// As for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// May be dropped at any point.
+    pub async fn stats(&self) -> Result<Vec<(String, String)>, Error> {
+        let Reply::Stats(figures) = self.call(StatsRequest).await? else { return Err(wrong_shape()) };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(figures.iter().map(|(name, value)| (text(name), text(value))).collect())
+    }
+
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }
@@ -136,6 +150,21 @@ impl Client {
 pub(crate) trait Answered<'a>: Into<Request<&'a [u8]>> {
     /// What the reply looks like when the request succeeds.
     fn expects(&self) -> Expect;
+}
+
+/// STATS, the one request about the server itself that is answered once the connection is open.
+struct StatsRequest;
+
+impl From<StatsRequest> for Request<&[u8]> {
+    fn from(_: StatsRequest) -> Self {
+        Self::Session(SessionRequest::Stats)
+    }
+}
+
+impl Answered<'static> for StatsRequest {
+    fn expects(&self) -> Expect {
+        Expect::Stats
+    }
 }
 
 impl<'a> Answered<'a> for ReadRequest<&'a [u8]> {

@@ -126,7 +126,7 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan`, `transaction` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
+//! `client`, `bucket`, `scan`, `delete_range`, `transaction` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
 //! one that requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that
 //! reads, and what is in flight.
 
@@ -134,6 +134,7 @@ mod bucket;
 mod builder;
 mod client;
 mod connection;
+mod delete_range;
 mod entries;
 mod error;
 mod link;
@@ -142,9 +143,10 @@ mod shared;
 mod transaction;
 
 pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart};
-pub use bucket::{Bucket, Deleted, Written};
+pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};
 pub use builder::ClientBuilder;
 pub use client::Client;
+pub use delete_range::{DeleteRange, RangeDeleted};
 pub use entries::Entries;
 pub use error::{Error, Loss};
 pub use scan::Scan;

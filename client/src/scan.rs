@@ -4,10 +4,11 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol as protocol;
-use boltkv_protocol::{KeyRange, LowBound, Path, Reply, ScanMode, StreamRequest};
+use boltkv_protocol::{KeyRange, Path, Reply, ScanMode, StreamRequest};
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
+use crate::delete_range::bounds;
 use crate::{Client, Entries, Error};
 
 /// A scan to be made: from [`Bucket::scan`](crate::Bucket::scan) or [`Bucket::buckets`](crate::Bucket::buckets).
@@ -33,13 +34,7 @@ impl Scan {
 
     /// Only keys within these bounds. Replaces earlier bounds or an earlier prefix.
     pub fn range<K: AsRef<[u8]>>(mut self, low: Bound<K>, high: Bound<K>) -> Self {
-        let owned = |key: K| Bytes::copy_from_slice(key.as_ref());
-        let low = match low {
-            Bound::Unbounded => LowBound::Unbounded,
-            Bound::Included(key) => LowBound::Included(owned(key)),
-            Bound::Excluded(key) => LowBound::Excluded(owned(key)),
-        };
-        self.wanted.range = KeyRange { low, high: high.map(owned) };
+        self.wanted.range = bounds(low, high);
         self
     }
 

@@ -64,6 +64,57 @@ async fn delete_says_whether_the_key_was_there() {
 }
 
 #[tokio::test]
+async fn a_number_is_added_to() {
+    let increment = async |client: Client| client.bucket("b").unwrap().increment("k", -2).await;
+    let body = "01 0001 62 0001 6b fffffffffffffffe";
+    let done = play(increment, 0x13, body, OK, &hex("000000000000012c fffffffffffffffb")).await.unwrap();
+    assert_eq!((done.txid, done.value), (300, -5));
+    let failed = play(increment, 0x13, body, 23, &error_body("too small")).await.unwrap_err();
+    assert_eq!(failed.code(), Some(ErrorCode::NumberOutOfRange));
+}
+
+#[tokio::test]
+async fn a_range_is_deleted_part_by_part_up_to_its_limit() {
+    let peer = Peer::listen().await;
+    let (client, mut conn) = peer.client().await;
+    let bucket = client.bucket("b").unwrap();
+    let delete = async || bucket.delete_range().prefix("k").limit(5).run().await;
+    let scene = async {
+        for (left, reply) in [
+            ("0000000000000005", "0000000000000007 0000000000000003 01"),
+            ("0000000000000002", "0000000000000008 0000000000000002 01"),
+        ] {
+            let id = conn.expect(0x31, &format!("01 0001 62 03 0001 6b 00 {left}")).await;
+            conn.reply(id, OK, LAST, &hex(reply)).await;
+        }
+    };
+    let done = tokio::join!(delete(), scene).0.unwrap();
+    assert_eq!((done.txid, done.deleted, done.more), (Some(8), 5, true));
+    let nothing = bucket.delete_range().limit(0).run().await.unwrap();
+    assert_eq!((nothing.txid, nothing.deleted), (None, 0), "there is nothing to ask");
+}
+
+#[tokio::test]
+async fn sequences_are_raised_and_set_and_buckets_moved() {
+    let next = async |client: Client| client.bucket("b").unwrap().next_sequence().await;
+    let raised = play(next, 0x20, "06 01 0001 62", OK, &hex("0000000000000007 0000000000000009")).await.unwrap();
+    assert_eq!((raised.txid, raised.value), (7, 9));
+    let set = async |client: Client| client.bucket("b").unwrap().set_sequence(9).await;
+    let body = "07 01 0001 62 0000000000000009";
+    assert_eq!(play(set, 0x20, body, OK, &hex("0000000000000007")).await.unwrap().txid, 7);
+    let move_to = async |client: Client| client.bucket("a/b").unwrap().move_to(&"b".parse().unwrap()).await;
+    let body = "08 02 0001 61 0001 62 01 0001 62";
+    assert_eq!(play(move_to, 0x20, body, OK, &hex("0000000000000007")).await.unwrap().txid, 7);
+}
+
+#[tokio::test]
+async fn stats_are_names_and_values() {
+    let stats = async |client: Client| client.stats().await;
+    let figures = play(stats, 0x60, "", OK, &hex("0001 0004 74786964 00000002 3132")).await.unwrap();
+    assert_eq!(figures, [("txid".to_owned(), "12".to_owned())]);
+}
+
+#[tokio::test]
 async fn buckets_are_created_and_deleted_by_their_path() {
     let txid = hex("0000000000000007");
     let path = "02 0001 61 0001 62";

@@ -74,6 +74,12 @@ pub enum Verb {
     CompareAndDelete,
     /// Remove a key.
     Delete,
+    /// Remove a range of keys.
+    DeleteRange,
+    /// Add to a number.
+    Increment,
+    /// Take away from a number.
+    Decrement,
     /// Whether a key is there.
     Exists,
     /// Several values.
@@ -86,6 +92,12 @@ pub enum Verb {
     BucketUse,
     /// The buckets within one.
     BucketList,
+    /// Raise a bucket's sequence.
+    BucketNext,
+    /// Set a bucket's sequence.
+    BucketSequence,
+    /// Give a bucket another parent.
+    BucketMove,
     /// The entries of the connection's bucket.
     Scan,
     /// How many they are.
@@ -203,6 +215,16 @@ pub const COMMANDS: &[Command] = &[
         2,
     ),
     Command::write("DELETE", "removes a key").op(Op::Delete).text(Verb::Delete, "key", 1, 1).alias("DEL"),
+    Command::write("DELRANGE", "removes keys from low up to high; \"\" is no bound; says MORE where some are left")
+        .op(Op::DeleteRange)
+        .text(Verb::DeleteRange, "low high [LIMIT n]", 2, 4),
+    Command::write("INCR", "adds n, or 1, to the number that a key's value is").op(Op::Increment).text(
+        Verb::Increment,
+        "key [n]",
+        1,
+        2,
+    ),
+    Command::write("DECR", "as INCR, but takes n away").text(Verb::Decrement, "key [n]", 1, 2),
     Command::read("EXISTS", "1 if the key is there, 0 if not").text(Verb::Exists, "key", 1, 1),
     Command::read("MGET", "the values of several keys, one a line").text(Verb::MultiGet, "key…", 1, usize::MAX),
     Command::read("SCAN", "the entries whose key starts with prefix, in key order").op(Op::Scan).text(
@@ -236,10 +258,18 @@ pub const COMMANDS: &[Command] = &[
         1,
     ),
     Command::read("BUCKET STAT", "a bucket's figures").bucket(BucketOp::Stat).later(),
-    Command::write("BUCKET NEXT_SEQUENCE", "raises a bucket's sequence by one").bucket(BucketOp::NextSequence).later(),
-    Command::write("BUCKET SET_SEQUENCE", "sets a bucket's sequence").bucket(BucketOp::SetSequence).later(),
-    Command::write("BUCKET MOVE", "gives a bucket another path").bucket(BucketOp::Move).later(),
-    Command::write("DELETE_RANGE", "removes a range of entries").op(Op::DeleteRange).later(),
+    Command::write("BUCKET NEXT", "raises a bucket's sequence by one, and gives it")
+        .bucket(BucketOp::NextSequence)
+        .text(Verb::BucketNext, "path", 1, 1),
+    Command::write("BUCKET SEQUENCE", "sets a bucket's sequence").bucket(BucketOp::SetSequence).text(
+        Verb::BucketSequence,
+        "path n",
+        2,
+        2,
+    ),
+    Command::write("BUCKET MOVE", "moves a bucket to another path, which ends in its name")
+        .bucket(BucketOp::Move)
+        .text(Verb::BucketMove, "path path", 2, 2),
     Command::write("TXN", "several requests as one transaction").op(Op::Txn),
     Command::connection("MULTI", "begins a transaction: the lines up to EXEC are done together or not at all").text(
         Verb::Multi,
@@ -268,9 +298,7 @@ pub const COMMANDS: &[Command] = &[
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),
     Command::connection("CANCEL", "ends a stream early").op(Op::Cancel),
     Command::connection("PING", "PONG").op(Op::Ping).text(Verb::Ping, "", 0, 0),
-    Command::connection("STATS", "the server's figures").text(Verb::Stats, "", 0, 0),
-    // The text dialect has it first.
-    Command::connection("STATS", "the server's figures").op(Op::Stats).later(),
+    Command::connection("STATS", "the server's figures").op(Op::Stats).text(Verb::Stats, "", 0, 0),
     Command::connection("HELP", "these lines").text(Verb::Help, "", 0, 0),
     Command::connection("QUIT", "closes the connection").text(Verb::Quit, "", 0, 0),
 ];
@@ -349,7 +377,10 @@ mod tests {
         assert_eq!(verb("bucket", None), None);
         assert_eq!(verb("get", Some("list")), None);
         assert_eq!(verb("hello", None), None, "binary only");
-        assert_eq!(second_words(b"Bucket").collect::<Vec<_>>(), ["CREATE", "DELETE", "USE", "LIST"]);
+        assert_eq!(
+            second_words(b"Bucket").collect::<Vec<_>>(),
+            ["CREATE", "DELETE", "USE", "LIST", "NEXT", "SEQUENCE", "MOVE"]
+        );
         assert_eq!(second_words(b"GET").count(), 0);
     }
 

@@ -73,7 +73,7 @@ error_codes! {
     KeyNotFound = 10, "KEY_NOT_FOUND", "There is no such key in the bucket.";
     BucketNotFound = 11, "BUCKET_NOT_FOUND", "There is no such bucket.";
     BucketExists = 12, "BUCKET_EXISTS", "The bucket is there already.";
-    IncompatibleValue = 13, "INCOMPATIBLE_VALUE", "A bucket where a value is meant, or a value where a bucket is meant.";
+    IncompatibleValue = 13, "INCOMPATIBLE_VALUE", "A bucket where a value is meant, a value where a bucket is meant, or one that is no number where one is meant.";
     KeyRequired = 14, "KEY_REQUIRED", "A key is at least one byte long.";
     KeyTooLarge = 15, "KEY_TOO_LARGE", "The key is longer than the engine takes.";
     ValueTooLarge = 16, "VALUE_TOO_LARGE", "The value is longer than the engine takes or a frame holds.";
@@ -83,6 +83,7 @@ error_codes! {
     ConditionFailed = 20, "CONDITION_FAILED", "The condition does not hold; nothing was written. Read again, then retry.";
     SnapshotExpired = 21, "SNAPSHOT_EXPIRED", "The snapshot, or the stream that pinned it, was given up.";
     Cancelled = 22, "CANCELLED", "The stream was cancelled by the client.";
+    NumberOutOfRange = 23, "NUMBER_OUT_OF_RANGE", "The number would not fit its 64 bits; nothing was written.";
     ReadOnly = 30, "READ_ONLY", "The server takes no writes; nothing was written.";
     Overloaded = 31, "OVERLOADED", "The server has too much to do; nothing was written. Try later.";
     ShuttingDown = 32, "SHUTTING_DOWN", "The server is stopping; nothing was written. Try later.";

@@ -113,6 +113,10 @@ impl Fields {
         self.rest.try_get_u64().map_err(|_| DecodeError::Short { field })
     }
 
+    pub(crate) fn i64(&mut self, field: &'static str) -> Result<i64, DecodeError> {
+        self.rest.try_get_i64().map_err(|_| DecodeError::Short { field })
+    }
+
     /// A `u8` that can only be 0 or 1.
     pub(crate) fn bool(&mut self, field: &'static str) -> Result<bool, DecodeError> {
         match self.u8(field)? {

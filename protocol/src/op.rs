@@ -15,17 +15,19 @@ pub enum Op {
     Set = 0x11,
     /// Remove a key.
     Delete = 0x12,
+    /// Add to a number.
+    Increment = 0x13,
     /// Buckets; the body's first byte is a [`BucketOp`].
     Bucket = 0x20,
     /// A range of entries as a stream, or their count.
     Scan = 0x30,
-    /// Remove a range of entries. Reserved for a later version.
+    /// Remove a range of entries.
     DeleteRange = 0x31,
     /// Several requests as one transaction.
     Txn = 0x40,
     /// Open or close a named snapshot. Reserved for a later version.
     Snapshot = 0x50,
-    /// The server's figures. Reserved for a later version.
+    /// The server's figures.
     Stats = 0x60,
     /// The whole file as a stream. Reserved for a later version.
     Backup = 0x61,
@@ -37,12 +39,13 @@ pub enum Op {
 
 impl Op {
     /// Every operation that has a number.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Hello,
         Self::Ping,
         Self::Get,
         Self::Set,
         Self::Delete,
+        Self::Increment,
         Self::Bucket,
         Self::Scan,
         Self::DeleteRange,
@@ -63,6 +66,7 @@ impl Op {
             0x10 => Self::Get,
             0x11 => Self::Set,
             0x12 => Self::Delete,
+            0x13 => Self::Increment,
             0x20 => Self::Bucket,
             0x30 => Self::Scan,
             0x31 => Self::DeleteRange,
@@ -85,6 +89,7 @@ impl Op {
             Self::Get => "GET",
             Self::Set => "SET",
             Self::Delete => "DELETE",
+            Self::Increment => "INCREMENT",
             Self::Bucket => "BUCKET",
             Self::Scan => "SCAN",
             Self::DeleteRange => "DELETE_RANGE",
@@ -113,11 +118,11 @@ pub enum BucketOp {
     List = 4,
     /// A bucket's figures. Reserved for a later version.
     Stat = 5,
-    /// Raise a bucket's sequence by one. Reserved for a later version.
+    /// Raise a bucket's sequence by one.
     NextSequence = 6,
-    /// Set a bucket's sequence. Reserved for a later version.
+    /// Set a bucket's sequence.
     SetSequence = 7,
-    /// Give a bucket another path. Reserved for a later version.
+    /// Give a bucket another path.
     Move = 8,
 }
 

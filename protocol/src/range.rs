@@ -72,6 +72,19 @@ impl KeyRange {
         (low, high)
     }
 
+    /// How many bytes the keys have that it is bounded by.
+    pub(crate) const fn variable_len(&self) -> usize {
+        let low = match &self.low {
+            LowBound::Unbounded => 0,
+            LowBound::Included(key) | LowBound::Excluded(key) | LowBound::Prefix(key) => key.len(),
+        };
+        let high = match &self.high {
+            Bound::Unbounded => 0,
+            Bound::Included(key) | Bound::Excluded(key) => key.len(),
+        };
+        low + high
+    }
+
     pub(crate) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         let low = match fields.u8("low bound")? {
             0 => LowBound::Unbounded,

@@ -37,6 +37,31 @@ pub enum Reply<B = Bytes> {
     Entries(Vec<Entry<B>>),
     /// To SCAN and BUCKET LIST where only the count was asked for.
     Count(u64),
+    /// To INCREMENT.
+    Number {
+        /// The transaction that did it.
+        txid: u64,
+        /// The number that the key's value is now.
+        value: i64,
+    },
+    /// To BUCKET `NEXT_SEQUENCE`.
+    Sequence {
+        /// The transaction that did it.
+        txid: u64,
+        /// The bucket's sequence now.
+        sequence: u64,
+    },
+    /// To `DELETE_RANGE`.
+    DeletedRange {
+        /// The transaction that did it.
+        txid: u64,
+        /// How many values were removed.
+        deleted: u64,
+        /// Whether a limit, the request's or the server's, stopped it: there are more.
+        more: bool,
+    },
+    /// To STATS: names and values, as text.
+    Stats(Vec<(B, B)>),
     /// To TXN.
     Txn {
         /// The transaction that did it; for one that only reads, the one whose state it saw.
@@ -85,6 +110,14 @@ pub enum Expect {
     Entries,
     /// [`Reply::Count`]
     Count,
+    /// [`Reply::Number`]
+    Number,
+    /// [`Reply::Sequence`]
+    Sequence,
+    /// [`Reply::DeletedRange`]
+    DeletedRange,
+    /// [`Reply::Stats`]
+    Stats,
     /// [`Reply::Txn`]
     Txn,
 }
@@ -116,6 +149,14 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
         Expect::Deleted => Reply::Deleted { txid: fields.u64("txid")?, existed: fields.bool("existed")? },
         Expect::Entries => Reply::Entries(decode_entries(fields.into_rest())?),
         Expect::Count => Reply::Count(fields.u64("count")?),
+        Expect::Number => Reply::Number { txid: fields.u64("txid")?, value: fields.i64("value")? },
+        Expect::Sequence => Reply::Sequence { txid: fields.u64("txid")?, sequence: fields.u64("sequence")? },
+        Expect::DeletedRange => Reply::DeletedRange {
+            txid: fields.u64("txid")?,
+            deleted: fields.u64("deleted")?,
+            more: fields.bool("more")?,
+        },
+        Expect::Stats => Reply::Stats(decode_stats(&mut fields)?),
         Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
     })
 }
@@ -141,10 +182,19 @@ impl<B: AsRef<[u8]>> Reply<B> {
     /// The number of the transaction that did it, with which the replies to writes begin.
     pub(crate) const fn txid(&self) -> Option<u64> {
         match self {
-            Self::Written { txid } | Self::Deleted { txid, .. } | Self::Txn { txid, .. } => Some(*txid),
-            Self::Hello(_) | Self::Pong(_) | Self::Value(_) | Self::Entries(_) | Self::Count(_) | Self::Error(_) => {
-                None
-            }
+            Self::Written { txid }
+            | Self::Deleted { txid, .. }
+            | Self::Number { txid, .. }
+            | Self::Sequence { txid, .. }
+            | Self::DeletedRange { txid, .. }
+            | Self::Txn { txid, .. } => Some(*txid),
+            Self::Hello(_)
+            | Self::Pong(_)
+            | Self::Value(_)
+            | Self::Entries(_)
+            | Self::Count(_)
+            | Self::Stats(_)
+            | Self::Error(_) => None,
         }
     }
 
@@ -165,6 +215,20 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u8((*existed).into());
             }
             Self::Entries(entries) => put_entries(out, entries)?,
+            Self::Number { txid, value } => {
+                out.put_u64(*txid);
+                out.put_i64(*value);
+            }
+            Self::Sequence { txid, sequence } => {
+                out.put_u64(*txid);
+                out.put_u64(*sequence);
+            }
+            Self::DeletedRange { txid, deleted, more } => {
+                out.put_u64(*txid);
+                out.put_u64(*deleted);
+                out.put_u8((*more).into());
+            }
+            Self::Stats(figures) => encode_stats(figures, out)?,
             Self::Txn { txid, results } => {
                 out.put_u64(*txid);
                 results.encode(out);
@@ -197,6 +261,21 @@ impl HelloReply {
         out.put_u8(self.read_only.into());
         put_str16(out, "server", &self.server)
     }
+}
+
+fn decode_stats(fields: &mut Fields) -> Result<Vec<(Bytes, Bytes)>, DecodeError> {
+    // Room is made as they come: their number is only what the other side says.
+    (0..fields.u16("n")?).map(|_| Ok((fields.str16("name")?, fields.bytes32("value")?))).collect()
+}
+
+fn encode_stats<B: AsRef<[u8]>>(figures: &[(B, B)], out: &mut BytesMut) -> Result<(), EncodeError> {
+    let count = figures.len();
+    out.put_u16(u16::try_from(count).map_err(|_| EncodeError { field: "n", len: count, limit: u16::MAX.into() })?);
+    for (name, value) in figures {
+        put_str16(out, "name", name.as_ref())?;
+        put_bytes32(out, "value", value.as_ref())?;
+    }
+    Ok(())
 }
 
 fn decode_error(code: ErrorCode, body: Bytes) -> Result<ErrorReply, DecodeError> {

@@ -13,7 +13,7 @@ use common::hex;
 use tokio_util::codec::Decoder;
 
 /// Every error code, from the table of the documentation.
-const ERRORS: [(u8, &str, ErrorCode); 25] = [
+const ERRORS: [(u8, &str, ErrorCode); 26] = [
     (1, "MALFORMED", ErrorCode::Malformed),
     (2, "UNSUPPORTED", ErrorCode::Unsupported),
     (3, "UNSUPPORTED_VERSION", ErrorCode::UnsupportedVersion),
@@ -33,6 +33,7 @@ const ERRORS: [(u8, &str, ErrorCode); 25] = [
     (20, "CONDITION_FAILED", ErrorCode::ConditionFailed),
     (21, "SNAPSHOT_EXPIRED", ErrorCode::SnapshotExpired),
     (22, "CANCELLED", ErrorCode::Cancelled),
+    (23, "NUMBER_OUT_OF_RANGE", ErrorCode::NumberOutOfRange),
     (30, "READ_ONLY", ErrorCode::ReadOnly),
     (31, "OVERLOADED", ErrorCode::Overloaded),
     (32, "SHUTTING_DOWN", ErrorCode::ShuttingDown),
@@ -60,8 +61,43 @@ fn entries() -> Vec<Entry> {
 const ENTRIES: &str = "00000003  00 0001 6b 00000001 76  01 0002 6575 00000000
                        02 0001 62 00000008 0000000001000000";
 
-/// Each reply with the id it answers, the shape that is due, and its frame.
-fn golden() -> Vec<(u32, Expect, Reply, Bytes)> {
+/// A reply with the id it answers, the shape that is due, and its frame.
+type Golden = (u32, Expect, Reply, Bytes);
+
+fn golden() -> Vec<Golden> {
+    [usual(), of_numbers()].concat()
+}
+
+fn of_numbers() -> Vec<Golden> {
+    vec![
+        (
+            5,
+            Expect::Number,
+            Reply::Number { txid: 300, value: -2 },
+            hex("00000016 00000005 00 80  000000000000012c fffffffffffffffe"),
+        ),
+        (
+            5,
+            Expect::Sequence,
+            Reply::Sequence { txid: 300, sequence: 7 },
+            hex("00000016 00000005 00 80  000000000000012c 0000000000000007"),
+        ),
+        (
+            5,
+            Expect::DeletedRange,
+            Reply::DeletedRange { txid: 300, deleted: 10_000, more: true },
+            hex("00000017 00000005 00 80  000000000000012c 0000000000002710 01"),
+        ),
+        (
+            5,
+            Expect::Stats,
+            Reply::Stats(vec![("txid".into(), "12".into())]),
+            hex("00000014 00000005 00 80  0001 0004 74786964 00000002 3132"),
+        ),
+    ]
+}
+
+fn usual() -> Vec<Golden> {
     let hello = HelloReply {
         version: 1,
         features: 2,

@@ -41,6 +41,7 @@ fn about_the_connection() -> Vec<Golden> {
         ),
         (2, Request::Read(ReadRequest::Ping(bytes("hi"))), hex("00000008 00000002 02 00  6869")),
         (2, Request::Read(ReadRequest::Ping(Bytes::new())), hex("00000006 00000002 02 00")),
+        (2, Request::Session(SessionRequest::Stats), hex("00000006 00000002 60 00")),
         (
             0,
             Request::Session(SessionRequest::Credit { stream: 7, bytes: 65_536 }),
@@ -69,6 +70,20 @@ fn about_keys() -> Vec<Golden> {
         (4, set(Cond::IfAbsent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  01")),
         (4, set(Cond::IfPresent), hex("00000013 00000004 11 00  01 0001 62  0001 6b  00000001 76  02")),
         (4, set(if_equals()), hex("0000001a 00000004 11 00  01 0001 62  0001 6b  00000001 76  03 00000003 6f6c64")),
+        (
+            4,
+            Request::Write(WriteRequest::Increment { path: path("b"), key: bytes("k"), delta: -2 }),
+            hex("00000015 00000004 13 00  01 0001 62  0001 6b  fffffffffffffffe"),
+        ),
+        (
+            4,
+            Request::Write(WriteRequest::DeleteRange {
+                path: path("b"),
+                range: KeyRange { low: LowBound::Prefix(bytes("k")), high: Bound::Unbounded },
+                limit: NonZeroU64::new(10),
+            }),
+            hex("00000017 00000004 31 00  01 0001 62  03 0001 6b  00  000000000000000a"),
+        ),
         (5, delete(Cond::Always), hex("0000000e 00000005 12 00  01 0001 62  0001 6b  00")),
         (u32::MAX, delete(if_equals()), hex("00000015 ffffffff 12 00  01 0001 62  0001 6b  03 00000003 6f6c64")),
     ]
@@ -83,6 +98,17 @@ fn about_buckets() -> Vec<Golden> {
             hex("0000000b 00000006 20 00  02  01 0001 62"),
         ),
         (6, Request::Write(WriteRequest::DeleteBucket(path("b"))), hex("0000000b 00000006 20 00  03  01 0001 62")),
+        (6, Request::Write(WriteRequest::NextSequence(path("b"))), hex("0000000b 00000006 20 00  06  01 0001 62")),
+        (
+            6,
+            Request::Write(WriteRequest::SetSequence { path: path("b"), sequence: 258 }),
+            hex("00000013 00000006 20 00  07  01 0001 62  0000000000000102"),
+        ),
+        (
+            6,
+            Request::Write(WriteRequest::MoveBucket { path: path("a/b"), to: path("b") }),
+            hex("00000012 00000006 20 00  08  02 0001 61 0001 62  01 0001 62"),
+        ),
         (
             6,
             Request::Stream(StreamRequest::ListBuckets(Scan::default())),
@@ -183,11 +209,11 @@ fn bytes_after_the_known_fields_are_ignored() {
 
 #[test]
 fn operations_of_later_versions_and_unknown_ones_are_unsupported() {
-    for op in [0x31, 0x50, 0x60, 0x61, 0x00, 0x03, 0x33, 0x7f, 0xff] {
+    for op in [0x50, 0x61, 0x00, 0x03, 0x33, 0x7f, 0xff] {
         let error = Request::decode(frame_of(op, 0, Bytes::new())).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "operation 0x{op:02x}");
     }
-    for sub in [0, 5, 6, 7, 8, 9, 255] {
+    for sub in [0, 5, 9, 255] {
         let body = Bytes::from([&[sub][..], &hex("01 0001 62")].concat());
         let error = Request::decode(frame_of(0x20, 0, body)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "BUCKET {sub}");
@@ -256,10 +282,14 @@ fn a_request_knows_the_shape_of_its_reply() {
     for (_, request, _) in golden() {
         let expect = match &request {
             Request::Session(SessionRequest::Hello(_)) => Some(Expect::Hello),
+            Request::Session(SessionRequest::Stats) => Some(Expect::Stats),
             Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
             Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
             Request::Read(ReadRequest::Get { .. }) => Some(Expect::Value),
             Request::Write(WriteRequest::Delete { .. }) => Some(Expect::Deleted),
+            Request::Write(WriteRequest::Increment { .. }) => Some(Expect::Number),
+            Request::Write(WriteRequest::NextSequence(_)) => Some(Expect::Sequence),
+            Request::Write(WriteRequest::DeleteRange { .. }) => Some(Expect::DeletedRange),
             Request::Write(_) => Some(Expect::Written),
             Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
             Request::Stream(_) => Some(Expect::Entries),

@@ -103,6 +103,15 @@ fn request() -> impl Strategy<Value = Request> {
             key,
             cond
         })),
+        (path(), bytes(), any::<i64>())
+            .prop_map(|(path, key, delta)| WriteRequest::Increment { path, key, delta }.into()),
+        (path(), range(), any::<u64>()).prop_map(|(path, range, limit)| {
+            WriteRequest::DeleteRange { path, range, limit: NonZeroU64::new(limit) }.into()
+        }),
+        path().prop_map(|path| WriteRequest::NextSequence(path).into()),
+        (path(), any::<u64>()).prop_map(|(path, sequence)| WriteRequest::SetSequence { path, sequence }.into()),
+        (path(), path()).prop_map(|(path, to)| WriteRequest::MoveBucket { path, to }.into()),
+        Just(Request::Session(SessionRequest::Stats)),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucket(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucketIfMissing(path))),
         path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),
@@ -139,6 +148,9 @@ fn results() -> impl Strategy<Value = (Expect, Reply)> {
         let renumbered = replies.into_iter().map(|(_, reply)| match reply {
             Reply::Written { .. } => Reply::Written { txid },
             Reply::Deleted { existed, .. } => Reply::Deleted { txid, existed },
+            Reply::Number { value, .. } => Reply::Number { txid, value },
+            Reply::Sequence { sequence, .. } => Reply::Sequence { txid, sequence },
+            Reply::DeletedRange { deleted, more, .. } => Reply::DeletedRange { txid, deleted, more },
             other => other,
         });
         assert_eq!(read, renumbered.collect::<Vec<_>>());
@@ -163,6 +175,11 @@ fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
         bytes().prop_map(|value| (Expect::Value, Reply::Value(value))),
         any::<u64>().prop_map(|txid| (Expect::Written, Reply::Written { txid })),
         any::<(u64, bool)>().prop_map(|(txid, existed)| (Expect::Deleted, Reply::Deleted { txid, existed })),
+        any::<(u64, i64)>().prop_map(|(txid, value)| (Expect::Number, Reply::Number { txid, value })),
+        any::<[u64; 2]>().prop_map(|[txid, sequence]| (Expect::Sequence, Reply::Sequence { txid, sequence })),
+        any::<(u64, u64, bool)>()
+            .prop_map(|(txid, deleted, more)| (Expect::DeletedRange, Reply::DeletedRange { txid, deleted, more })),
+        vec((bytes(), bytes()), 0..5).prop_map(|figures| (Expect::Stats, Reply::Stats(figures))),
         vec(entry, 0..5).prop_map(|entries| (Expect::Entries, Reply::Entries(entries))),
         any::<u64>().prop_map(|count| (Expect::Count, Reply::Count(count))),
         error.prop_map(|error| (Expect::Value, Reply::Error(error))),
@@ -178,6 +195,10 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Deleted),
         Just(Expect::Entries),
         Just(Expect::Count),
+        Just(Expect::Number),
+        Just(Expect::Sequence),
+        Just(Expect::DeletedRange),
+        Just(Expect::Stats),
         Just(Expect::Txn),
     ]
 }
@@ -252,7 +273,7 @@ proptest! {
 
     #[test]
     fn garbage_bodies_never_panic(
-        op in prop_oneof![any::<u8>(), Just(0x01), Just(0x10), Just(0x11), Just(0x12), Just(0x20), Just(0x30), Just(0x40)],
+        op in prop_oneof![any::<u8>(), Just(0x01), Just(0x10), Just(0x11), Just(0x12), Just(0x13), Just(0x20), Just(0x30), Just(0x31), Just(0x40)],
         body in vec(prop_oneof![0_u8..4, any::<u8>()], 0..64),
         expect in expect(),
     ) {

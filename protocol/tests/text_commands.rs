@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::num::NonZeroU64;
+use std::ops::Bound;
 
 use boltkv_protocol::text::{Answer, MAX_LINE, TextCommand, default_bucket, parse};
 use boltkv_protocol::{
-    Cond, ErrorCode, KeyRange, Path, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest, WriteRequest,
+    Cond, ErrorCode, KeyRange, LowBound, Path, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest, WriteRequest,
 };
 use bytes::Bytes;
 
@@ -71,6 +72,36 @@ fn every_command_maps_to_its_request() {
     assert_eq!(ask("SET k v"), set(b"k", b"v"));
     assert_eq!(ask("DELETE k"), write(delete.clone(), Answer::Deleted));
     assert_eq!(ask("DEL k"), write(delete, Answer::Deleted));
+    let increment = |delta| {
+        write(WriteRequest::Increment { path: default_bucket(), key: Bytes::from_static(b"k"), delta }, Answer::Number)
+    };
+    assert_eq!(ask("INCR k"), increment(1));
+    assert_eq!(ask("INCR k -5"), increment(-5));
+    assert_eq!(ask("DECR k"), increment(-1));
+    assert_eq!(ask("DECR k 5"), increment(-5));
+    let delete_range = |low, high, limit| {
+        let request = WriteRequest::DeleteRange {
+            path: default_bucket(),
+            range: KeyRange { low, high },
+            limit: NonZeroU64::new(limit),
+        };
+        write(request, Answer::DeletedRange)
+    };
+    let (from, to) =
+        (|key: &'static str| LowBound::Included(key.into()), |key: &'static str| Bound::Excluded(key.into()));
+    assert_eq!(ask("DELRANGE a b"), delete_range(from("a"), to("b"), 0));
+    assert_eq!(ask("DELRANGE limit 10"), delete_range(from("limit"), to("10"), 0));
+    assert_eq!(ask("DELRANGE \"\" b LIMIT 10"), delete_range(LowBound::Unbounded, to("b"), 10));
+    assert_eq!(ask("DELRANGE a \"\""), delete_range(from("a"), Bound::Unbounded, 0));
+    assert_eq!(ask("BUCKET NEXT users/eu"), write(WriteRequest::NextSequence(eu.clone()), Answer::Number));
+    assert_eq!(
+        ask("BUCKET SEQUENCE users/eu 7"),
+        write(WriteRequest::SetSequence { path: eu.clone(), sequence: 7 }, Answer::Done)
+    );
+    assert_eq!(
+        ask("BUCKET MOVE users/eu eu"),
+        write(WriteRequest::MoveBucket { path: eu.clone(), to: "eu".parse().unwrap() }, Answer::Done)
+    );
     assert_eq!(ask("EXISTS k"), read(get(b"k"), Answer::Exists));
     let TextCommand::ReadEach { reads, answer: Answer::Value } = ask("MGET a \"b\"") else { panic!("no reads") };
     assert_eq!(reads.collect::<Vec<_>>(), [get(b"a"), get(b"b")]);
@@ -215,8 +246,16 @@ fn a_wrong_number_of_arguments_is_told_the_usage() {
 fn other_mistakes_say_what_is_wrong() {
     for (line, code, message) in [
         ("FROB a", ErrorCode::Unsupported, "unknown command \"FROB\"; HELP lists them all"),
-        ("BUCKET", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
-        ("bucket x", ErrorCode::Malformed, "BUCKET is followed by one of CREATE, DELETE, USE, LIST"),
+        (
+            "BUCKET",
+            ErrorCode::Malformed,
+            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, NEXT, SEQUENCE, MOVE",
+        ),
+        (
+            "bucket x",
+            ErrorCode::Malformed,
+            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, NEXT, SEQUENCE, MOVE",
+        ),
         ("SCAN LIMIT 0", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"0\""),
         ("SCAN a LIMIT -1", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"-1\""),
         ("BUCKET USE a//b", ErrorCode::Malformed, "a bucket name in the path is empty"),
@@ -244,5 +283,24 @@ fn a_line_of_quoted_words_takes_memory_by_its_length_and_not_by_its_words() {
             assert_eq!(reads.count(), MAX_LINE / word.len() - 10);
         });
         assert!(measured.bytes_max < 1024, "{} bytes", measured.bytes_max);
+    }
+}
+
+#[test]
+fn numbers_of_64_bits_are_taken_and_others_are_refused() {
+    for line in
+        ["INCR k one", "INCR k 1.5", "INCR k 9223372036854775808", "DECR k -9223372036854775808", "INCR", "INCR k 1 2"]
+    {
+        assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");
+    }
+    for line in [
+        "BUCKET SEQUENCE b -1",
+        "BUCKET SEQUENCE b",
+        "BUCKET MOVE b",
+        "DELRANGE a",
+        "DELRANGE a b c",
+        "DELRANGE a b LIMIT 0",
+    ] {
+        assert_eq!(refusal(line.as_bytes()).0, ErrorCode::Malformed, "{line}");
     }
 }

@@ -200,6 +200,12 @@ fn help_has_a_line_for_every_command_this_version_has() {
         "BUCKET DELETE path ",
         "BUCKET USE path ",
         "BUCKET LIST [path] ",
+        "INCR key [n] ",
+        "DECR key [n] ",
+        "DELRANGE low high [LIMIT n] ",
+        "BUCKET NEXT path ",
+        "BUCKET SEQUENCE path n ",
+        "BUCKET MOVE path path ",
         "PING ",
         "STATS ",
         "HELP ",
@@ -208,5 +214,5 @@ fn help_has_a_line_for_every_command_this_version_has() {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!((lines.len(), lines.last()), (26, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (32, Some(&"END")));
 }

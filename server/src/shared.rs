@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use boltkv_protocol::Reply;
+
 use crate::bursts::Bursts;
 use crate::config::{Limits, Timeouts};
 use crate::executor::Executor;
@@ -21,8 +23,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The reply to STATS.
+    pub(crate) fn stats_reply(&self) -> Reply {
+        let figures = self.figures().into_iter();
+        Reply::Stats(figures.map(|(name, figure)| (name.into(), figure.to_string().into())).collect())
+    }
+
     /// All figures, as names and values.
-    pub(crate) fn figures(&self) -> Vec<(&'static str, Figure)> {
+    fn figures(&self) -> Vec<(&'static str, Figure)> {
         let executor = &self.executor;
         let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];

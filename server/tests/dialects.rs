@@ -5,11 +5,11 @@ mod common;
 
 use boltkv_protocol::text::{self, Answer, MissingBucket, Queued};
 use boltkv_protocol::{
-    KeyRange, LowBound, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, StreamRequest,
+    KeyRange, LowBound, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, StreamRequest, WriteRequest,
 };
 use boltkv_storage::{Db, Error, Options};
 use bytes::{Bytes, BytesMut};
-use common::binary::{create_if_missing, delete, delete_bucket, get, list, scan, set};
+use common::binary::{create_if_missing, delete, delete_bucket, get, list, path, scan, set};
 use common::{Binary, TestServer, Text};
 
 /// The same, said in text and in binary, in bucket `b`, and how text prints it.
@@ -41,6 +41,7 @@ fn commands() -> Vec<(String, Request, Answer)> {
         commands.push((format!("DELETE {key}"), delete("b", key), Answer::Deleted));
         commands.push((format!("DELETE {key}"), delete("b", key), Answer::Deleted));
     }
+    commands.extend(numbers_and_ranges());
     commands.push(("SET \"\" v".into(), set("b", "", "v"), Answer::Done));
     for bucket in ["b/inner", "b/inner", "b/k1", "b"] {
         commands.push((format!("BUCKET DELETE {bucket}"), delete_bucket(bucket), Answer::Done));
@@ -51,6 +52,37 @@ fn commands() -> Vec<(String, Request, Answer)> {
     commands.push(("DELETE k1".into(), delete("b", "k1"), Answer::Deleted));
     commands.push(("SCAN".into(), scan_with(LowBound::Unbounded, entries, 0), Answer::Entries));
     commands.push(("COUNT".into(), scan_with(LowBound::Unbounded, count, 0), Answer::Count));
+    commands
+}
+
+/// What is done to numbers, many values at once and buckets as a whole.
+fn numbers_and_ranges() -> Vec<(String, Request, Answer)> {
+    let mut commands = Vec::new();
+    let mut write =
+        |line: &str, request: WriteRequest, answer| commands.push((line.to_owned(), request.into(), answer));
+    let increment = |key: &str, delta| WriteRequest::Increment { path: path("b"), key: key.to_owned().into(), delta };
+    write("INCR n", increment("n", 1), Answer::Number);
+    write("DECR n 5", increment("n", -5), Answer::Number);
+    write("INCR n 9223372036854775807", increment("n", i64::MAX), Answer::Number);
+    write("DECR n -9223372036854775807", increment("n", i64::MAX), Answer::Number);
+    write("INCR k2", increment("k2", 1), Answer::Number);
+    write("INCR inner", increment("inner", 1), Answer::Number);
+    write("BUCKET NEXT b", WriteRequest::NextSequence(path("b")), Answer::Number);
+    write("BUCKET NEXT b/k3", WriteRequest::NextSequence(path("b/k3")), Answer::Number);
+    write("BUCKET SEQUENCE b 9", WriteRequest::SetSequence { path: path("b"), sequence: 9 }, Answer::Done);
+    for to in ["b/new", "b/inner/new", "new", "b/newer", "b/new/new"] {
+        let request = WriteRequest::MoveBucket { path: path("b/new"), to: path(to) };
+        write(&format!("BUCKET MOVE b/new {to}"), request, Answer::Done);
+    }
+    for (low, high, limit) in [("k2", "k3", 0), ("a", "z", 0), ("k", "l", 1), ("k", "l", 1), ("none", "none", 0)] {
+        let range = KeyRange {
+            low: LowBound::Included(low.to_owned().into()),
+            high: std::ops::Bound::Excluded(high.to_owned().into()),
+        };
+        let limit_word = if limit == 0 { String::new() } else { format!(" LIMIT {limit}") };
+        let request = WriteRequest::DeleteRange { path: path("b"), range, limit: std::num::NonZeroU64::new(limit) };
+        write(&format!("DELRANGE {low} {high}{limit_word}"), request, Answer::DeletedRange);
+    }
     commands
 }
 

@@ -12,7 +12,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 /// Room that a codec may keep beyond twice of what has arrived.
 const SPARE: usize = 16 * 1024;
 
-const EXPECTED: [Expect; 8] = [
+const EXPECTED: [Expect; 12] = [
     Expect::Hello,
     Expect::Pong,
     Expect::Value,
@@ -20,6 +20,10 @@ const EXPECTED: [Expect; 8] = [
     Expect::Deleted,
     Expect::Entries,
     Expect::Count,
+    Expect::Number,
+    Expect::Sequence,
+    Expect::DeletedRange,
+    Expect::Stats,
     Expect::Txn,
 ];
 

@@ -12,6 +12,8 @@ mod stream;
 mod txn;
 mod write;
 
+use std::num::NonZeroU64;
+
 use bytes::{Bytes, BytesMut};
 
 pub use read::ReadRequest;
@@ -23,7 +25,7 @@ pub use write::{Cond, WriteRequest};
 
 use crate::field::{DecodeError, EncodeError, Fields};
 use crate::frame::{Frame, write_frame};
-use crate::{BucketOp, Expect, Op, Path, Scan};
+use crate::{BucketOp, Expect, KeyRange, Op, Path, Scan};
 
 /// A request, by what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,10 +123,23 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
             cond: Cond::decode(&mut fields)?,
         }
         .into(),
+        Op::Increment => WriteRequest::Increment {
+            path: Path::decode(&mut fields)?,
+            key: fields.str16("key")?,
+            delta: fields.i64("delta")?,
+        }
+        .into(),
+        Op::DeleteRange => WriteRequest::DeleteRange {
+            path: Path::decode(&mut fields)?,
+            range: KeyRange::decode(&mut fields)?,
+            limit: NonZeroU64::new(fields.u64("limit")?),
+        }
+        .into(),
+        Op::Stats => SessionRequest::Stats.into(),
         Op::Bucket => decode_bucket(&mut fields)?,
         Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
         Op::Txn => Txn::decode(&mut fields)?.into(),
-        Op::DeleteRange | Op::Snapshot | Op::Stats | Op::Backup => {
+        Op::Snapshot | Op::Backup => {
             return Err(DecodeError::NotYet { name: op.name() });
         }
     })
@@ -139,7 +154,12 @@ fn decode_bucket(fields: &mut Fields) -> Result<Request, DecodeError> {
         BucketOp::CreateIfMissing => WriteRequest::CreateBucketIfMissing(Path::decode(fields)?).into(),
         BucketOp::Delete => WriteRequest::DeleteBucket(Path::decode(fields)?).into(),
         BucketOp::List => StreamRequest::ListBuckets(Scan::decode(fields)?).into(),
-        BucketOp::Stat | BucketOp::NextSequence | BucketOp::SetSequence | BucketOp::Move => {
+        BucketOp::NextSequence => WriteRequest::NextSequence(Path::decode(fields)?).into(),
+        BucketOp::SetSequence => {
+            WriteRequest::SetSequence { path: Path::decode(fields)?, sequence: fields.u64("sequence")? }.into()
+        }
+        BucketOp::Move => WriteRequest::MoveBucket { path: Path::decode(fields)?, to: Path::decode(fields)? }.into(),
+        BucketOp::Stat => {
             return Err(DecodeError::NotYet { name: sub.name() });
         }
     })

@@ -10,11 +10,13 @@ pub const MAGIC: u32 = u32::from_be_bytes(*b"BKV1");
 /// The version of the protocol that this crate speaks.
 pub const VERSION: u8 = 1;
 
-/// What concerns the connection itself. Binary connections have them; no line of text asks for one.
+/// What concerns the connection itself, or the server. Binary connections have them; lines of text ask in their own way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRequest {
     /// Opens a binary connection.
     Hello(Hello),
+    /// The server's figures.
+    Stats,
     /// Lets a stream send more. Has no reply.
     Credit {
         /// The id of the request that the stream answers.
@@ -95,6 +97,7 @@ impl SessionRequest {
     pub(super) const fn op(&self) -> Op {
         match self {
             Self::Hello(_) => Op::Hello,
+            Self::Stats => Op::Stats,
             Self::Credit { .. } => Op::Credit,
             Self::Cancel { .. } => Op::Cancel,
         }
@@ -103,6 +106,7 @@ impl SessionRequest {
     pub(super) const fn expects(&self) -> Option<Expect> {
         match self {
             Self::Hello(_) => Some(Expect::Hello),
+            Self::Stats => Some(Expect::Stats),
             Self::Credit { .. } | Self::Cancel { .. } => None,
         }
     }
@@ -110,6 +114,7 @@ impl SessionRequest {
     pub(super) fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         match self {
             Self::Hello(hello) => return hello.encode(out),
+            Self::Stats => {}
             Self::Credit { stream, bytes } => {
                 out.put_u32(*stream);
                 out.put_u32(*bytes);

@@ -1,11 +1,13 @@
 //! What goes to the writer: it is done wholly or not at all, and answered once that is durable.
 
+use std::num::NonZeroU64;
+
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::Txn;
 use crate::detach::detach;
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
-use crate::{BucketOp, Expect, Op, Path};
+use crate::{BucketOp, Expect, KeyRange, Op, Path};
 
 /// What goes to the writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,12 +32,46 @@ pub enum WriteRequest<B = Bytes> {
         /// When to do it.
         cond: Cond<B>,
     },
+    /// Adds to the number that a key's value is, as decimal text; a key that is not there counts as 0.
+    Increment {
+        /// The bucket.
+        path: Path,
+        /// The key.
+        key: B,
+        /// What to add.
+        delta: i64,
+    },
+    /// Removes the values of a range of keys, from the lowest on, as many as the server does at once.
+    DeleteRange {
+        /// The bucket.
+        path: Path,
+        /// Which keys.
+        range: KeyRange,
+        /// At most so many; `None` for no limit but the server's.
+        limit: Option<NonZeroU64>,
+    },
     /// Creates a bucket; its parents must exist, itself must not.
     CreateBucket(Path),
     /// Creates a bucket and its parents where they are missing.
     CreateBucketIfMissing(Path),
     /// Deletes a bucket with all within.
     DeleteBucket(Path),
+    /// Raises a bucket's sequence by one.
+    NextSequence(Path),
+    /// Sets a bucket's sequence.
+    SetSequence {
+        /// The bucket.
+        path: Path,
+        /// What its sequence is to be.
+        sequence: u64,
+    },
+    /// Moves a bucket, with all within, to another path.
+    MoveBucket {
+        /// Where it is.
+        path: Path,
+        /// Where it is to be: its own name is the last of both paths.
+        to: Path,
+    },
     /// A transaction of which a request is a write. There is none within another.
     Txn(Txn),
 }
@@ -50,15 +86,23 @@ impl WriteRequest {
                 detach([Some(path.wire_mut()), Some(key), Some(value), cond.value_mut()]);
             }
             Self::Delete { path, key, cond } => detach([Some(path.wire_mut()), Some(key), cond.value_mut()]),
-            Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
-                detach([Some(path.wire_mut())]);
+            Self::Increment { path, key, .. } => detach([Some(path.wire_mut()), Some(key)]),
+            Self::DeleteRange { path, range, .. } => {
+                let (low, high) = range.keys_mut();
+                detach([Some(path.wire_mut()), low, high]);
             }
+            Self::CreateBucket(path)
+            | Self::CreateBucketIfMissing(path)
+            | Self::DeleteBucket(path)
+            | Self::NextSequence(path)
+            | Self::SetSequence { path, .. } => detach([Some(path.wire_mut())]),
+            Self::MoveBucket { path, to } => detach([Some(path.wire_mut()), Some(to.wire_mut())]),
             Self::Txn(txn) => txn.detach(),
         }
         self
     }
 
-    /// How many bytes its path, key, value and condition have together.
+    /// How many bytes its paths, keys, value and condition have together.
     #[must_use]
     pub fn variable_len(&self) -> usize {
         match self {
@@ -66,9 +110,14 @@ impl WriteRequest {
                 path.as_wire().len() + key.len() + value.len() + cond.variable_len()
             }
             Self::Delete { path, key, cond } => path.as_wire().len() + key.len() + cond.variable_len(),
-            Self::CreateBucket(path) | Self::CreateBucketIfMissing(path) | Self::DeleteBucket(path) => {
-                path.as_wire().len()
-            }
+            Self::Increment { path, key, .. } => path.as_wire().len() + key.len(),
+            Self::DeleteRange { path, range, .. } => path.as_wire().len() + range.variable_len(),
+            Self::CreateBucket(path)
+            | Self::CreateBucketIfMissing(path)
+            | Self::DeleteBucket(path)
+            | Self::NextSequence(path)
+            | Self::SetSequence { path, .. } => path.as_wire().len(),
+            Self::MoveBucket { path, to } => path.as_wire().len() + to.as_wire().len(),
             Self::Txn(txn) => txn.variable_len(),
         }
     }
@@ -95,9 +144,15 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
         match self {
             Self::Delete { .. } => Expect::Deleted,
             Self::Txn(_) => Expect::Txn,
-            Self::Set { .. } | Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => {
-                Expect::Written
-            }
+            Self::Increment { .. } => Expect::Number,
+            Self::DeleteRange { .. } => Expect::DeletedRange,
+            Self::NextSequence(_) => Expect::Sequence,
+            Self::Set { .. }
+            | Self::CreateBucket(_)
+            | Self::CreateBucketIfMissing(_)
+            | Self::DeleteBucket(_)
+            | Self::SetSequence { .. }
+            | Self::MoveBucket { .. } => Expect::Written,
         }
     }
 
@@ -105,7 +160,14 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
         match self {
             Self::Set { .. } => Op::Set,
             Self::Delete { .. } => Op::Delete,
-            Self::CreateBucket(_) | Self::CreateBucketIfMissing(_) | Self::DeleteBucket(_) => Op::Bucket,
+            Self::Increment { .. } => Op::Increment,
+            Self::DeleteRange { .. } => Op::DeleteRange,
+            Self::CreateBucket(_)
+            | Self::CreateBucketIfMissing(_)
+            | Self::DeleteBucket(_)
+            | Self::NextSequence(_)
+            | Self::SetSequence { .. }
+            | Self::MoveBucket { .. } => Op::Bucket,
             Self::Txn(_) => Op::Txn,
         }
     }
@@ -123,9 +185,32 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
                 put_str16(out, "key", key.as_ref())?;
                 cond.encode(out)
             }
+            Self::Increment { path, key, delta } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key.as_ref())?;
+                out.put_i64(*delta);
+                Ok(())
+            }
+            Self::DeleteRange { path, range, limit } => {
+                out.put_slice(path.as_wire());
+                range.encode(out)?;
+                out.put_u64(limit.map_or(0, NonZeroU64::get));
+                Ok(())
+            }
             Self::CreateBucket(path) => put_bucket(BucketOp::Create, path, out),
             Self::CreateBucketIfMissing(path) => put_bucket(BucketOp::CreateIfMissing, path, out),
             Self::DeleteBucket(path) => put_bucket(BucketOp::Delete, path, out),
+            Self::NextSequence(path) => put_bucket(BucketOp::NextSequence, path, out),
+            Self::SetSequence { path, sequence } => {
+                put_bucket(BucketOp::SetSequence, path, out)?;
+                out.put_u64(*sequence);
+                Ok(())
+            }
+            Self::MoveBucket { path, to } => {
+                put_bucket(BucketOp::Move, path, out)?;
+                out.put_slice(to.as_wire());
+                Ok(())
+            }
             Self::Txn(txn) => txn.encode_body(out),
         }
     }

@@ -24,6 +24,12 @@ pub enum Answer {
     Names,
     /// A number.
     Count,
+    /// What a number is now.
+    Number,
+    /// How many were removed, and `MORE` where there are more.
+    DeletedRange,
+    /// A name and its value a line, then `END`.
+    Figures,
     /// `PONG`
     Pong,
 }
@@ -60,6 +66,13 @@ impl Answer {
                 write_end(out);
             }
             Reply::Count(count) => write_line(&count.to_string(), out),
+            Reply::Number { value, .. } => write_line(&value.to_string(), out),
+            Reply::Sequence { sequence, .. } => write_line(&sequence.to_string(), out),
+            Reply::DeletedRange { deleted, more, .. } => {
+                let more = if *more { " MORE" } else { "" };
+                write_line(&format!("{deleted}{more}"), out);
+            }
+            Reply::Stats(figures) => write_stats(figures, out),
             Reply::Pong(_) => write_line("PONG", out),
             // Its results are printed one by one, by `QueuedAnswers`, which knows what each line asks for.
             Reply::Txn { .. } => {}
@@ -107,7 +120,7 @@ impl Answer {
         };
         match self {
             Self::Value | Self::Deleted if absent => Some(NIL),
-            Self::Exists | Self::Count if absent => Some("0"),
+            Self::Exists | Self::Count | Self::DeletedRange if absent => Some("0"),
             Self::Entries if absent => Some("END"),
             _ => None,
         }
@@ -135,6 +148,17 @@ pub fn write_queued(out: &mut BytesMut) {
 /// Prints the `END` of a stream.
 pub fn write_end(out: &mut BytesMut) {
     write_line("END", out);
+}
+
+/// Prints a name and its value a line, then `END`.
+fn write_stats<B: AsRef<[u8]>>(figures: &[(B, B)], out: &mut BytesMut) {
+    for (name, value) in figures {
+        write_key(name.as_ref(), out);
+        out.put_u8(b' ');
+        write_value(value.as_ref(), out);
+        out.put_u8(b'\n');
+    }
+    write_end(out);
 }
 
 /// Prints `ERR CODE_NAME what and why`, on one line whatever the message holds.

@@ -2,6 +2,8 @@
 //! only says what its words mean.
 
 use std::num::NonZeroU64;
+use std::ops::Bound;
+use std::str::FromStr;
 
 use bytes::Bytes;
 
@@ -10,8 +12,8 @@ use super::reads::Reads;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
-    Cond, ErrorCode, ErrorReply, KeyRange, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest,
-    TxnCondition, WriteRequest,
+    Cond, ErrorCode, ErrorReply, KeyRange, LowBound, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions,
+    StreamRequest, TxnCondition, WriteRequest,
 };
 
 /// What a line asks for, by what becomes of it: a session that takes lines handles every one.
@@ -146,6 +148,23 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
         (Verb::Get, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Value),
         (Verb::Exists, Some(key)) => read(ReadRequest::Get { path, key }, Answer::Exists),
         (Verb::Delete, Some(key)) => write(WriteRequest::Delete { path, key, cond: Cond::Always }, Answer::Deleted),
+        (Verb::DeleteRange, Some(low)) => {
+            let words = std::iter::once(low).chain(arguments).collect();
+            write(delete_range(words, path, command)?, Answer::DeletedRange)
+        }
+        (verb @ (Verb::Increment | Verb::Decrement), Some(key)) => {
+            let delta = delta(verb, arguments.next())?;
+            write(WriteRequest::Increment { path, key, delta }, Answer::Number)
+        }
+        (Verb::BucketNext, Some(path)) => write(WriteRequest::NextSequence(Path::parse(&path)?), Answer::Number),
+        (Verb::BucketSequence, Some(path)) => {
+            let sequence = parse_number(&arguments.next().ok_or_else(|| usage(command))?)?;
+            write(WriteRequest::SetSequence { path: Path::parse(&path)?, sequence }, Answer::Done)
+        }
+        (Verb::BucketMove, Some(path)) => {
+            let to = arguments.next().ok_or_else(|| usage(command))?;
+            write(WriteRequest::MoveBucket { path: Path::parse(&path)?, to: Path::parse(&to)? }, Answer::Done)
+        }
         (Verb::BucketCreate, Some(path)) => {
             let path = Path::parse(&path)?;
             write(WriteRequest::CreateBucketIfMissing(path), Answer::Done)
@@ -181,18 +200,46 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
     })
 }
 
+/// `low high [LIMIT n]`
+fn delete_range(mut words: Vec<Bytes>, path: Path, command: &Command) -> Result<WriteRequest, ErrorReply> {
+    let limit = take_limit(&mut words, 4, command)?;
+    let [low, high] = <[Bytes; 2]>::try_from(words).map_err(|_| usage(command))?;
+    let low = if low.is_empty() { LowBound::Unbounded } else { LowBound::Included(low) };
+    let high = if high.is_empty() { Bound::Unbounded } else { Bound::Excluded(high) };
+    Ok(WriteRequest::DeleteRange { path, range: KeyRange { low, high }, limit })
+}
+
 /// `[prefix] [LIMIT n]`
 fn scan(mut words: Vec<Bytes>, path: Path, command: &Command) -> Result<Scan, ErrorReply> {
-    let mut limit = None;
-    if let [.., name, number] = words.as_slice() {
-        if !name.eq_ignore_ascii_case(b"LIMIT") {
-            return Err(usage(command));
-        }
-        limit = Some(parse_limit(number)?);
-        words.truncate(words.len() - 2);
-    }
+    let limit = take_limit(&mut words, 2, command)?;
     let options = ScanOptions { limit, ..ScanOptions::default() };
     Ok(Scan { path, range: range(words.pop()), options })
+}
+
+/// What INCR or DECR adds: 1 where no number is given.
+fn delta(verb: Verb, number: Option<Bytes>) -> Result<i64, ErrorReply> {
+    let by: i64 = number.map_or(Ok(1), |number| parse_number(&number))?;
+    let delta = if verb == Verb::Decrement { by.checked_neg() } else { Some(by) };
+    delta.ok_or_else(|| malformed(format!("{by} cannot be taken away in 64 bits")))
+}
+
+/// Takes `LIMIT n` off the end of a line of `with` words or more.
+fn take_limit(words: &mut Vec<Bytes>, with: usize, command: &Command) -> Result<Option<NonZeroU64>, ErrorReply> {
+    let [before @ .., name, number] = words.as_slice() else { return Ok(None) };
+    if before.len() + 2 < with {
+        return Ok(None);
+    }
+    if !name.eq_ignore_ascii_case(b"LIMIT") {
+        return Err(usage(command));
+    }
+    let limit = parse_limit(number)?;
+    words.truncate(before.len());
+    Ok(Some(limit))
+}
+
+fn parse_number<T: FromStr>(number: &[u8]) -> Result<T, ErrorReply> {
+    let parsed = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+    parsed.ok_or_else(|| malformed(format!("{} is no whole number of 64 bits", word::for_message(number))))
 }
 
 fn parse_limit(number: &[u8]) -> Result<NonZeroU64, ErrorReply> {

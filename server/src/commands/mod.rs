@@ -3,12 +3,15 @@
 //! - `read`: what is answered at once, from a snapshot
 //! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan
 //! - `write`: what a request changes; the writer's group calls it within its transaction
+//! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
 //! - `state`: what all of them look at: a snapshot, or the writer's transaction
 //! - `refusal`: what the engine's errors are called on the wire
 //!
 //! Each handles every request of its kind, or does not compile. Nothing here knows who asks, and nothing here waits.
 
+mod delete_range;
+mod number;
 mod read;
 mod refusal;
 mod results;

@@ -9,12 +9,13 @@ use tracing::warn;
 pub(crate) fn refusal(error: Error) -> ErrorReply {
     let code = match &error {
         Error::BucketNotFound { .. } => ErrorCode::BucketNotFound,
-        Error::BucketExists { .. } => ErrorCode::BucketExists,
+        Error::BucketExists { .. } | Error::SameBuckets { .. } => ErrorCode::BucketExists,
         Error::BucketNameRequired => ErrorCode::BucketNameRequired,
         Error::KeyRequired => ErrorCode::KeyRequired,
         Error::KeyTooLarge { .. } => ErrorCode::KeyTooLarge,
         Error::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
-        Error::IncompatibleValue { .. } => ErrorCode::IncompatibleValue,
+        Error::SequenceExhausted => ErrorCode::NumberOutOfRange,
+        Error::IncompatibleValue { .. } | Error::MovedIntoItself { .. } => ErrorCode::IncompatibleValue,
         Error::ReadOnly => ErrorCode::ReadOnly,
         Error::NoSpace { .. } | Error::MaxSizeReached { .. } => ErrorCode::NoSpace,
         // Failed disks, poisoned databases, damaged pages, and whatever the engine will learn to say: the caller cannot mend it.

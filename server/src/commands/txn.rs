@@ -16,6 +16,7 @@ use boltkv_storage::{Db, Error, Tx, TxMut};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::delete_range::Counted;
 use super::read::{answer_in, no_such_key};
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom, Results};
@@ -99,7 +100,8 @@ pub(super) fn apply(
         }
     }
     let before = tx.savepoint();
-    let mut doing = Doing { answers: Answers::new(asker.clone(), room), changed: false, scanned: 0 };
+    let mut doing =
+        Doing { answers: Answers::new(asker.clone(), room), changed: false, scanned: 0, ranges: Counted::default() };
     for (index, request) in (0..).zip(txn.requests()) {
         if let Err(error) = doing.request(tx, request) {
             tx.rollback_to(&before)?;
@@ -117,6 +119,7 @@ struct Doing {
     changed: bool,
     /// How many entries its scans have looked at.
     scanned: u64,
+    ranges: Counted,
 }
 
 impl Doing {
@@ -134,6 +137,9 @@ impl Doing {
             Err(error) => self.not_there(write, error)?,
             Ok(effect) => effect,
         };
+        if let (Effect::DeletedRange { deleted, more }, WriteRequest::DeleteRange { limit, .. }) = (&effect, write) {
+            self.ranges.add(*deleted, *more, *limit)?;
+        }
         self.changed |= effect.is_change();
         // The number is not known before all of the group is done.
         self.answers.results.push(&effect.reply(0).reply)
@@ -141,12 +147,13 @@ impl Doing {
 
     /// Of a bucket that was not made yet there is nothing to delete.
     fn not_there(&self, write: &WriteRequest, error: ErrorReply) -> Result<Effect, ErrorReply> {
+        let is_missing = error.code == ErrorCode::BucketNotFound;
+        let is_to_come = |path: &Path| is_missing && self.answers.asker.has_default(path);
         match write {
-            WriteRequest::Delete { path, cond, .. }
-                if error.code == ErrorCode::BucketNotFound
-                    && self.answers.asker.has_default(path)
-                    && cond.holds(None) =>
-            {
+            WriteRequest::DeleteRange { path, .. } if is_to_come(path) => {
+                Ok(Effect::DeletedRange { deleted: 0, more: false })
+            }
+            WriteRequest::Delete { path, cond, .. } if is_to_come(path) && cond.holds(None) => {
                 Ok(Effect::Deleted { existed: false })
             }
             _ => Err(error),

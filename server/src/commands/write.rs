@@ -5,6 +5,8 @@
 use boltkv_protocol::{Cond, ErrorCode, ErrorReply, Path, Reply, WriteRequest};
 use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
+use super::delete_range::delete_range;
+use super::number;
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom};
 use super::txn::{self, TxnDone};
@@ -62,6 +64,12 @@ pub(crate) enum Effect {
     Unchanged,
     /// It deleted a key, if the key existed.
     Deleted { existed: bool },
+    /// It made a number this one.
+    Number { value: i64, changed: bool },
+    /// It raised a sequence to this.
+    Sequence(u64),
+    /// It deleted so many values of a range, and there are more or not.
+    DeletedRange { deleted: u64, more: bool },
     /// It was a transaction.
     Txn(Box<TxnDone>),
 }
@@ -70,8 +78,10 @@ impl Effect {
     /// Whether there is anything to commit.
     pub(crate) const fn is_change(&self) -> bool {
         match self {
-            Self::Written | Self::Deleted { existed: true } => true,
+            Self::Written | Self::Deleted { existed: true } | Self::Sequence(_) => true,
             Self::Unchanged | Self::Deleted { existed: false } => false,
+            Self::Number { changed, .. } => *changed,
+            Self::DeletedRange { deleted, .. } => *deleted > 0,
             Self::Txn(done) => done.is_change(),
         }
     }
@@ -81,6 +91,9 @@ impl Effect {
         match self {
             Self::Written | Self::Unchanged => Reply::Written { txid }.into(),
             Self::Deleted { existed } => Reply::Deleted { txid, existed }.into(),
+            Self::Number { value, .. } => Reply::Number { txid, value }.into(),
+            Self::Sequence(sequence) => Reply::Sequence { txid, sequence }.into(),
+            Self::DeletedRange { deleted, more } => Reply::DeletedRange { txid, deleted, more }.into(),
             Self::Txn(done) => done.reply(txid),
         }
     }
@@ -90,6 +103,10 @@ impl Effect {
 pub(super) enum Refused {
     /// The key, and what is there instead of what the condition asks for.
     Condition(String),
+    /// The key whose value is no number.
+    NoNumber(String),
+    /// What would become too large or too small.
+    OutOfRange(String),
     Storage(Error),
 }
 
@@ -105,6 +122,8 @@ impl From<Refused> for ErrorReply {
             Refused::Condition(what) => {
                 Self::new(ErrorCode::ConditionFailed, format!("the condition does not hold: {what}"))
             }
+            Refused::NoNumber(what) => Self::new(ErrorCode::IncompatibleValue, what),
+            Refused::OutOfRange(what) => Self::new(ErrorCode::NumberOutOfRange, what),
             Refused::Storage(error) => refusal(error),
         }
     }
@@ -129,16 +148,31 @@ pub(super) fn apply_request(tx: &mut TxMut, request: &WriteRequest, asker: &Aske
     let done = match request {
         WriteRequest::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
             Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
-                set_in_new_bucket(tx, path, key, value, cond)
+                in_new_bucket(tx, path, |tx| set(tx, path, key, value, cond))
             }
             done => done,
         },
+        WriteRequest::Increment { path, key, delta } => match increment(tx, path, key, *delta) {
+            Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
+                in_new_bucket(tx, path, |tx| increment(tx, path, key, *delta))
+            }
+            done => done,
+        },
+        WriteRequest::DeleteRange { path, range, limit } => {
+            delete_range(tx, path, range.clone(), *limit).map_err(Into::into)
+        }
         WriteRequest::Delete { path, key, cond } => delete(tx, path, key, cond),
         WriteRequest::CreateBucket(path) => create(tx, path).map_err(Into::into),
         WriteRequest::CreateBucketIfMissing(path) => {
             create_missing(tx, path).map(|made| made.effect()).map_err(Into::into)
         }
         WriteRequest::DeleteBucket(path) => delete_bucket(tx, path).map_err(Into::into),
+        WriteRequest::NextSequence(path) => {
+            let bucket = tx.bucket_mut_path(path.names());
+            bucket.and_then(|mut bucket| bucket.next_sequence()).map(Effect::Sequence).map_err(Into::into)
+        }
+        WriteRequest::SetSequence { path, sequence } => set_sequence(tx, path, *sequence).map_err(Into::into),
+        WriteRequest::MoveBucket { path, to } => return move_bucket(tx, path, to),
         WriteRequest::Txn(_) => return Err(txn::not_within()),
     };
     done.map_err(ErrorReply::from)
@@ -151,10 +185,14 @@ fn set(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Re
     Ok(Effect::Written)
 }
 
-/// A SET that makes its bucket, both or neither.
-fn set_in_new_bucket(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Result<Effect, Refused> {
+/// What makes its bucket, both or neither.
+fn in_new_bucket(
+    tx: &mut TxMut,
+    path: &Path,
+    act: impl FnOnce(&mut TxMut) -> Result<Effect, Refused>,
+) -> Result<Effect, Refused> {
     let made = create_missing(tx, path)?;
-    let done = set(tx, path, key, value, cond);
+    let done = act(tx);
     if done.is_err() {
         made.undo(tx, path)?;
     }
@@ -165,6 +203,48 @@ fn delete(tx: &mut TxMut, path: &Path, key: &[u8], cond: &Cond) -> Result<Effect
     let mut bucket = tx.bucket_mut_path(path.names())?;
     check(cond, Some(bucket.as_bucket()), key)?;
     Ok(Effect::Deleted { existed: bucket.delete(key)? })
+}
+
+/// A key that is not there counts as 0; what adds nothing to one that is, changes nothing.
+fn increment(tx: &mut TxMut, path: &Path, key: &[u8], delta: i64) -> Result<Effect, Refused> {
+    let mut bucket = tx.bucket_mut_path(path.names())?;
+    let found = bucket.get(key)?;
+    let number = match found {
+        None => 0,
+        Some(value) => number::parse(value).ok_or_else(|| {
+            Refused::NoNumber(format!("the value of key {} is no whole number of 64 bits", shown(key)))
+        })?,
+    };
+    let changed = found.is_none() || delta != 0;
+    let value = number.checked_add(delta).ok_or_else(|| {
+        Refused::OutOfRange(format!("key {}: {number} plus {delta} does not fit 64 bits", shown(key)))
+    })?;
+    if changed {
+        bucket.put(key, value.to_string())?;
+    }
+    Ok(Effect::Number { value, changed })
+}
+
+fn set_sequence(tx: &mut TxMut, path: &Path, sequence: u64) -> Result<Effect> {
+    let mut bucket = tx.bucket_mut_path(path.names())?;
+    if bucket.sequence() == sequence {
+        return Ok(Effect::Unchanged);
+    }
+    bucket.set_sequence(sequence)?;
+    Ok(Effect::Written)
+}
+
+/// Moves a bucket to another parent. The engine gives none another name.
+fn move_bucket(tx: &mut TxMut, path: &Path, to: &Path) -> Result<Effect, ErrorReply> {
+    let (from, to): (Vec<_>, Vec<_>) = (path.names().collect(), to.names().collect());
+    let (Some((name, from)), Some((its_name, to))) = (from.split_last(), to.split_last()) else {
+        return Err(refusal(Error::BucketNameRequired));
+    };
+    if name != its_name {
+        let message = "a bucket keeps its name when it is moved: the new path ends in the same name as the old one";
+        return Err(ErrorReply::new(ErrorCode::Unsupported, message));
+    }
+    tx.move_bucket(name, from, to).map(|()| Effect::Written).map_err(refusal)
 }
 
 /// Whether a condition holds of a key in a bucket; in none there is no key.

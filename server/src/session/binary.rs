@@ -34,6 +34,7 @@ pub(crate) struct BinaryCodec {
 #[derive(Debug)]
 pub(crate) enum Own {
     Hello(u32, Hello, u8),
+    Stats(u32),
     Error(u32, ErrorReply),
 }
 
@@ -56,6 +57,7 @@ impl BinaryCodec {
             Ok(Request::Write(request)) => Asked::Write(due, request),
             Ok(Request::Stream(request)) => Asked::Stream(due, request),
             Ok(Request::Session(SessionRequest::Cancel { stream })) => Asked::Cancel(stream),
+            Ok(Request::Session(SessionRequest::Stats)) => Asked::Own(Own::Stats(id)),
             // A client slows a stream down by not reading from the connection; there is no other credit.
             Ok(Request::Session(SessionRequest::Credit { .. })) => Asked::Nothing,
             Ok(Request::Session(SessionRequest::Hello(_))) => {
@@ -169,6 +171,7 @@ impl Codec for BinaryCodec {
     fn answer(&mut self, own: Own, server: &Shared, _reader: &mut Reader<'_>, out: &mut BytesMut) {
         match own {
             Own::Error(id, error) => put_reply::<Bytes>(&Reply::Error(error), id, out),
+            Own::Stats(id) => put_reply(&server.stats_reply(), id, out),
             Own::Hello(id, hello, version) => {
                 debug!(client = %hello.client.escape_ascii(), version, "hello");
                 put_reply(&agreement(server, &hello, version), id, out);
@@ -177,7 +180,7 @@ impl Codec for BinaryCodec {
     }
 
     fn refuse(&self, own: &Own, error: ErrorReply, out: &mut BytesMut) {
-        let (Own::Hello(id, ..) | Own::Error(id, _)) = own;
+        let (Own::Hello(id, ..) | Own::Stats(id) | Own::Error(id, _)) = own;
         put_reply::<Bytes>(&Reply::Error(error), *id, out);
     }
 

@@ -13,7 +13,7 @@ use boltkv_protocol::text::{
     write_error, write_help, write_ok, write_queued,
 };
 use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply, Request};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 
@@ -276,12 +276,7 @@ impl Codec for TextCodec {
             Own::Use(path) => self.use_bucket(path, reader, out),
             Own::Done => write_ok(out),
             Own::Queued => write_queued(out),
-            Own::Stats => {
-                for (name, figure) in server.figures() {
-                    out.put_slice(format!("{name} {figure}\n").as_bytes());
-                }
-                write_end(out);
-            }
+            Own::Stats => Answer::Figures.write(&server.stats_reply(), MissingBucket::Error, out),
             Own::Help => write_help(out),
             Own::Error(error) => write_error(&error, out),
         }

@@ -1,0 +1,51 @@
+//! `boltkv incr`: adds to a number.
+
+use std::io::{self, Write as _};
+
+use bytes::Bytes;
+use clap::Args;
+
+use crate::failure::{Failure, Outcome};
+use crate::remote::{InBucket, Remote, bytes_parser};
+
+/// Add to the number that a key's value is, and print what it is now
+///
+/// The value is decimal text, such as -12, in 64 bits. A key that is not there counts as 0. However many do this at once,
+/// nothing is lost. The bucket `default` is made when it is missing; any other must be there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv incr visits
+  boltkv incr --bucket stock apples -3
+
+Exit codes: 1 the value is no number, or it would not fit 64 bits: nothing was written; 4 there was no
+answer: the number may have been changed or not.")]
+pub(crate) struct Incr {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser())]
+    key: Bytes,
+    /// What to add
+    #[arg(value_name = "DELTA", default_value_t = 1, allow_negative_numbers = true)]
+    delta: i64,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Incr {
+    pub(crate) fn run(&self) -> Outcome {
+        let path = self.bucket.of_entries()?;
+        let done = self.remote.run(async |client| {
+            let bucket = client.bucket_at(path);
+            let done = match bucket.increment(&self.key, self.delta).await {
+                Err(error) if self.bucket.is_yet_to_be_made(&error) => {
+                    bucket.create_if_missing().await.map_err(Failure::write)?;
+                    bucket.increment(&self.key, self.delta).await
+                }
+                done => done,
+            };
+            done.map_err(Failure::write)
+        })?;
+        writeln!(io::stdout().lock(), "{}", done.value).map_err(|error| Failure::stdout(&error))
+    }
+}

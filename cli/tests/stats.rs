@@ -1,0 +1,21 @@
+//! `boltkv stats`: a server's figures, for people and for programs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use common::server::Server;
+
+#[test]
+fn figures_are_lines_or_one_object_of_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("stats.db"));
+    server.run(["set", "k", "v"]).done();
+    let lines = server.run(["stats"]).done_text();
+    assert!(lines.lines().any(|line| line == "writable 1"), "{lines}");
+    let json = server.run(["stats", "--json"]).done_text();
+    let object: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(object["writable"], 1);
+    assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
+    let names: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(object.as_object().unwrap().len(), names.len(), "{names:?}");
+}

@@ -1,0 +1,40 @@
+//! `DELETE_RANGE`: many values at once, but never so many that everybody's writes wait for long.
+
+use std::num::NonZeroU64;
+
+use boltkv_protocol::{ErrorCode, ErrorReply, KeyRange, Path};
+use boltkv_storage::{Result, TxMut};
+
+use super::write::Effect;
+
+/// The most values that one request deletes, and all requests of one transaction together.
+const MOST: u64 = 10_000;
+
+/// Deletes as many values as one request may, from the lowest key on.
+pub(super) fn delete_range(tx: &mut TxMut, path: &Path, range: KeyRange, limit: Option<NonZeroU64>) -> Result<Effect> {
+    let limit = limit.map_or(MOST, |limit| limit.get().min(MOST));
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let deleted = tx.bucket_mut_path(path.names())?.delete_range(range.into_bounds(), limit)?;
+    Ok(Effect::DeletedRange { deleted: deleted.count as u64, more: deleted.more })
+}
+
+/// What the ranges of one transaction delete, counted: none of it may be left out in silence.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    deleted: u64,
+}
+
+impl Counted {
+    /// Counts what a range's request has done, whose `limit` this was.
+    pub(super) fn add(&mut self, deleted: u64, more: bool, limit: Option<NonZeroU64>) -> Result<(), ErrorReply> {
+        self.deleted += deleted;
+        let is_cut = more && limit.is_none_or(|limit| limit.get() > MOST);
+        if self.deleted <= MOST && !is_cut {
+            return Ok(());
+        }
+        let message = format!(
+            "the ranges of a transaction have at most {MOST} values to delete together, because all writes wait for it"
+        );
+        Err(ErrorReply::new(ErrorCode::TxnTooLarge, message))
+    }
+}
