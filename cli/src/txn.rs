@@ -34,7 +34,8 @@ use crate::remote::{InBucket, Remote};
   printf 'GET ada\\nGET bob\\n' | boltkv txn --bucket accounts --json
 
 With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\"b64\"} (null where there is no such key),
-{\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n} or {\"entries\":[…]}, as of `scan --json`.
+{\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n},
+{\"range\":{\"deleted\":n,\"more\":false}} or {\"entries\":[…]}, as of `scan --json`.
 
 Exit codes: 1 refused: nothing was done, and the message names the line; 5 a condition does not hold: nothing was
 done; 3 no server was reached: nothing was done; 4 there was no answer: all of it may be done, or nothing.")]
@@ -189,6 +190,9 @@ enum Came {
     Written(bool),
     Deleted(bool),
     Count(u64),
+    Number(i64),
+    Sequence(u64),
+    Range { deleted: u64, more: bool },
     Entries(Vec<Object>),
 }
 
@@ -197,6 +201,9 @@ fn print_json(txid: u64, replies: Vec<Reply>) -> io::Result<()> {
         Reply::Value(value) => Came::Value(Some(STANDARD.encode(value))),
         Reply::Deleted { existed, .. } => Came::Deleted(existed),
         Reply::Count(count) => Came::Count(count),
+        Reply::Number { value, .. } => Came::Number(value),
+        Reply::Sequence { sequence, .. } => Came::Sequence(sequence),
+        Reply::DeletedRange { deleted, more, .. } => Came::Range { deleted, more },
         Reply::Entries(entries) => Came::Entries(entries.iter().map(|entry| Object::of(entry, false)).collect()),
         // The only error that is a result: there is no such key.
         Reply::Error(_) => Came::Value(None),

@@ -58,4 +58,10 @@ fn it_is_printed_as_json_if_asked_and_begins_in_the_bucket_that_is_named() {
                     {\"entries\":[{\"key\":\"aw==\",\"value\":\"dg==\"}]},{\"entries\":[{\"bucket\":\"aW5uZXI=\"}]}]}\n";
     assert_eq!(results, expected);
     assert!(done.starts_with("{\"txid\":"), "{done}");
+    let lines = b"INCR n 5\nDECR n 7\nBUCKET NEXT b\nDELRANGE n \"\"\nGET n\n";
+    let done = server.run_with_input(["txn", "--bucket", "b", "--json"], lines).done_text();
+    let (_, results) = done.split_once(",\"results\":").unwrap();
+    let expected = "[{\"number\":5},{\"number\":-2},{\"sequence\":1},{\"range\":{\"deleted\":1,\"more\":false}},\
+                    {\"value\":null}]}\n";
+    assert_eq!(results, expected);
 }

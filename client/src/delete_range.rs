@@ -91,6 +91,15 @@ impl DeleteRange {
         }
         Ok(done)
     }
+
+    /// The whole of it as one request; `None` where there is nothing to ask for.
+    pub(crate) fn into_request(self) -> Option<WriteRequest<&'static [u8]>> {
+        let Self { path, range, limit, .. } = self;
+        if limit == Some(0) {
+            return None;
+        }
+        Some(WriteRequest::DeleteRange { path, range, limit: limit.and_then(NonZeroU64::new) })
+    }
 }
 
 /// Bounds as the wire has them.

@@ -4,7 +4,7 @@ use boltkv_protocol::{Cond, ReadRequest, Reply, Request, Txn, TxnBuilder, TxnErr
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
-use crate::{Bucket, Client, Entry, Error, Scan};
+use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan};
 
 /// Several requests that are done as one transaction: all of them, or none. From [`Client::transaction`]; nothing is sent
 /// before [`commit`](Self::commit).
@@ -60,6 +60,8 @@ enum Due {
     /// A scan of nothing, which the wire has no way to ask for.
     NoEntries,
     NoCount,
+    /// A deletion of at most nothing, as well.
+    NothingDeleted,
 }
 
 /// What became of a transaction.
@@ -78,7 +80,7 @@ pub struct Committed {
 pub enum TransactionResult {
     /// Of `get`: the value; `None` if the key is not there.
     Value(Option<Bytes>),
-    /// Of `set` and what makes and deletes buckets.
+    /// Of `set`, `set_sequence` and what makes, moves and deletes buckets.
     Written,
     /// Of `delete`.
     Deleted {
@@ -89,6 +91,17 @@ pub enum TransactionResult {
     Entries(Vec<Entry>),
     /// Of `count`.
     Count(u64),
+    /// Of `increment`: the number that the key's value is now.
+    Number(i64),
+    /// Of `next_sequence`: the bucket's sequence now.
+    Sequence(u64),
+    /// Of `delete_range`: how many values were removed, and whether its own limit has left some.
+    RangeDeleted {
+        /// How many values were removed.
+        deleted: u64,
+        /// Whether its limit stopped it.
+        more: bool,
+    },
 }
 
 impl Transaction {
@@ -144,6 +157,36 @@ impl Transaction {
     pub fn delete_if(self, bucket: &Bucket, key: impl AsRef<[u8]>, cond: &Cond) -> Self {
         let (path, cond) = (bucket.path().clone(), cond.as_slice());
         self.add(&WriteRequest::Delete { path, key: key.as_ref(), cond }.into())
+    }
+
+    /// As [`Bucket::increment`].
+    pub fn increment(self, bucket: &Bucket, key: impl AsRef<[u8]>, delta: i64) -> Self {
+        self.add(&WriteRequest::Increment { path: bucket.path().clone(), key: key.as_ref(), delta }.into())
+    }
+
+    /// As [`Bucket::delete_range`], but all at once: more than 10,000 values are `TXN_TOO_LARGE`. The client that it comes from
+    /// does not matter.
+    pub fn delete_range(mut self, range: DeleteRange) -> Self {
+        if let Some(request) = range.into_request() {
+            return self.add(&request.into());
+        }
+        self.due.push(Due::NothingDeleted);
+        self
+    }
+
+    /// As [`Bucket::next_sequence`].
+    pub fn next_sequence(self, bucket: &Bucket) -> Self {
+        self.add(&WriteRequest::NextSequence(bucket.path().clone()).into())
+    }
+
+    /// As [`Bucket::set_sequence`].
+    pub fn set_sequence(self, bucket: &Bucket, sequence: u64) -> Self {
+        self.add(&WriteRequest::SetSequence { path: bucket.path().clone(), sequence }.into())
+    }
+
+    /// As [`Bucket::move_to`].
+    pub fn move_to(self, bucket: &Bucket, to: &Path) -> Self {
+        self.add(&WriteRequest::MoveBucket { path: bucket.path().clone(), to: to.clone() }.into())
     }
 
     /// As [`Bucket::create`].
@@ -208,6 +251,7 @@ impl Transaction {
             Due::Asked => result(replies.next()),
             Due::NoEntries => Ok(TransactionResult::Entries(Vec::new())),
             Due::NoCount => Ok(TransactionResult::Count(0)),
+            Due::NothingDeleted => Ok(TransactionResult::RangeDeleted { deleted: 0, more: false }),
         };
         Ok(Committed { txid, results: self.due.into_iter().map(result).collect::<Result<_, _>>()? })
     }
@@ -221,6 +265,9 @@ fn result(reply: Option<Reply>) -> Result<TransactionResult, Error> {
         Reply::Deleted { existed, .. } => TransactionResult::Deleted { existed },
         Reply::Entries(entries) => TransactionResult::Entries(entries),
         Reply::Count(count) => TransactionResult::Count(count),
+        Reply::Number { value, .. } => TransactionResult::Number(value),
+        Reply::Sequence { sequence, .. } => TransactionResult::Sequence(sequence),
+        Reply::DeletedRange { deleted, more, .. } => TransactionResult::RangeDeleted { deleted, more },
         _ => return Err(wrong_shape()),
     })
 }

@@ -141,3 +141,40 @@ async fn one_that_reads_takes_its_turn_among_streams_and_is_cancelled_when_nobod
     let cancel = conn.request().await;
     assert_eq!((cancel.op, cancel.body), (0x71, first.to_be_bytes().to_vec()));
 }
+
+#[tokio::test]
+async fn numbers_sequences_and_ranges_are_parts_too() {
+    let peer = Peer::listen().await;
+    let (client, mut conn) = peer.client().await;
+    let bucket = client.bucket("b").unwrap();
+    let txn = client
+        .transaction()
+        .increment(&bucket, "k", -1)
+        .next_sequence(&bucket)
+        .delete_range(bucket.delete_range().limit(0))
+        .delete_range(bucket.delete_range().prefix("k").limit(2))
+        .set_sequence(&bucket, 7)
+        .move_to(&bucket, &"c/b".parse().unwrap());
+    let scene = async {
+        let body = "0000  0005  13 0000000f 01 0001 62 0001 6b ffffffffffffffff  20 00000005 06 01 0001 62 \
+                    31 00000011 01 0001 62 03 0001 6b 00 0000000000000002 \
+                    20 0000000d 07 01 0001 62 0000000000000007  20 0000000c 08 01 0001 62 02 0001 63 0001 62";
+        let id = conn.expect(0x40, body).await;
+        let txid = "0000000000000009";
+        let reply = format!(
+            "{txid}  0005  00 00000010 {txid} ffffffffffffffff  00 00000010 {txid} 0000000000000001 \
+             00 00000011 {txid} 0000000000000002 01  00 00000008 {txid}  00 00000008 {txid}"
+        );
+        conn.reply(id, OK, LAST, &hex(&reply)).await;
+    };
+    let (done, ()) = tokio::join!(txn.commit(), scene);
+    let expected = [
+        TransactionResult::Number(-1),
+        TransactionResult::Sequence(1),
+        TransactionResult::RangeDeleted { deleted: 0, more: false },
+        TransactionResult::RangeDeleted { deleted: 2, more: true },
+        TransactionResult::Written,
+        TransactionResult::Written,
+    ];
+    assert_eq!(done.unwrap().results, expected);
+}

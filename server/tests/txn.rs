@@ -3,73 +3,11 @@
 
 mod common;
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use boltkv_protocol::{
-    Cond, ErrorCode, ErrorReply, KeyRange, Reply, Request, ScanMode, ScanOptions, Txn, TxnBuilder, TxnPart,
-};
-use boltkv_storage::{Db, Error, Options};
+use boltkv_protocol::{Cond, ErrorCode, KeyRange, Reply, Request, Txn, TxnPart, WriteRequest};
 use bytes::Bytes;
-use common::binary::{create, delete, delete_bucket, get, list, path, scan, scan_all, set, set_if};
-use common::{Binary, TestServer};
-
-/// A transaction of these requests.
-fn txn(requests: &[Request]) -> Txn {
-    build(Txn::builder(), requests)
-}
-
-/// A transaction of these requests, under one condition on a key in bucket `b`.
-fn txn_if(key: &str, cond: &Cond, requests: &[Request]) -> Txn {
-    let mut txn = Txn::builder();
-    txn.condition(&path("b"), key.as_bytes(), cond).unwrap();
-    build(txn, requests)
-}
-
-fn build(mut txn: TxnBuilder, requests: &[Request]) -> Txn {
-    for request in requests {
-        txn.request(request).unwrap();
-    }
-    txn.build()
-}
-
-/// Has it done; answers its number and its results.
-fn done(client: &mut Binary, txn: Txn) -> (u64, Vec<Reply>) {
-    let expects: Vec<_> = txn.expects().collect();
-    match client.ask(&txn.into()) {
-        Reply::Txn { txid, results } => (txid, results.replies(expects).map(Result::unwrap).collect()),
-        other => panic!("a transaction was answered with {other:?}"),
-    }
-}
-
-/// Has it refused; answers why.
-fn refused(client: &mut Binary, txn: Txn) -> ErrorReply {
-    match client.ask(&txn.into()) {
-        Reply::Error(error) => error,
-        other => panic!("a transaction was answered with {other:?}"),
-    }
-}
-
-fn code_and_part(error: &ErrorReply) -> (ErrorCode, Option<TxnPart>) {
-    (error.code, error.txn_part())
-}
-
-fn count(bucket: &str) -> Request {
-    scan(bucket, KeyRange::ALL, ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() })
-}
-
-/// A database with bucket `b`, in which are `a` = `1` and `c` = `3`.
-fn database() -> Db {
-    let db = Options::new().open_in_memory().unwrap();
-    db.update(|tx| {
-        let mut bucket = tx.create_bucket("b")?;
-        bucket.put("a", "1")?;
-        bucket.put("c", "3")?;
-        Ok::<_, Error>(())
-    })
-    .unwrap();
-    db
-}
+use common::TestServer;
+use common::binary::{create, delete, delete_bucket, get, list, path, scan_all, set, set_if};
+use common::txn::{build, code_and_part, count, database, done, refused, txn, txn_if};
 
 /// What GETs have found.
 fn values<'a>(replies: impl IntoIterator<Item = &'a Reply>) -> Vec<Option<&'a str>> {
@@ -141,6 +79,51 @@ fn a_part_that_fails_undoes_all_of_it_and_is_named() {
         let after = (server.db.stats().txid, server.db.begin().unwrap().bucket("b").unwrap().count().unwrap());
         assert_eq!(after, before);
     }
+}
+
+// Promises: wire-txn-undone.
+#[test]
+fn whatever_kind_of_write_it_was_it_is_undone() {
+    let server = TestServer::serve(database(), |_| {});
+    let mut client = server.binary();
+    client.write(&create("other"));
+    client.write(&create("b/inner"));
+    let seen = || {
+        let tx = server.db.begin().unwrap();
+        let bucket = tx.bucket("b").unwrap();
+        let entries: Vec<_> = bucket.iter().map(|entry| format!("{:?}", entry.unwrap())).collect();
+        (tx.id(), bucket.sequence(), entries, tx.bucket("other").unwrap().count().unwrap())
+    };
+    let key = || Bytes::from("n");
+    let to = || path("other/inner");
+    let range = || KeyRange { high: std::ops::Bound::Excluded("d".into()), ..KeyRange::ALL };
+    let writes: [Request; 6] = [
+        WriteRequest::Increment { path: path("b"), key: key(), delta: 5 }.into(),
+        WriteRequest::NextSequence(path("b")).into(),
+        WriteRequest::DeleteRange { path: path("b"), range: range(), limit: None }.into(),
+        WriteRequest::MoveBucket { path: path("b/inner"), to: to() }.into(),
+        WriteRequest::SetSequence { path: path("b"), sequence: 9 }.into(),
+        WriteRequest::Increment { path: path("b"), key: key(), delta: -7 }.into(),
+    ];
+    let before = seen();
+    for len in 1..=writes.len() {
+        let parts: Vec<_> = writes[..len].iter().cloned().chain([get("nowhere", "k")]).collect();
+        let error = refused(&mut client, txn(&parts));
+        let at = TxnPart::Request(u16::try_from(len).unwrap());
+        assert_eq!(code_and_part(&error), (ErrorCode::BucketNotFound, Some(at)), "{error}");
+        assert_eq!(seen(), before, "after {len} writes");
+    }
+    let (txid, replies) = done(&mut client, txn(&writes));
+    let expected = [
+        Reply::Number { txid, value: 5 },
+        Reply::Sequence { txid, sequence: 1 },
+        Reply::DeletedRange { txid, deleted: 2, more: false },
+        Reply::Written { txid },
+        Reply::Written { txid },
+        Reply::Number { txid, value: -2 },
+    ];
+    assert_eq!(replies, expected);
+    assert_eq!(seen(), (txid, 9, vec!["([110], Some([45, 50]))".to_owned()], 1));
 }
 
 // Promises: wire-txn-conditions.
@@ -253,125 +236,4 @@ fn a_server_that_takes_no_writes_takes_transactions_that_only_read() {
     let mut client = server.binary();
     assert_eq!(done(&mut client, txn(&[count("b")])).1, [Reply::Count(2)]);
     assert_eq!(refused(&mut client, txn(&[set("b", "a", "2")])).code, ErrorCode::ReadOnly);
-}
-
-/// An account's balance in a transaction's result.
-fn balance(reply: &Reply) -> i64 {
-    let Reply::Value(value) = reply else { panic!("{reply:?} is no balance") };
-    std::str::from_utf8(value).unwrap().parse().unwrap()
-}
-
-// Promises: wire-txn.
-#[test]
-fn money_that_is_moved_by_many_at_once_is_never_more_nor_less() {
-    const ACCOUNTS: u64 = 10;
-    const EACH: i64 = 100;
-    let db = Options::new().open_in_memory().unwrap();
-    db.update(|tx| {
-        let mut bucket = tx.create_bucket("b")?;
-        (0..ACCOUNTS).try_for_each(|account| bucket.put(account.to_string(), EACH.to_string()))
-    })
-    .unwrap();
-    let server = TestServer::serve(db, |_| {});
-    let all: Vec<_> = (0..ACCOUNTS).map(|account| get("b", &account.to_string())).collect();
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let movers: Vec<_> = (0..8_u64)
-            .map(|seed| {
-                let mut client = server.binary();
-                scope.spawn(move || (0..40).for_each(|round| transfer(&mut client, seed, round, ACCOUNTS)))
-            })
-            .collect();
-        scope.spawn(|| {
-            let mut client = server.binary();
-            while !over.load(Ordering::Relaxed) {
-                let (_, balances) = done(&mut client, txn(&all));
-                assert_eq!(balances.iter().map(balance).sum::<i64>(), EACH * ACCOUNTS.cast_signed());
-            }
-        });
-        let ended: Vec<_> = movers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        over.store(true, Ordering::Relaxed);
-        assert!(ended.iter().all(Result::is_ok));
-    });
-    let (_, balances) = done(&mut server.binary(), txn(&all));
-    assert_eq!(balances.iter().map(balance).sum::<i64>(), EACH * ACCOUNTS.cast_signed());
-}
-
-/// Moves one from an account to another, as often as it takes: somebody else may be faster.
-fn transfer(client: &mut Binary, seed: u64, round: u64, accounts: u64) {
-    let from = (seed + round) % accounts;
-    let to = (from + 1 + seed % (accounts - 1)) % accounts;
-    let (from, to) = (from.to_string(), to.to_string());
-    let tried = (0..10_000).try_for_each(|_| {
-        let (_, old) = done(client, txn(&[get("b", &from), get("b", &to)]));
-        let mut moved = Txn::builder();
-        for (account, reply) in [(&from, &old[0]), (&to, &old[1])] {
-            let Reply::Value(value) = reply else { panic!("{reply:?}") };
-            moved.condition(&path("b"), account.as_bytes(), &Cond::IfEquals(value)).unwrap();
-        }
-        let changes = [(&from, balance(&old[0]) - 1), (&to, balance(&old[1]) + 1)];
-        let sets = changes.map(|(account, balance)| set("b", account, balance.to_string()));
-        match client.ask(&build(moved, &sets).into()) {
-            Reply::Txn { .. } => ControlFlow::Break(()),
-            Reply::Error(error) if error.code == ErrorCode::ConditionFailed => ControlFlow::Continue(()),
-            other => panic!("{other:?}"),
-        }
-    });
-    assert!(tried.is_break(), "others were faster ten thousand times");
-}
-
-// Promises: wire-txn-undone.
-#[test]
-fn one_that_fails_does_not_hurt_what_is_written_in_one_go_with_it() {
-    let server = TestServer::serve(database(), |_| {});
-    let mut client = server.binary();
-    // All in one write, so that many share a group.
-    let mut requests = Vec::new();
-    for n in 0..100 {
-        requests.push(set("b", &format!("k{n}"), "v"));
-        let end = if n % 2 == 0 { set("b", "", "v") } else { get("b", "a") };
-        let parts = [set("b", &format!("k{n}"), "of the transaction"), set("b", &format!("t{n}"), "v"), end];
-        requests.push(txn(&parts).into());
-    }
-    let ids = client.send_all(&requests);
-    for _ in &ids {
-        let frame = client.frame();
-        let at = ids.iter().position(|id| *id == frame.id).unwrap();
-        let fails = at % 4 == 1;
-        assert_eq!(frame.op, if fails { ErrorCode::KeyRequired.to_u8() } else { 0 }, "request {at}");
-    }
-    for n in 0..100 {
-        let undone = n % 2 == 0;
-        let expected = if undone { "v" } else { "of the transaction" };
-        assert_eq!(client.value("b", &format!("k{n}")), Some(Bytes::from(expected)));
-        assert_eq!(client.value("b", &format!("t{n}")).is_none(), undone);
-    }
-}
-
-// Promises: wire-memory.
-#[test]
-fn results_for_which_there_is_no_memory_are_refused_and_nothing_is_done() {
-    let server = TestServer::serve(database(), |config| {
-        config.limits.max_frame = 1 << 20;
-        config.limits.memory = Some(4 << 20);
-        config.limits.queue_bytes = 1 << 20;
-    });
-    let mut client = server.binary();
-    client.write(&set("b", "large", vec![b'v'; 900_000]));
-    // Replies that nobody takes hold memory until there is none.
-    let mut idle: Vec<_> = (0..8).map(|_| server.binary()).collect();
-    for client in &mut idle {
-        // More than the system keeps on the way.
-        client.send_all(&vec![get("b", "large"); 60]);
-    }
-    let refusals = |client: &mut Binary, parts: &[Request]| {
-        (0..10_000).any(
-            |_| matches!(client.ask(&txn(parts).into()), Reply::Error(error) if error.code == ErrorCode::Overloaded),
-        )
-    };
-    assert!(refusals(&mut client, &[get("b", "large")]));
-    assert!(refusals(&mut client, &[set("b", "a", "2"), get("b", "large"), set("b", "a", "1")]));
-    drop(idle);
-    let works = || matches!(client.ask(&txn(&[get("b", "large"), set("b", "a", "9")]).into()), Reply::Txn { .. });
-    common::eventually(works);
 }

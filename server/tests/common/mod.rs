@@ -5,6 +5,7 @@
 pub mod binary;
 pub mod running;
 pub mod text;
+pub mod txn;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
