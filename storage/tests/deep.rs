@@ -5,15 +5,13 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Bound;
-use std::path::Path;
 
 use boltkv_storage::{Db, Error, JournalOptions, Options, TxMut};
 use common::edit::{Edit, Parts};
 use common::model::{BucketPath, Model};
 use common::random::Random;
-use common::{assert_check_clean, assert_same_dump, committed, folder_in_memory};
+use common::{assert_check_clean, assert_same_dump, committed, copy_as_killed, folder_in_memory};
 
 const KEYS: u32 = 300;
 
@@ -140,20 +138,6 @@ fn some_edit(random: &mut Random) -> Edit {
     }
 }
 
-/// The file and its journal as a kill would leave them.
-fn copy(file: &Path, to: &Path) {
-    let journal = |file: &Path| file.with_file_name(format!("{}-journal", file.file_name().unwrap().display()));
-    fs::create_dir_all(journal(to)).unwrap();
-    for old in fs::read_dir(journal(to)).unwrap() {
-        fs::remove_file(old.unwrap().path()).unwrap();
-    }
-    fs::copy(file, to).unwrap();
-    for segment in fs::read_dir(journal(file)).unwrap() {
-        let segment = segment.unwrap();
-        fs::copy(segment.path(), journal(to).join(segment.file_name())).unwrap();
-    }
-}
-
 /// Makes the bucket anew, with all keys.
 fn fill(db: &Db, model: &mut Model) {
     let path = &paths()[0];
@@ -202,7 +186,7 @@ fn whatever_is_done_to_a_deep_tree_it_is_what_was_done_also_from_its_journal() {
             assert_check_clean(&db, &what);
             assert_same_dump(&committed(&db).dump(), &model.dump(), &what);
             if random.once_in(6) {
-                copy(&file, &killed);
+                copy_as_killed(&file, &killed);
                 let again = options.clone().open(&killed).unwrap();
                 assert_check_clean(&again, &format!("{what}, from the journal"));
                 assert_same_dump(&committed(&again).dump(), &model.dump(), &format!("{what}, from the journal"));

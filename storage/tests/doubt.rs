@@ -4,8 +4,8 @@
 
 mod common;
 
-use boltkv_storage::{Db, Error, Options, RawFile, RepairEvent, RepairOptions};
-use common::{assert_check_clean, committed};
+use boltkv_storage::{Db, Error, JournalOptions, Options, RawFile, RepairEvent, RepairOptions};
+use common::{assert_check_clean, committed, copy_as_killed};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +53,45 @@ fn a_damaged_meta_that_may_have_been_the_newest_is_told_until_a_commit_has_writt
 
     Db::open(&file).unwrap().update(|tx| tx.bucket_mut("b")?.put("third", "v")).unwrap();
     assert_eq!(Db::open(&file).unwrap().damaged_meta(), None);
+}
+
+/// The pages of the state before the newest meta are written over by what is committed after it: from there nothing can be
+/// done again.
+// Promises: ops-doubt-journal.
+#[test]
+fn a_damaged_meta_that_the_journal_has_is_put_back_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, killed) = (folder.path().join("a.db"), folder.path().join("killed.db"));
+    let options = Options::new().journal(JournalOptions::new());
+    let db = options.clone().open(&file).unwrap();
+    let put = |n: u32| {
+        let key = format!("{n:04}");
+        db.update(|tx| tx.create_bucket_if_not_exists("b")?.put(&key, [b'v'; 300])).unwrap();
+    };
+    (0..100).for_each(&put);
+    db.checkpoint().unwrap();
+    (100..200).for_each(&put);
+    db.checkpoint().unwrap();
+    let mut tried = 0;
+    for n in 200..230 {
+        // At first with nothing behind the link: then it is not known whether the meta was ever written.
+        if n > 200 {
+            copy_as_killed(&file, &killed);
+            let page = damage_newest_meta(&killed);
+            let read_only = Options::new().read_only(true).open(&killed);
+            assert!(matches!(read_only, Err(Error::JournalWaits { .. })), "{read_only:?}");
+            let again = options.clone().open(&killed).unwrap();
+            let damaged = again.damaged_meta().expect("it is told");
+            assert!(damaged.is_known && damaged.page == page, "{damaged:?}");
+            assert_check_clean(&again, "what is put back is whole");
+            assert_eq!(committed(&again), committed(&db));
+            again.close().unwrap();
+            assert_eq!(options.clone().open(&killed).unwrap().damaged_meta(), None);
+            tried += 1;
+        }
+        put(n);
+    }
+    assert_eq!(tried, 29);
 }
 
 #[test]

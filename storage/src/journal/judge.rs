@@ -39,8 +39,8 @@ pub(crate) struct Waiting {
 
 /// Where a meta was found.
 #[derive(Debug, Clone, Copy)]
-struct Located {
-    segment: usize,
+pub(super) struct Located {
+    pub(super) segment: usize,
     contains: TxId,
     /// Where its link ends, if it is one.
     linked: Option<Place>,
@@ -179,7 +179,7 @@ impl Chain {
     }
 
     /// Looks for a meta among links and headers, from the newest segment back.
-    fn locate(&self, meta: &MetaBytes) -> Result<Option<Located>> {
+    pub(super) fn locate(&self, meta: &MetaBytes) -> Result<Option<Located>> {
         for (segment, of) in self.path.iter().enumerate().rev() {
             let mut newest = None;
             if self.can_name(segment, meta.txid()) {
@@ -201,6 +201,19 @@ impl Chain {
 
     /// Calls with each whole link that begins in a segment, also behind what is not whole.
     fn links_of(&self, index: usize, mut each: impl FnMut(TxId, MetaBytes, Place)) -> Result<()> {
+        self.entries_of(index, |entry, link| {
+            if let Some((meta, end)) = link {
+                each(entry.txid, meta, end);
+            }
+        })
+    }
+
+    /// The same of every entry: a link with its meta, if it is whole, and where it ends.
+    pub(super) fn entries_of(
+        &self,
+        index: usize,
+        mut each: impl FnMut(&EntryHeader, Option<(MetaBytes, Place)>),
+    ) -> Result<()> {
         let segment = &self.path[index];
         let limit = limit(&self.path, index);
         let mut blocks = Blocks::new(&segment.file);
@@ -216,12 +229,12 @@ impl Chain {
             };
             let payload = Payload::new(&self.path, index, at, &entry);
             if entry.kind == EntryKind::Link {
-                if let Some(meta) = meta_of(&entry, blocks.at(at).map_err(unreadable(&self.folder, segment))?) {
-                    each(entry.txid, meta, (index, at + BLOCK_LEN));
-                }
+                let meta = meta_of(&entry, blocks.at(at).map_err(unreadable(&self.folder, segment))?);
+                each(&entry, meta.map(|meta| (meta, (index, at + BLOCK_LEN))));
                 at += BLOCK_LEN;
                 continue;
             }
+            each(&entry, None);
             // A record that is not all there has nothing behind it in this segment, or it is torn and its length says nothing
             // of where the next one is.
             at = match payload.skip() {

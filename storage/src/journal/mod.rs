@@ -18,6 +18,7 @@ mod forward;
 mod judge;
 mod list;
 mod log;
+mod newest;
 mod replay;
 mod retain;
 mod segment;
@@ -58,6 +59,13 @@ impl MetaBytes {
         let mut bytes = [0; META_BYTES - PAGE_HEADER];
         bytes.copy_from_slice(&page[PAGE_HEADER..]);
         Self(bytes)
+    }
+
+    /// The meta, if it is one.
+    pub(crate) fn meta(&self) -> Option<Meta> {
+        let mut page = [0; META_BYTES];
+        page[PAGE_HEADER..].copy_from_slice(&self.0);
+        Meta::decode(&page).ok()
     }
 
     /// The number of its transaction, whatever else it says.

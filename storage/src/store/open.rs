@@ -89,8 +89,15 @@ impl Shared {
             disk.sync().map_err(Error::io("sync", path))?;
         }
         let len = disk.len().map_err(Error::io("look at", path))?;
-        let (meta, damaged_meta) = newest_meta(&*disk, len, path)?;
+        let (mut meta, mut damaged_meta) = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
+        if let Some(damaged) = &mut damaged_meta
+            && let Some(newest) = recover::known_meta(&journals, &meta, damaged.page, options)?
+        {
+            newest.validate(len)?;
+            put_back(&*disk, &newest, path, options)?;
+            (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
+        }
         let found = recover::look(journals, &meta, options)?;
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
@@ -191,7 +198,7 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<(Meta, 
         (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => {
             let is_whole = |meta: std::result::Result<Meta, MetaFault>| meta.is_ok_and(|meta| belongs(&meta));
             let damaged = [first, second].into_iter().position(|meta| !is_whole(meta));
-            Ok((meta, damaged.map(|page| DamagedMeta { page: page as u64, newest_left: meta.txid })))
+            Ok((meta, damaged.map(|page| DamagedMeta { page: page as u64, newest_left: meta.txid, is_known: false })))
         }
         (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
         // What is wrong with one that is a meta says more than that the other is none.
@@ -199,6 +206,15 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<(Meta, 
         (None, Err(fault)) => Err(fault.into()),
         (None, Ok(_)) => Err(Error::ChecksumMismatch),
     }
+}
+
+/// Writes a meta where a damaged one stands, if the file may be written.
+fn put_back(disk: &dyn Disk, meta: &Meta, path: Option<&Path>, options: &Options) -> Result<()> {
+    if options.read_only {
+        return Ok(());
+    }
+    disk.write_at(&meta.encode(), meta.slot() * u64::from(meta.page_size)).map_err(Error::io("write", path))?;
+    disk.sync().map_err(Error::io("sync", path))
 }
 
 /// Reads the stored freelist, and says where it is stored; or finds the free pages by walking all

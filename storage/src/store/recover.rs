@@ -15,7 +15,7 @@ use super::commit::{Sync, write};
 use super::durable::{begin, is_full, now_ms, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
-use crate::format::{Meta, TxId};
+use crate::format::{Meta, Pgid, TxId};
 use crate::journal::{Journal, MetaBytes, Waiting, read, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
@@ -107,6 +107,25 @@ pub(super) fn look(journals: Vec<Arc<dyn JournalFolder>>, meta: &Meta, options: 
         }
     }
     kept.map(|folder| Found::look(folder, meta, options)).transpose()
+}
+
+/// The meta that stood in this slot of a file whose newest one left this is, where a journal shows that it was on the disk.
+pub(super) fn known_meta(
+    journals: &[Arc<dyn JournalFolder>],
+    meta: &Meta,
+    slot: Pgid,
+    options: &Options,
+) -> Result<Option<Meta>> {
+    if options.journal.as_ref().is_some_and(JournalOptions::discards) {
+        return Ok(None);
+    }
+    for folder in journals {
+        let known = read(folder)?.newest_beyond(&MetaBytes::of(meta))?.and_then(|known| known.meta());
+        if let Some(known) = known.filter(|known| known.slot() == slot && known.page_size == meta.page_size) {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
 }
 
 impl Found {

@@ -147,13 +147,21 @@ pub(crate) struct Figures {
 pub struct DamagedMeta {
     /// Its page: 0 or 1.
     pub page: Pgid,
-    /// The newest transaction that is left: the other meta's.
+    /// The newest transaction that is left: the other meta's, or the damaged one's, if it is known.
     pub newest_left: TxId,
+    /// The journal has the damaged meta, and shows that it was the newest one: nothing is lost. Opening the file for writing
+    /// has put it back.
+    pub is_known: bool,
 }
 
 impl fmt::Display for DamagedMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { page, newest_left } = self;
-        write!(f, "meta {page} is damaged: transaction {newest_left} is the newest left, and a later one may be lost")
+        let Self { page, newest_left, is_known } = self;
+        write!(f, "meta {page} is damaged: ")?;
+        if *is_known {
+            write!(f, "the journal has it, of transaction {newest_left}; nothing is lost")
+        } else {
+            write!(f, "transaction {newest_left} is the newest left, and a later one may be lost")
+        }
     }
 }

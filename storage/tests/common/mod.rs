@@ -59,6 +59,20 @@ pub fn open_when_closed(file: &Path) -> Db {
     panic!("nobody closes it");
 }
 
+/// Copies an open file and its journal, as a kill would leave them.
+pub fn copy_as_killed(file: &Path, to: &Path) {
+    let journal = |file: &Path| file.with_file_name(format!("{}-journal", file.file_name().unwrap().display()));
+    std::fs::create_dir_all(journal(to)).unwrap();
+    for old in std::fs::read_dir(journal(to)).unwrap() {
+        std::fs::remove_file(old.unwrap().path()).unwrap();
+    }
+    std::fs::copy(file, to).unwrap();
+    for segment in std::fs::read_dir(journal(file)).unwrap() {
+        let segment = segment.unwrap();
+        std::fs::copy(segment.path(), journal(to).join(segment.file_name())).unwrap();
+    }
+}
+
 /// All that a read transaction sees.
 pub fn content(tx: &Tx) -> Model {
     Model::load(tx.buckets()).expect("a sound file is read without an error")

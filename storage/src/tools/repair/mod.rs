@@ -272,7 +272,7 @@ impl RepairOptions {
     fn doubtful_before(&self, image: &Image, start: &Start, writer: &mut Writer<'_>) -> u64 {
         let (How::Meta(taken), None) = (&start.how, self.meta) else { return 0 };
         let Some(page) = image.metas.iter().position(Option::is_none) else { return 0 };
-        let damaged = DamagedMeta { page: page as u64, newest_left: taken.txid };
+        let damaged = DamagedMeta { page: page as u64, newest_left: taken.txid, is_known: false };
         writer.doubtful(&RepairPlace {
             page: damaged.page,
             path: &[],
