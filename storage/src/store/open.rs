@@ -95,7 +95,6 @@ impl Shared {
             && let Some(newest) = recover::known_meta(&journals, &meta, damaged.page, options)?
         {
             newest.validate(len)?;
-            put_back(&*disk, &newest, path, options)?;
             (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
         }
         let found = recover::look(journals, &meta, options)?;
@@ -119,6 +118,10 @@ impl Shared {
             figures.pending_pages = Some(0);
             Some(Writer::new(freelist, stored, meta, len, map_len))
         };
+        if damaged_meta.is_some_and(|damaged| damaged.is_known) {
+            // Its pages were found where it says.
+            put_back(&*disk, &meta, path, options)?;
+        }
         Ok((Self::new(disk, path, options, snapshot, writer, figures, damaged_meta), found))
     }
 }

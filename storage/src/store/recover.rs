@@ -120,9 +120,9 @@ pub(super) fn known_meta(
         return Ok(None);
     }
     for folder in journals {
-        let known = read(folder)?.newest_beyond(&MetaBytes::of(meta))?.and_then(|known| known.meta());
-        if let Some(known) = known.filter(|known| known.slot() == slot && known.page_size == meta.page_size) {
-            return Ok(Some(known));
+        let known = read(folder)?.meta_in(slot, meta)?;
+        if known.is_some() {
+            return Ok(known);
         }
     }
     Ok(None)

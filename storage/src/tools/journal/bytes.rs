@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::FileJournal;
+use super::{FileJournal, Metas};
 use crate::disk::{HeapJournalFolder, JournalFolder};
 use crate::format::{META_BYTES, Meta};
 use crate::handles::SegmentBytes;
-use crate::journal::MetaBytes;
 use crate::{Error, Result};
 
 impl FileJournal {
@@ -17,14 +16,14 @@ impl FileJournal {
     pub fn of_bytes(file: &[u8], segments: &SegmentBytes) -> Result<Self> {
         let folder = HeapJournalFolder::new(segments).map_err(Error::io("copy", None))?;
         let folder: Arc<dyn JournalFolder> = Arc::new(folder);
-        Self::of(&folder, || newest_meta(file))
+        Self::of(&folder, || metas_of(file))
     }
 }
 
-fn newest_meta(file: &[u8]) -> Result<MetaBytes> {
-    let page = |at: usize| file.get(at..)?.first_chunk::<META_BYTES>();
-    let first = page(0).and_then(|page| Meta::decode(page).ok());
-    let size = first.as_ref().map_or(1024, |meta| meta.page_size) as usize;
-    let of = |at: usize| page(at).filter(|&page| Meta::decode(page).is_ok()).map(MetaBytes::on);
-    [of(0), of(size)].into_iter().flatten().max_by_key(MetaBytes::txid).ok_or(Error::ChecksumMismatch)
+fn metas_of(file: &[u8]) -> Result<Metas> {
+    let page = |at: usize| file.get(at..)?.first_chunk::<META_BYTES>().and_then(|page| Meta::decode(page).ok());
+    let size = page(0).map_or(1024, |meta| meta.page_size) as usize;
+    let metas = [page(0), page(size)];
+    let newest = metas.into_iter().flatten().max_by_key(|meta| meta.txid).ok_or(Error::ChecksumMismatch)?;
+    Ok(Metas { newest, damaged: metas.into_iter().zip(0..).find_map(|(meta, page)| meta.is_none().then_some(page)) })
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
-use crate::format::META_BYTES;
+use crate::format::{Meta, Pgid};
 use crate::journal::{EntryKind, Header, Listing, Log, MetaBytes, read, scan};
 use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
@@ -100,14 +100,14 @@ impl FileJournal {
         };
         let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(None) };
         let folder: Arc<dyn JournalFolder> = Arc::new(folder);
-        Self::of(&folder, || newest_meta(file)).map(Some)
+        Self::of(&folder, || Metas::of(file)).map(Some)
     }
 
-    /// What lies in that folder, beside a file with that meta.
-    fn of(folder: &Arc<dyn JournalFolder>, meta: impl FnOnce() -> Result<MetaBytes>) -> Result<Self> {
+    /// What lies in that folder, beside a file with these metas.
+    fn of(folder: &Arc<dyn JournalFolder>, metas: impl FnOnce() -> Result<Metas>) -> Result<Self> {
         let listing = scan(folder)?.listing();
-        let (file, state) = match meta() {
-            Ok(meta) => (Ok(meta.txid()), read(folder).and_then(|log| JournalState::of(log, &meta))),
+        let (file, state) = match metas() {
+            Ok(metas) => (Ok(metas.newest.txid), read(folder).and_then(|log| JournalState::of(log, metas))),
             Err(error) => (Err(error), Ok(JournalState::unknown())),
         };
         Ok(Self { folder: folder.path().into(), file, listing, state })
@@ -171,8 +171,10 @@ impl FileJournal {
 }
 
 impl JournalState {
-    fn of(log: Log, meta: &MetaBytes) -> Result<Self> {
-        let waiting = log.after(meta)?;
+    fn of(log: Log, metas: Metas) -> Result<Self> {
+        let Metas { newest, damaged } = metas;
+        let known = damaged.map_or(Ok(None), |slot| log.meta_in(slot, &newest))?;
+        let waiting = log.after(&MetaBytes::of(&known.unwrap_or(newest)))?;
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
         Ok(Self { contains, newest, records, bytes, closed, torn })
@@ -184,14 +186,24 @@ impl JournalState {
     }
 }
 
-/// The newest meta that is valid, as it stands on its page.
-fn newest_meta(file: &Path) -> Result<MetaBytes> {
-    let file = RawFile::open(file, None)?;
-    let newest = file.newest_meta().ok_or(Error::ChecksumMismatch)?;
-    let at = if file.meta(0) == Some(newest) { 0 } else { u64::from(file.page_size()) };
-    let mut page = [0; META_BYTES];
-    file.read_at(&mut page, at)?;
-    Ok(MetaBytes::on(&page))
+/// The metas of a file.
+#[derive(Debug, Clone, Copy)]
+struct Metas {
+    /// The newest of those that are valid.
+    newest: Meta,
+    /// The page of the other one, where that is not valid.
+    damaged: Option<Pgid>,
+}
+
+impl Metas {
+    fn of(file: &Path) -> Result<Self> {
+        let file = RawFile::open(file, None)?;
+        let is_valid = |page: Pgid| {
+            file.meta(page).is_some_and(|meta| meta.fault().is_none() && meta.page_size == file.page_size())
+        };
+        let newest = file.newest_meta().and_then(|meta| meta.validated().ok()).ok_or(Error::ChecksumMismatch)?;
+        Ok(Self { newest, damaged: (0..2).find(|&page| !is_valid(page)) })
+    }
 }
 
 /// What an entry of a journal is.
