@@ -4,6 +4,7 @@
 
 mod allocator;
 mod arguments;
+mod backup;
 mod bbolt_words;
 mod bench;
 mod bucket;
@@ -65,6 +66,7 @@ enum Command {
     Txn(txn::TxnCommand),
     #[command(subcommand)]
     Bucket(bucket::Bucket),
+    Backup(backup::Backup),
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
@@ -86,6 +88,7 @@ impl Command {
             Self::Scan(scan) => scan.run(),
             Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),
+            Self::Backup(backup) => backup.run(),
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),

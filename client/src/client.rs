@@ -7,7 +7,7 @@ use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest,
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
 use crate::link::Link;
-use crate::{Bucket, ClientBuilder, Error, Transaction};
+use crate::{Backup, Bucket, ClientBuilder, Error, Transaction};
 
 /// A client of one server. Cheap to clone; all clones share one connection.
 ///
@@ -105,6 +105,18 @@ impl Client {
         let Reply::Stats(figures) = self.call(StatsRequest).await? else { return Err(wrong_shape()) };
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Ok(figures.iter().map(|(name, value)| (text(name), text(value))).collect())
+    }
+
+    /// Begins a backup: the server's whole file as of one transaction, while it goes on. It holds every write that was
+    /// answered, to anyone, before this was called.
+    ///
+    /// # Errors
+    /// `OVERLOADED` where as many are under way as the server does; otherwise as for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the backup is cancelled on the server.
+    pub async fn backup(&self) -> Result<Backup, Error> {
+        Backup::open(self).await
     }
 
     pub(crate) fn link(&self) -> &Link {

@@ -2,18 +2,13 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use boltkv_protocol::{Entry, ErrorCode, INITIAL_CREDIT, Request};
+use boltkv_protocol::{Entry, Reply, StreamRequest};
 use futures_core::Stream;
-use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
-use crate::connection::{self, Chunk, Failure, Piece};
-use crate::link::Lease;
-use crate::{Client, Error, Loss};
-
-/// Credit is given in pieces of at least this many bytes, so that it costs few frames.
-const CREDIT_STEP: u32 = INITIAL_CREDIT / 4;
+use crate::bucket::wrong_shape;
+use crate::frames::Frames;
+use crate::{Client, Error};
 
 /// The entries of a scan, in order, all of one snapshot: a [`Stream`], or call [`next`](Self::next).
 ///
@@ -25,62 +20,19 @@ const CREDIT_STEP: u32 = INITIAL_CREDIT / 4;
 #[derive(Debug)]
 pub struct Entries {
     current: std::vec::IntoIter<Entry>,
-    /// `None` when all has arrived.
-    source: Option<Source>,
-    /// How long to wait for the next piece.
-    timeout: Duration,
-    /// Rings when the next piece is overdue; set while waiting.
-    alarm: Option<Pin<Box<Sleep>>>,
-}
-
-/// Where entries come from while there are more.
-#[derive(Debug)]
-struct Source {
-    stream: connection::Stream,
-    lease: Lease,
-    /// Bytes taken for which no credit was given yet.
-    owed: u32,
+    frames: Frames,
 }
 
 impl Entries {
     /// Those of a scan that was not to give any.
     pub(crate) fn none() -> Self {
-        Self { current: Vec::new().into_iter(), source: None, timeout: Duration::ZERO, alarm: None }
+        Self { current: Vec::new().into_iter(), frames: Frames::none() }
     }
 
-    /// Sends the request and waits for the first piece. Where the connection is lost before
-    /// that, or the server is stopping, it is sent once more.
-    pub(crate) async fn open(client: &Client, request: &Request<&[u8]>) -> Result<Self, Error> {
-        let link = client.link();
-        let deadline = link.deadline();
-        let mut again = true;
-        let mut refused = None;
-        loop {
-            let lease = match link.stream_connection(deadline).await {
-                Ok(lease) => lease,
-                Err(error) => return Err(refused.unwrap_or(error)),
-            };
-            match first_piece(lease, request, deadline).await {
-                Ok((source, chunk)) => {
-                    let mut entries = Self::none();
-                    entries.timeout = link.config().timeout;
-                    entries.source = Some(source);
-                    entries.take_chunk(chunk);
-                    return Ok(entries);
-                }
-                Err(Opening::Refused(error)) if again && error.is_shutting_down() => {
-                    again = false;
-                    refused = Some(error);
-                }
-                Err(Opening::Refused(error)) => return Err(error),
-                Err(Opening::Failed(failure)) if again && failure.can_be_repeated(request) => {
-                    again = false;
-                }
-                Err(Opening::Failed(failure)) => {
-                    return Err(failure.into_error(request, link.config()));
-                }
-            }
-        }
+    /// Sends the request and waits for the first frame, as [`Frames::open`] does.
+    pub(crate) async fn open(client: &Client, request: StreamRequest) -> Result<Self, Error> {
+        let (frames, first) = Frames::open(client, request).await?;
+        Ok(Self { current: entries(first)?.into_iter(), frames })
     }
 
     /// The next entry; `None` after the last.
@@ -94,55 +46,6 @@ impl Entries {
     pub async fn next(&mut self) -> Option<Result<Entry, Error>> {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
-
-    /// Takes the entries of a frame, and lets the server send as much again.
-    fn take_chunk(&mut self, chunk: Chunk) {
-        self.current = chunk.entries.into_iter();
-        let Some(mut source) = self.source.take() else { return };
-        if chunk.last {
-            source.lease.give_back();
-            return;
-        }
-        source.owed = source.owed.saturating_add(chunk.cost);
-        if source.owed >= CREDIT_STEP {
-            source.lease.connection().credit(&source.stream, source.owed);
-            source.owed = 0;
-        }
-        self.source = Some(source);
-    }
-
-    /// The next piece from the connection, or the error that ends the stream.
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Chunk, Error>> {
-        let Some(source) = &mut self.source else { return Poll::Pending };
-        if let Poll::Ready(piece) = source.stream.pieces.poll_recv(context) {
-            self.alarm = None;
-            return Poll::Ready(match piece {
-                Some(Piece::Chunk(chunk)) => Ok(chunk),
-                Some(Piece::Error(error)) => {
-                    if let Some(source) = self.source.take() {
-                        source.lease.give_back();
-                    }
-                    Err(Error::Server(error))
-                }
-                Some(Piece::Lost(loss)) => Err(loss.under_read()),
-                None => Err(Loss::Closed.under_read()),
-            });
-        }
-        let timeout = self.timeout;
-        let alarm = self.alarm.get_or_insert_with(|| Box::pin(sleep(timeout)));
-        ready!(alarm.as_mut().poll(context));
-        // The server may be gone: its connection is closed and not used again.
-        self.source = None;
-        Poll::Ready(Err(Error::Timeout(timeout)))
-    }
-
-    /// Ends the stream before its last piece.
-    fn give_up(&mut self) {
-        if let Some(source) = self.source.take() {
-            drop(source.stream);
-            source.lease.give_back();
-        }
-    }
 }
 
 impl Stream for Entries {
@@ -153,50 +56,18 @@ impl Stream for Entries {
             if let Some(entry) = self.current.next() {
                 return Poll::Ready(Some(Ok(entry)));
             }
-            if self.source.is_none() {
-                return Poll::Ready(None);
-            }
-            match ready!(self.poll_piece(context)) {
-                Ok(chunk) => self.take_chunk(chunk),
-                Err(error) => {
-                    self.give_up();
-                    return Poll::Ready(Some(Err(error)));
-                }
+            match ready!(self.frames.poll_next(context)).map(|frame| frame.and_then(entries)) {
+                Some(Ok(entries)) => self.current = entries.into_iter(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
             }
         }
     }
 }
 
-impl Drop for Entries {
-    fn drop(&mut self) {
-        self.give_up();
-    }
-}
-
-/// Why a stream did not begin.
-enum Opening {
-    /// The server said no.
-    Refused(Error),
-    /// The connection did not bring its answer.
-    Failed(Failure),
-}
-
-async fn first_piece(lease: Lease, request: &Request<&[u8]>, deadline: Instant) -> Result<(Source, Chunk), Opening> {
-    let stream = lease.connection().stream(request, deadline).await.map_err(Opening::Failed)?;
-    let mut source = Source { stream, lease, owed: 0 };
-    // Where time runs out here, or the caller gives up, the stream is cancelled and the connection closed.
-    let piece =
-        timeout_at(deadline, source.stream.pieces.recv()).await.map_err(|_| Opening::Failed(Failure::NoReplyInTime))?;
-    match piece {
-        Some(Piece::Chunk(chunk)) => Ok((source, chunk)),
-        Some(Piece::Error(error)) => {
-            if error.code == ErrorCode::ShuttingDown {
-                source.lease.connection().leave();
-            }
-            source.lease.give_back();
-            Err(Opening::Refused(Error::Server(error)))
-        }
-        Some(Piece::Lost(loss)) => Err(Opening::Failed(Failure::Lost(loss))),
-        None => Err(Opening::Failed(Failure::Lost(Loss::Closed))),
+fn entries(frame: Reply) -> Result<Vec<Entry>, Error> {
+    match frame {
+        Reply::Entries(entries) => Ok(entries),
+        _ => Err(wrong_shape()),
     }
 }

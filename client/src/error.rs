@@ -94,6 +94,12 @@ pub enum Error {
     /// The transaction holds what cannot be a part of one, or too many parts. Nothing was sent.
     #[error("the transaction cannot be sent: {0}")]
     Transaction(#[from] TxnError),
+    /// A backup did not arrive as the server has read it: what came of it is no file.
+    #[error("the backup did not arrive as it was sent: {0}")]
+    BackupDamaged(String),
+    /// What a backup was to be written to did not take it. Nothing is wrong with the server.
+    #[error("the backup could not be written: {0}")]
+    Write(Arc<io::Error>),
     /// The text is no bucket path.
     #[error(transparent)]
     Path(#[from] PathError),

@@ -126,10 +126,11 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan`, `delete_range`, `transaction` are what a caller sees. Under them `link` knows which connection a request takes, `shared` is the
-//! one that requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that
-//! reads, and what is in flight.
+//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `backup` are what a caller sees. Under them `frames` is a stream
+//! as it arrives, `link` knows which connection a request takes, `shared` is the one that requests share, made anew when it is
+//! lost; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
 
+mod backup;
 mod bucket;
 mod builder;
 mod client;
@@ -137,11 +138,13 @@ mod connection;
 mod delete_range;
 mod entries;
 mod error;
+mod frames;
 mod link;
 mod scan;
 mod shared;
 mod transaction;
 
+pub use backup::Backup;
 pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart};
 pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};
 pub use builder::ClientBuilder;

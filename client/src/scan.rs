@@ -75,7 +75,7 @@ impl Scan {
             return Ok(Entries::none());
         }
         let client = self.client.clone();
-        Entries::open(&client, &self.request().into()).await
+        Entries::open(&client, self.request()).await
     }
 
     /// Counts the entries on the server.

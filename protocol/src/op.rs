@@ -29,7 +29,7 @@ pub enum Op {
     Snapshot = 0x50,
     /// The server's figures.
     Stats = 0x60,
-    /// The whole file as a stream. Reserved for a later version.
+    /// The whole file as a stream.
     Backup = 0x61,
     /// Let a stream send more; has no reply.
     Credit = 0x70,

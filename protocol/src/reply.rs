@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::entries::{Entry, decode_entries, put_entries};
 use crate::error::{ErrorCode, ErrorReply};
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
-use crate::frame::{FLAG_REPLY, Frame, HEADER_LEN, write_frame};
+use crate::frame::{FLAG_MORE, FLAG_REPLY, Frame, HEADER_LEN, write_frame};
 use crate::results::TxnResults;
 
 /// A reply.
@@ -69,6 +69,15 @@ pub enum Reply<B = Bytes> {
         /// What came of each request.
         results: TxnResults,
     },
+    /// To BACKUP: the file's next bytes. Another frame always follows.
+    Piece(B),
+    /// To BACKUP, after the last piece.
+    BackedUp {
+        /// How many bytes the file has.
+        total: u64,
+        /// The CRC-32C of all of them.
+        crc32c: u32,
+    },
     /// To anything.
     Error(ErrorReply),
 }
@@ -120,6 +129,8 @@ pub enum Expect {
     Stats,
     /// [`Reply::Txn`]
     Txn,
+    /// [`Reply::Piece`] in any number of frames, then [`Reply::BackedUp`]
+    Backup,
 }
 
 impl Reply<Bytes> {
@@ -130,6 +141,9 @@ impl Reply<Bytes> {
     pub fn decode(expect: Expect, frame: Frame) -> Result<Self, DecodeError> {
         if !frame.is_reply() {
             return Err(DecodeError::NotAReply);
+        }
+        if expect == Expect::Backup && frame.has_more() && ErrorCode::from_u8(frame.op).is_none() {
+            return Ok(Self::Piece(Fields::new(frame.body).bytes32("piece")?));
         }
         decode_body(expect, frame.op, frame.body)
     }
@@ -158,17 +172,19 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
         },
         Expect::Stats => Reply::Stats(decode_stats(&mut fields)?),
         Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
+        Expect::Backup => Reply::BackedUp { total: fields.u64("total")?, crc32c: fields.u32("crc32c")? },
     })
 }
 
 impl<B: AsRef<[u8]>> Reply<B> {
-    /// Appends the reply to request `id` as one last frame. After an error `out` is as it was before. Streams of several frames
-    /// are written by [`EntriesWriter`](crate::EntriesWriter).
+    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece), which another follows. After an
+    /// error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
     ///
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        write_frame(out, id, self.status(), FLAG_REPLY, |out| self.encode_body(out))
+        let more = if matches!(self, Self::Piece(_)) { FLAG_MORE } else { 0 };
+        write_frame(out, id, self.status(), FLAG_REPLY | more, |out| self.encode_body(out))
     }
 
     /// The number that stands for success, or for the error.
@@ -194,11 +210,13 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::Entries(_)
             | Self::Count(_)
             | Self::Stats(_)
+            | Self::Piece(_)
+            | Self::BackedUp { .. }
             | Self::Error(_) => None,
         }
     }
 
-    /// The length of the frame that [`encode`](Self::encode) makes of a value of `len` bytes, header included.
+    /// The length of the frame that [`encode`](Self::encode) makes of a value or piece of `len` bytes, header included.
     #[must_use]
     pub const fn value_frame_len(len: usize) -> usize {
         HEADER_LEN + 4 + len
@@ -232,6 +250,11 @@ impl<B: AsRef<[u8]>> Reply<B> {
             Self::Txn { txid, results } => {
                 out.put_u64(*txid);
                 results.encode(out);
+            }
+            Self::Piece(piece) => put_bytes32(out, "piece", piece.as_ref())?,
+            Self::BackedUp { total, crc32c } => {
+                out.put_u64(*total);
+                out.put_u32(*crc32c);
             }
             Self::Error(error) => encode_error(error, out)?,
         }

@@ -94,6 +94,13 @@ fn of_numbers() -> Vec<Golden> {
             Reply::Stats(vec![("txid".into(), "12".into())]),
             hex("00000014 00000005 00 80  0001 0004 74786964 00000002 3132"),
         ),
+        (5, Expect::Backup, Reply::Piece(bytes("page")), hex("0000000e 00000005 00 81  00000004 70616765")),
+        (
+            5,
+            Expect::Backup,
+            Reply::BackedUp { total: 32_768, crc32c: 0xa1b2_c3d4 },
+            hex("00000012 00000005 00 80  0000000000008000 a1b2c3d4"),
+        ),
     ]
 }
 

@@ -126,6 +126,7 @@ fn scans() -> Vec<Golden> {
     let count = ScanOptions { mode: ScanMode::Count, ..all };
     let last_ten = ScanOptions { reverse: true, limit: NonZeroU64::new(10), ..keys };
     vec![
+        (7, Request::Stream(StreamRequest::Backup), hex("00000006 00000007 61 00")),
         (
             7,
             scan(LowBound::Unbounded, Bound::Unbounded, all),
@@ -209,7 +210,7 @@ fn bytes_after_the_known_fields_are_ignored() {
 
 #[test]
 fn operations_of_later_versions_and_unknown_ones_are_unsupported() {
-    for op in [0x50, 0x61, 0x00, 0x03, 0x33, 0x7f, 0xff] {
+    for op in [0x50, 0x00, 0x03, 0x33, 0x7f, 0xff] {
         let error = Request::decode(frame_of(op, 0, Bytes::new())).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "operation 0x{op:02x}");
     }
@@ -292,6 +293,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Write(WriteRequest::DeleteRange { .. }) => Some(Expect::DeletedRange),
             Request::Write(_) => Some(Expect::Written),
             Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
+            Request::Stream(StreamRequest::Backup) => Some(Expect::Backup),
             Request::Stream(_) => Some(Expect::Entries),
         };
         assert_eq!(request.expects(), expect, "{request:?}");

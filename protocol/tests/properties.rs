@@ -159,7 +159,9 @@ fn results() -> impl Strategy<Value = (Expect, Reply)> {
 }
 
 fn reply() -> impl Strategy<Value = (Expect, Reply)> {
-    prop_oneof![4 => one_reply(), 1 => results()]
+    let piece = bytes().prop_map(|piece| (Expect::Backup, Reply::Piece(piece)));
+    let end = any::<(u64, u32)>().prop_map(|(total, crc32c)| (Expect::Backup, Reply::BackedUp { total, crc32c }));
+    prop_oneof![4 => one_reply(), 1 => results(), 1 => piece, 1 => end]
 }
 
 fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
@@ -200,6 +202,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::DeletedRange),
         Just(Expect::Stats),
         Just(Expect::Txn),
+        Just(Expect::Backup),
     ]
 }
 

@@ -18,6 +18,9 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// More threads than any machine has processors for.
 const MOST_BURST_THREADS: usize = 1_024;
 
+/// Each reads all of the file: more at a time would only take the disk from each other.
+const MOST_BACKUPS: usize = 1_024;
+
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
 
@@ -91,6 +94,9 @@ pub struct Limits {
     pub max_in_flight: u32,
     /// Streams a binary connection may have open; one more gets `OVERLOADED`. Default: 16.
     pub max_streams: u32,
+    /// Backups that may be under way, of all connections; one more gets `OVERLOADED`. Each has a thread and 2 MiB of `memory`.
+    /// Up to 1,024; 0: none. Default: 2.
+    pub max_backups: u32,
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
     /// Bytes of the writes that wait for the writer: paths, keys, values and what it takes to keep them. Those that are being
@@ -123,7 +129,7 @@ pub struct Timeouts {
     /// Without a byte leaving for a client that does not read, before its connection is closed; in all, replies over 256 KiB
     /// have this time and a second for every 16 KiB. Default: 60 s.
     pub reply: Duration,
-    /// Without a byte leaving for a client that does not read, before its scans are given up. Default: 30 s.
+    /// Without a byte leaving for a client that does not read, before its scans and backups are given up. Default: 30 s.
     pub stream_stall: Duration,
     /// From the last reply to the end of the server's sending side, on a text connection that looks like a one-shot `nc`.
     /// Zero: never. Default: 100 ms.
@@ -167,6 +173,7 @@ impl Default for Limits {
             max_frame: DEFAULT_MAX_FRAME,
             max_in_flight: 1_024,
             max_streams: 16,
+            max_backups: 2,
             queue_requests: 1_024,
             queue_bytes: 64 << 20,
             memory: None,
@@ -217,6 +224,7 @@ impl Limits {
             ("max_frame", self.max_frame, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT),
             ("max_in_flight", self.max_in_flight as usize, 1, u32::MAX as usize),
             ("max_streams", self.max_streams as usize, 1, u32::MAX as usize),
+            ("max_backups", self.max_backups as usize, 0, MOST_BACKUPS),
             ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
             ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
             ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),

@@ -9,7 +9,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest}
 use boltkv_storage::Db;
 
 use crate::cold::Cold;
-use crate::commands::{Asker, Reader, ReplyRoom, Run, Snapshot, Write};
+use crate::commands::{Asker, Backups, Reader, ReplyRoom, Run, Snapshot, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -29,6 +29,7 @@ pub(crate) struct Executor {
     health: Arc<Health>,
     cold: Cold,
     room: ReplyRoom,
+    backups: Backups,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -40,8 +41,15 @@ pub(crate) struct Access<'a> {
 
 impl Executor {
     /// An executor that gives no reply for which there is no room.
-    pub(crate) const fn new(db: Db, writer: Option<Queue>, health: Arc<Health>, cold: Cold, room: ReplyRoom) -> Self {
-        Self { db, writer, health, cold, room }
+    pub(crate) const fn new(
+        db: Db,
+        writer: Option<Queue>,
+        health: Arc<Health>,
+        cold: Cold,
+        room: ReplyRoom,
+        backups: Backups,
+    ) -> Self {
+        Self { db, writer, health, cold, room, backups }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -55,6 +63,10 @@ impl Executor {
 
     pub(crate) fn health(&self) -> &Health {
         &self.health
+    }
+
+    pub(crate) const fn backups(&self) -> &Backups {
+        &self.backups
     }
 
     /// Whether reads may have to wait for the disk.
@@ -81,7 +93,8 @@ impl<'a> Access<'a> {
 
     /// Begins what is answered in steps.
     pub(crate) fn stream(self, request: StreamRequest) -> Result<Run, ErrorReply> {
-        Run::start(&self.executor.db, request, self.caller.asker.clone(), &self.executor.room)
+        let Executor { db, room, backups, .. } = self.executor;
+        Run::start(db, request, self.caller.asker.clone(), room, backups)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.

@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::ReplyRoom;
+use crate::commands::{Backups, ReplyRoom};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -85,7 +85,7 @@ impl Server {
             (Some(writer), Some(queue))
         };
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
-        let executor = Executor::new(db, queue, health, cold, room);
+        let executor = Executor::new(db, queue, health, cold, room, Backups::new(limits.max_backups));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
         Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })
@@ -156,6 +156,7 @@ impl Server {
         connections.wait().await;
         let failure = shared.executor.health().failure().map(str::to_owned);
         let db = is_opened_here.then(|| shared.executor.db().clone());
+        let backups = shared.executor.backups().clone();
         // With the last of those who share it the last way to the writer is gone, so it ends.
         drop(shared);
         let sound = match writer {
@@ -163,6 +164,7 @@ impl Server {
             None => true,
         };
         // They hold the database, and shall not when it is opened again.
+        backups.end().await;
         let _ = spawn_blocking(|| waiting.join()).await;
         let ended = match (failure, db) {
             _ if !sound => Err(Error::WriterStopped),

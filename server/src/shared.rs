@@ -33,6 +33,7 @@ impl Shared {
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let executor = &self.executor;
         let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
+        figures.push(("backups", Figure::Number(executor.backups().under_way() as u64)));
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
         figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
         figures

@@ -127,3 +127,18 @@ fn what_lies_in_memory_or_nowhere_is_not_waited_for() {
         bucket.fault_in(&[] as &[&[u8]]);
     }
 }
+
+#[test]
+fn a_backup_gives_back_what_was_not_in_memory_before_it_and_leaves_what_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(db) = make_cold(&folder.path().join("test.db")) else { return };
+    let tx = db.begin().unwrap();
+    let bucket = tx.bucket("b").unwrap();
+    let hot: Vec<_> = (0..KEYS).step_by(100).map(key).collect();
+    assert!(hot.iter().all(|key| bucket.get(key).unwrap().is_some()));
+    let cold = || (0..KEYS).filter(|n| !bucket.is_resident(key(*n))).count();
+    let before = cold();
+    tx.write_to(&mut std::io::sink()).unwrap();
+    assert!(cold() * 10 >= before * 9, "of {before} that were not there, {} are", before - cold());
+    assert!(hot.iter().all(|key| bucket.is_resident(key)), "what is in use stays");
+}

@@ -33,7 +33,7 @@ pub(crate) fn advice(file: &Path, ask: Option<&str>) -> String {
 }
 
 /// Who has the file, behind "is locked".
-pub(super) fn named(file: &Path) -> String {
+pub(crate) fn named(file: &Path) -> String {
     names(&holders(file))
 }
 

@@ -20,7 +20,7 @@ use crate::failure::{Failure, Outcome, one_line};
 const FILE_SIZE_EXCEEDED: i32 = 25;
 
 /// As long as this lives, a signal ends the command tidily; after that, without a word.
-pub(super) struct Interrupt(Arc<Mutex<Command>>);
+pub(crate) struct Interrupt(Arc<Mutex<Command>>);
 
 /// What there is to be done at a signal.
 struct Command {
@@ -32,7 +32,7 @@ struct Command {
 
 impl Interrupt {
     /// From now on signals come here. `outcome` says what the command leaves behind, as the end of a sentence.
-    pub(super) fn new(outcome: impl Fn() -> String + Send + 'static) -> Outcome<Self> {
+    pub(crate) fn new(outcome: impl Fn() -> String + Send + 'static) -> Outcome<Self> {
         let command = Arc::new(Mutex::new(Command { outcome: Some(Box::new(outcome)), unfinished: None }));
         let failed = |error| Failure::not_done(format!("could not handle signals: {error}"));
         listen(Arc::clone(&command)).map_err(failed)?;
@@ -40,7 +40,7 @@ impl Interrupt {
     }
 
     /// For a command that writes one new file, which has its name only when it is whole.
-    pub(super) fn writing(file: &Path) -> Outcome<Self> {
+    pub(crate) fn writing(file: &Path) -> Outcome<Self> {
         let file = file.to_owned();
         let is_there = |file: &Path| file.symlink_metadata().is_ok();
         let was_there = is_there(&file);
@@ -51,7 +51,7 @@ impl Interrupt {
     }
 
     /// A file, or a folder with all in it, to be removed at a signal.
-    pub(super) fn remove(&self, unfinished: &Path) {
+    pub(crate) fn remove(&self, unfinished: &Path) {
         locked(&self.0).unfinished = Some(unfinished.into());
     }
 }

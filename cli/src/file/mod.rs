@@ -42,7 +42,9 @@ mod tree;
 mod waiting;
 
 use clap::Subcommand;
-pub(crate) use interrupt::Signals;
+pub(crate) use interrupt::{Interrupt, Signals};
+pub(crate) use progress::Progress;
+pub(crate) use target::must_be_new;
 
 use crate::failure::Outcome;
 

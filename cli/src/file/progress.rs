@@ -48,7 +48,7 @@ pub(super) fn stop() -> Option<String> {
 }
 
 /// A progress line, gone without a trace when it is dropped.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     /// Waits for the second to pass; dropping the sender ends the wait. `None` where nobody would see it.
     waiting: Option<(Sender<()>, JoinHandle<()>)>,
@@ -77,13 +77,13 @@ impl Progress {
     }
 
     /// A bar over so many bytes.
-    pub(super) fn of_bytes(total: u64) -> Self {
+    pub(crate) fn of_bytes(total: u64) -> Self {
         let template = "{wide_bar} {binary_bytes} of {binary_total_bytes}, {eta} left";
         Self::start(ProgressBar::new(total), Unit::Bytes, template)
     }
 
     /// A bar over so many pages.
-    pub(super) fn of_pages(total: u64) -> Self {
+    pub(crate) fn of_pages(total: u64) -> Self {
         let template = "{wide_bar} {human_pos} of {human_len} pages, {eta} left";
         Self::start(ProgressBar::new(total), Unit::Other("pages".into()), template)
     }
@@ -99,7 +99,7 @@ impl Progress {
     }
 
     /// How much of the bar is done by now.
-    pub(super) fn reach(&self, position: u64) {
+    pub(crate) fn reach(&self, position: u64) {
         self.bar.set_position(position);
     }
 

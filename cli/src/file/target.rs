@@ -156,7 +156,7 @@ impl RawTarget {
 }
 
 /// Refuses a name that is taken before any work is done: what is there is never written over.
-pub(super) fn must_be_new(output: &Path) -> Outcome {
+pub(crate) fn must_be_new(output: &Path) -> Outcome {
     match output.symlink_metadata() {
         Ok(_) => Err(Failure::usage(format!("{} is there already: it is not written over", output.display()))),
         Err(_) => Ok(()),

@@ -33,6 +33,9 @@ pub(super) struct LimitArgs {
     /// Scans that one connection may have open
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_streams)]
     max_streams: u32,
+    /// Backups under way, of all connections; 0: none
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_backups)]
+    max_backups: u32,
     /// Writes that wait to be written, of all connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue_requests)]
     queue_requests: usize,
@@ -72,6 +75,7 @@ impl LimitArgs {
         limits.max_frame = fitting("--max-frame", self.max_frame)?;
         limits.max_in_flight = self.max_in_flight;
         limits.max_streams = self.max_streams;
+        limits.max_backups = self.max_backups;
         limits.queue_requests = self.queue_requests;
         limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;
         limits.burst_threads = self.threads() / 2;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use boltkv_protocol::{
-    EncodeError, Entry, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request, SessionRequest,
+    EncodeError, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request, SessionRequest,
 };
 use bytes::BytesMut;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -34,7 +34,7 @@ pub(super) enum Waiter {
     /// A caller, for one frame.
     Reply { expect: Expect, sender: oneshot::Sender<Result<Reply, Failure>> },
     /// The receiver of a stream.
-    Stream { sender: mpsc::UnboundedSender<Piece>, window: Arc<Semaphore> },
+    Stream { expect: Expect, sender: mpsc::UnboundedSender<Piece>, window: Arc<Semaphore> },
     /// Nobody any more: a stream was given up.
     Nobody { late: usize },
 }
@@ -59,7 +59,7 @@ struct Slot {
 /// What a stream's receiver gets.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// Some entries.
+    /// A frame of it.
     Chunk(Chunk),
     /// The server ended the stream with an error.
     Error(ErrorReply),
@@ -67,10 +67,10 @@ pub(crate) enum Piece {
     Lost(Loss),
 }
 
-/// The entries of one frame.
+/// One frame of a stream.
 #[derive(Debug)]
 pub(crate) struct Chunk {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) reply: Reply,
     /// What the frame took of the stream's credit, in bytes.
     pub(crate) cost: u32,
     /// Whether it is the stream's last.
@@ -222,8 +222,8 @@ impl Flight {
         match state.pending.get_mut(&frame.id).map(|pending| &mut pending.waiter) {
             None => Err(Loss::Protocol(UNKNOWN_ID)),
             Some(Waiter::Reply { .. }) => Err(Loss::Protocol("several frames where one is due".into())),
-            Some(Waiter::Stream { sender, window }) => {
-                Ok(Waiter::Stream { sender: sender.clone(), window: Arc::clone(window) })
+            Some(Waiter::Stream { expect, sender, window }) => {
+                Ok(Waiter::Stream { expect: *expect, sender: sender.clone(), window: Arc::clone(window) })
             }
             Some(Waiter::Nobody { late }) => {
                 *late += frame.body.len();

@@ -117,11 +117,16 @@ impl Connection {
         }
     }
 
-    /// Sends a request that a stream answers.
-    pub(crate) async fn stream(&self, request: &Request<&[u8]>, deadline: Instant) -> Result<Stream, Failure> {
+    /// Sends a request that a stream answers, whose frames look like `expect`.
+    pub(crate) async fn stream(
+        &self,
+        request: &Request<&[u8]>,
+        expect: Expect,
+        deadline: Instant,
+    ) -> Result<Stream, Failure> {
         let (sender, pieces) = mpsc::unbounded_channel();
         let window = Arc::new(Semaphore::new(STREAM_WINDOW));
-        let waiter = Waiter::Stream { sender, window: Arc::clone(&window) };
+        let waiter = Waiter::Stream { expect, sender, window: Arc::clone(&window) };
         let sending = self.flight.send(request, waiter);
         let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
         Ok(Stream { id, pieces, window, flight: Arc::clone(&self.flight) })

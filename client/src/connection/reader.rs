@@ -70,7 +70,7 @@ impl Reader {
                 drop(sender.send(reply.map_err(Failure::Lost)));
                 broken.map_or(Ok(()), Err)
             }
-            Waiter::Stream { sender, window } => deliver_piece(frame, &sender, window).await,
+            Waiter::Stream { expect, sender, window } => deliver_piece(frame, expect, &sender, window).await,
         }
     }
 }
@@ -82,6 +82,7 @@ fn detached(body: Bytes) -> Bytes {
 /// Gives a stream its next piece, once there is room for it.
 async fn deliver_piece(
     frame: Frame,
+    expect: Expect,
     sender: &mpsc::UnboundedSender<Piece>,
     window: Arc<Semaphore>,
 ) -> Result<(), Loss> {
@@ -89,15 +90,14 @@ async fn deliver_piece(
     let cost = u32::try_from(len).unwrap_or(u32::MAX);
     // A frame larger than the window waits until all of it is free.
     let room = cost.min(u32::try_from(STREAM_WINDOW).unwrap_or(u32::MAX));
-    let piece = match Reply::decode(Expect::Entries, frame) {
-        Ok(Reply::Entries(entries)) => {
+    let piece = match Reply::decode(expect, frame) {
+        Ok(Reply::Error(error)) => Piece::Error(error),
+        Ok(reply) => {
             let Ok(room) = window.acquire_many_owned(room).await else {
                 return Ok(()); // The stream was given up meanwhile.
             };
-            Piece::Chunk(Chunk { entries, cost, last, _room: room })
+            Piece::Chunk(Chunk { reply, cost, last, _room: room })
         }
-        Ok(Reply::Error(error)) => Piece::Error(error),
-        Ok(_) => Piece::Lost(Loss::Protocol("a stream has another reply".into())),
         Err(error) => Piece::Lost(error.into()),
     };
     let broken = match &piece {

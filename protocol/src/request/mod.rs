@@ -139,7 +139,8 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         Op::Bucket => decode_bucket(&mut fields)?,
         Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
         Op::Txn => Txn::decode(&mut fields)?.into(),
-        Op::Snapshot | Op::Backup => {
+        Op::Backup => StreamRequest::Backup.into(),
+        Op::Snapshot => {
             return Err(DecodeError::NotYet { name: op.name() });
         }
     })

@@ -16,6 +16,8 @@ pub enum StreamRequest {
     ListBuckets(Scan),
     /// A transaction that only reads. Its answer is one frame all the same.
     Txn(Txn),
+    /// The whole file as of one transaction, piece by piece.
+    Backup,
 }
 
 impl StreamRequest {
@@ -28,6 +30,7 @@ impl StreamRequest {
                 ScanMode::Entries | ScanMode::Keys => Expect::Entries,
             },
             Self::Txn(_) => Expect::Txn,
+            Self::Backup => Expect::Backup,
         }
     }
 
@@ -40,6 +43,7 @@ impl StreamRequest {
                 detach([Some(scan.path.wire_mut()), low, high]);
             }
             Self::Txn(txn) => txn.detach(),
+            Self::Backup => {}
         }
         self
     }
@@ -49,6 +53,7 @@ impl StreamRequest {
             Self::Scan(_) => Op::Scan,
             Self::ListBuckets(_) => Op::Bucket,
             Self::Txn(_) => Op::Txn,
+            Self::Backup => Op::Backup,
         }
     }
 
@@ -60,6 +65,7 @@ impl StreamRequest {
                 scan.encode(out)
             }
             Self::Txn(txn) => txn.encode_body(out),
+            Self::Backup => Ok(()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What requests do, a file for each kind:
 //!
 //! - `read`: what is answered at once, from a snapshot
-//! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan
+//! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan; `backup`: the whole file
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
@@ -10,6 +10,7 @@
 //!
 //! Each handles every request of its kind, or does not compile. Nothing here knows who asks, and nothing here waits.
 
+mod backup;
 mod delete_range;
 mod number;
 mod read;
@@ -21,6 +22,7 @@ mod state;
 mod txn;
 mod write;
 
+pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use read::{Reader, Snapshot, fault_in};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};

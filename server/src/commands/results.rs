@@ -43,6 +43,18 @@ impl ReplyRoom {
     pub(crate) const fn max_frame(&self) -> usize {
         self.max_frame
     }
+
+    /// Takes `bytes` of the memory that all replies share, if they are there.
+    pub(super) fn try_take(&self, bytes: usize) -> Option<Lease> {
+        self.memory.try_take(bytes)
+    }
+
+    /// What is said where there is none for `what`.
+    pub(super) fn no_memory(&self, what: &str) -> ErrorReply {
+        let limit = self.memory.limit();
+        let message = format!("there is no memory for {what}; all connections together have {limit} bytes (--memory)");
+        ErrorReply::new(ErrorCode::Overloaded, message)
+    }
 }
 
 /// Results that are being collected.
@@ -108,21 +120,13 @@ impl Results {
         }
         // Doubled, as the bytes' own room is.
         let doubled = wanted.max(2 * leased) - leased;
-        let lease = self.room.memory.try_take(doubled).or_else(|| self.room.memory.try_take(wanted - leased));
-        let lease = lease.ok_or_else(|| self.no_memory())?;
+        let lease = self.room.try_take(doubled).or_else(|| self.room.try_take(wanted - leased));
+        let lease = lease.ok_or_else(|| self.room.no_memory("the transaction's results"))?;
         match &mut self.lease {
             Some(held) => held.add(lease),
             none => *none = Some(lease),
         }
         Ok(())
-    }
-
-    fn no_memory(&self) -> ErrorReply {
-        let limit = self.room.memory.limit();
-        let message = format!(
-            "there is no memory for the transaction's results; all connections together have {limit} bytes (--memory)"
-        );
-        ErrorReply::new(ErrorCode::Overloaded, message)
     }
 
     /// All that there is, to be finished.

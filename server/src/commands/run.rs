@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use boltkv_protocol::{ErrorReply, StreamRequest};
 use boltkv_storage::Db;
 
+use super::backup::{BackupRun, Backups};
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
 use super::txn::TxnRun;
@@ -17,15 +18,24 @@ pub(crate) enum Run {
     Scan(ScanRun),
     /// Its answer goes out when there is all of it.
     Txn(Box<TxnRun>),
+    /// The whole file goes out piece by piece.
+    Backup(BackupRun),
 }
 
 impl Run {
-    pub(crate) fn start(db: &Db, request: StreamRequest, asker: Asker, room: &ReplyRoom) -> Result<Self, ErrorReply> {
+    pub(crate) fn start(
+        db: &Db,
+        request: StreamRequest,
+        asker: Asker,
+        room: &ReplyRoom,
+        backups: &Backups,
+    ) -> Result<Self, ErrorReply> {
         let max_frame = room.max_frame();
         Ok(match request.detached() {
             StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(db, scan, false, max_frame)?),
             StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(db, scan, true, max_frame)?),
             StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(db, &txn, asker, room)?)),
+            StreamRequest::Backup => Self::Backup(backups.start(db, room)?),
         })
     }
 }
@@ -35,6 +45,7 @@ impl Source for Run {
         match self {
             Self::Scan(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
+            Self::Backup(run) => run.poll_ready(cx),
         }
     }
 }

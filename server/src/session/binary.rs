@@ -12,7 +12,7 @@ use tracing::debug;
 
 use super::codec::{Asked, Codec, Due, Step};
 use super::wire::Input;
-use crate::commands::{Progress, Reader, ScanRun};
+use crate::commands::{BackupRun, Progress, Reader, ScanRun};
 use crate::executor::Caller;
 use crate::shared::Shared;
 
@@ -166,6 +166,23 @@ impl Codec for BinaryCodec {
             }
         }
         Ok(Step::More)
+    }
+
+    fn step_backup(
+        &self,
+        due: Due<()>,
+        run: &mut BackupRun,
+        room: usize,
+        out: &mut BytesMut,
+    ) -> Result<Step, ErrorReply> {
+        let beside = Reply::<&[u8]>::value_frame_len(0);
+        let most = self.max_frame.min(room).saturating_sub(beside);
+        if most < run.least() {
+            return Ok(Step::Needs(beside + run.least()));
+        }
+        let Some(part) = run.take(most)? else { return Ok(Step::More) };
+        put_reply(&part, due.id, out);
+        Ok(if matches!(part, Reply::Piece(_)) { Step::More } else { Step::Ended })
     }
 
     fn answer(&mut self, own: Own, server: &Shared, _reader: &mut Reader<'_>, out: &mut BytesMut) {

@@ -4,12 +4,12 @@
 //! A codec keeps what its dialect has to remember, and decides nothing: not what a request does, and not when anything is
 //! read, executed, sent or closed.
 
-use boltkv_protocol::{ErrorReply, ReadRequest, Reply, StreamRequest, WriteRequest};
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, StreamRequest, WriteRequest};
 use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::wire::Input;
-use crate::commands::{Reader, ScanRun};
+use crate::commands::{BackupRun, Reader, ScanRun};
 use crate::executor::Caller;
 use crate::shared::Shared;
 
@@ -49,6 +49,17 @@ pub(crate) trait Codec: Send + 'static {
     /// Writes the next part of a stream, of at most `room` bytes.
     fn step(&self, due: Due<Self::Tag>, run: &mut ScanRun, room: usize, out: &mut BytesMut)
     -> Result<Step, ErrorReply>;
+
+    /// Writes the next part of a backup, of at most `room` bytes. Not every dialect can ask for one.
+    fn step_backup(
+        &self,
+        _due: Due<Self::Tag>,
+        _run: &mut BackupRun,
+        _room: usize,
+        _out: &mut BytesMut,
+    ) -> Result<Step, ErrorReply> {
+        Err(ErrorReply::new(ErrorCode::Unsupported, "this dialect has no backups"))
+    }
 
     /// Answers what the dialect answers itself.
     fn answer(&mut self, own: Self::Own, server: &Shared, reader: &mut Reader<'_>, out: &mut BytesMut);

@@ -61,6 +61,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn step(&mut self, stream: &mut Stream<C::Tag>, room: usize) -> Result<Step, ErrorReply> {
         match &mut stream.run {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
+            Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
             Run::Txn(run) => {
                 let Some(outcome) = run.step(self.conn.shared.executor.cold())? else { return Ok(Step::More) };
                 self.settle(stream.due, outcome);

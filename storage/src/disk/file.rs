@@ -72,6 +72,12 @@ impl Disk for FileDisk {
         self.file.sync_data()
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn forget(&self, offset: u64, len: u64) {
+        // Where it cannot be followed, nothing changes.
+        let _ = rustix::fs::fadvise(&self.file, offset, std::num::NonZeroU64::new(len), rustix::fs::Advice::DontNeed);
+    }
+
     fn is_at(&self, path: &Path) -> io::Result<bool> {
         is_same_file(&self.file, path)
     }

@@ -59,6 +59,10 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// must not be touched before the disk has grown over them.
     fn map(&self, len: usize) -> io::Result<Map>;
 
+    /// Tells the system that these bytes will not be read again soon, so that it need not keep them. A hint: what is mapped
+    /// and in use stays, and so does what is not on the disk yet.
+    fn forget(&self, _offset: u64, _len: u64) {}
+
     /// Whether that path leads to this disk.
     fn is_at(&self, _path: &Path) -> io::Result<bool> {
         Ok(false)

@@ -2,6 +2,9 @@
 //!
 //! Pages are read from the disk in pieces, never through the map: among them are free ones, which
 //! the writer may be writing. What such a page holds in a backup means nothing, as in the file.
+//!
+//! A file larger than memory goes through it once. What was not in memory before it was read for this is given back, or it
+//! would take the place of pages that somebody reads again and again.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,6 +17,9 @@ use crate::{Error, Result};
 
 /// Bytes that are read and written at a time.
 const PIECE: u64 = 1 << 20;
+
+/// Bytes of which it is asked together whether they are in memory.
+const PATCH: u64 = 1 << 16;
 
 impl Tx {
     /// Writes the snapshot to `out` as an ordinary bolt file of [`Self::size`] bytes, which is
@@ -33,13 +39,25 @@ impl Tx {
         written(out.write_all(&before.encode_for(1)))?;
         let (mut at, end) = (2 * u64::from(meta.page_size), self.size());
         let mut piece = vec![0; end.saturating_sub(at).min(PIECE) as usize];
+        let mut cold = self.cold_patches(at);
         while at < end {
+            // Asked before anything is read: the system reads ahead, which would look like what was there before.
+            let next_cold = self.cold_patches(at + PIECE);
             let part = &mut piece[..(end - at).min(PIECE) as usize];
             self.read_exactly(part, at).map_err(Error::io("read pages for the backup", None))?;
+            for patch in std::mem::replace(&mut cold, next_cold) {
+                self.disk().forget(patch, PATCH);
+            }
             written(out.write_all(part))?;
             at += part.len() as u64;
         }
         Ok(end)
+    }
+
+    /// Where patches begin, of the piece at `at`, that are not in memory as a whole.
+    fn cold_patches(&self, at: u64) -> Vec<u64> {
+        let patches = (at..(at + PIECE).min(self.size())).step_by(PATCH as usize);
+        patches.filter(|&patch| !self.snapshot().map.is_resident(patch, PATCH as usize)).collect()
     }
 
     fn read_exactly(&self, part: &mut [u8], at: u64) -> io::Result<()> {
