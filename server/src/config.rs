@@ -47,6 +47,10 @@ pub struct Config {
     /// database that is open already has its own, or none, and one that is read-only has none. Default: in the usual
     /// place, and the file is brought up to date at least every minute.
     pub journal: Option<JournalOptions>,
+    /// The size in bytes that the file does not grow past: writes that would make it are refused with `NO_SPACE`. A sixteenth
+    /// of it, 1 MiB at most, is kept for deletions. A journal is not counted. A database that is open already has its own
+    /// limit, or none. Default: none.
+    pub max_size: Option<u64>,
     /// Give up a journal that does not fit the file, or is damaged, and begin a new one; what was acknowledged can be lost.
     /// One that fits is applied all the same. Default: `false`; such a file is not served.
     pub discard_journal: bool,
@@ -158,6 +162,7 @@ impl Config {
             read_only: false,
             durability: Durability::Always,
             journal: Some(JournalOptions::new().checkpoint_every(CHECKPOINT_EVERY)),
+            max_size: None,
             discard_journal: false,
             on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),

@@ -14,6 +14,9 @@ use crate::config::{Config, Database};
 /// An opening that takes so long is told of, and again whenever it has taken twice as long.
 const LONG: Duration = Duration::from_secs(1);
 
+/// Bytes of a limited file that only deletions may take: more pages than any tree is deep, of any size that is in use.
+const MOST_KEPT_FOR_DELETIONS: u64 = 1 << 20;
+
 /// Opens the database that a configuration names.
 pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     let path = match &config.database {
@@ -25,6 +28,9 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     let freelist = FreelistStored::OnCleanClose;
     let mut options = Options::new().read_only(config.read_only).timeout(config.timeouts.lock);
     options = options.freelist(freelist).durability(config.durability);
+    if let Some(max) = config.max_size {
+        options = options.max_size(max).max_size_reserve(MOST_KEPT_FOR_DELETIONS.min(max / 16));
+    }
     let name = path.display().to_string();
     let (journal, discard) = (config.journal.clone(), config.discard_journal);
     let opened = spawn_blocking(move || match journal {
@@ -69,6 +75,14 @@ fn tell(db: &Db) {
     if let Some(damaged) = db.damaged_meta() {
         // It may be what a power cut in a commit leaves: no reason not to serve what is there.
         warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
+    }
+    let stats = db.stats();
+    let bytes = stats.pages.saturating_mul(stats.page_size.into());
+    if let Some(max) = stats.max_size.filter(|&max| max < bytes) {
+        warn!(
+            "{file}: {bytes} bytes are in use, more than its limit of {max}: it does not grow, and has room for writes only \
+               as far as pages are free"
+        );
     }
 }
 

@@ -69,6 +69,7 @@ impl Stats {
             ("pages", Figure::Number(database.pages)),
             ("open_readers", Figure::Number(database.open_readers as u64)),
         ];
+        figures.extend(database.max_size.map(|max| ("max_size", Figure::Number(max))));
         let while_idle = [("free_pages", database.free_pages), ("pending_pages", database.pending_pages)];
         figures.extend(while_idle.into_iter().filter_map(|(name, pages)| Some((name, Figure::Number(pages?)))));
         if !read_only {

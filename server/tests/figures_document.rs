@@ -22,7 +22,7 @@ fn every_figure_of_stats_is_in_the_document_and_no_other() {
     let folder = tempfile::tempdir().unwrap();
     // What is set so has every figure.
     let durability = Durability::Interval { every: Duration::from_secs(1), commits: u64::MAX };
-    let options = Options::new().journal(JournalOptions::new()).durability(durability);
+    let options = Options::new().journal(JournalOptions::new()).durability(durability).max_size(1 << 30);
     let server = TestServer::serve(options.open(folder.path().join("db")).unwrap(), |_| {});
     let lines = server.text().ask_all("STATS");
     let names: Vec<_> =

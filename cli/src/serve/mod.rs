@@ -38,6 +38,7 @@ use signals::Signals;
   boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
   boltkv serve --db etcd/member/snap/db --read-only
   boltkv serve --max-frame 64MiB --queue-bytes 256MiB
+  boltkv serve --max-size 10GiB
   boltkv serve --durability interval=100ms --journal-keep 7d
   echo 'SET hello world' | nc 127.0.0.1 7878
 
@@ -58,6 +59,10 @@ pub(crate) struct Serve {
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
+    /// The size that the file does not grow past; 1MiB or more. Writes that find no room are refused with `NO_SPACE`, deletions
+    /// make some. The journal is not counted
+    #[arg(long, value_name = "SIZE", value_parser = max_size)]
+    max_size: Option<Size>,
     /// What to do when the disk fails, so that no more writes can be done until the file is opened again: `stop` with exit
     /// code 1, so that whoever supervises the server starts it again, or go on to `serve-reads`
     #[arg(long, value_name = "WHAT", default_value = "stop")]
@@ -77,6 +82,14 @@ pub(crate) struct Serve {
     /// What to log: `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `boltkv_server=debug`
     #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "warn", value_parser = filter)]
     log: Targets,
+}
+
+/// The least limit: what is kept of it for deletions has room for some.
+const LEAST_MAX_SIZE: Size = Size(1 << 20);
+
+fn max_size(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 < LEAST_MAX_SIZE.0 { Err(format!("less than {LEAST_MAX_SIZE}")) } else { Ok(size) }
 }
 
 /// What to do when no more writes can be done.
@@ -112,6 +125,7 @@ impl Serve {
         let mut config = Config::for_file(&self.db);
         config.listen = listen::address(&self.listen, self.insecure)?;
         config.read_only = self.read_only;
+        config.max_size = self.max_size.map(|Size(bytes)| bytes);
         config.on_write_failure = self.on_write_failure.into();
         config.timeouts.lock = self.timeout;
         config.timeouts.text_linger = self.text_linger;

@@ -20,16 +20,19 @@ pub(super) struct Groups {
     health: Arc<Health>,
     /// The last group was not committed.
     failing: bool,
+    /// For this group a checkpoint has brought back all the pages that it can.
+    has_made_room: bool,
 }
 
 impl Groups {
     pub(super) const fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        Self { db, room, stats, health, failing: false }
+        Self { db, room, stats, health, failing: false, has_made_room: false }
     }
 
     /// Does what the jobs ask for, in their order, and answers each.
     pub(super) fn run(&mut self, jobs: Vec<Job>) {
         self.stats.group_taken(jobs.len());
+        self.has_made_room = false;
         self.run_or_halve(jobs);
     }
 
@@ -39,6 +42,8 @@ impl Groups {
         self.log(done.as_ref().err());
         match done {
             Ok(durable) => answer(jobs, durable.publish()),
+            // The file may not grow, but pages that are free since the last checkpoint wait for the next one.
+            Err(Error::MaxSizeReached { .. }) if self.make_room() => self.run_or_halve(jobs),
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
@@ -54,6 +59,14 @@ impl Groups {
                 answer(jobs, outcomes);
             }
         }
+    }
+
+    /// Brings back, once for a group, the pages that commits have freed and the file on the disk still needs. `false` where
+    /// there are none.
+    fn make_room(&mut self) -> bool {
+        let stats = self.db.stats();
+        let wait = stats.unsynced_commits > 0 || stats.journal.is_some_and(|journal| journal.since_checkpoint > 0);
+        !std::mem::replace(&mut self.has_made_room, true) && wait && self.db.checkpoint().is_ok()
     }
 
     /// The engine takes no more writes after one whose outcome is unknown.

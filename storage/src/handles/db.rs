@@ -300,6 +300,7 @@ impl Db {
             txid: meta.txid,
             page_size: meta.page_size,
             pages: meta.mark,
+            max_size: self.0.shared.options.max_size,
             free_pages,
             pending_pages,
             open_readers,

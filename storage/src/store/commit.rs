@@ -123,7 +123,8 @@ pub(super) fn write(
         txid = number_of_sync_point(txid, writer)?;
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
-    let written = write_pages(work, &mut prepared, shared, writer)
+    let written = keep_reserve(work, &prepared, shared, writer)
+        .and_then(|()| write_pages(work, &mut prepared, shared, writer))
         .map_err(|error| with_room(error, "file", shared.path()))
         .and_then(|()| {
             let reserved = writer.reserve_journal(work, sync);
@@ -261,6 +262,27 @@ fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
     (PAGE_HEADER as u64 + 8 * ids) / work.pages().page_size() as u64 + 1
 }
 
+/// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any
+/// more. What takes no more pages than it frees leaves as much as there was. Pages that wait for readers, or for a checkpoint,
+/// are room too: they come back.
+fn keep_reserve(work: &Work, prepared: &Prepared, shared: &Shared, writer: &Writer) -> io::Result<()> {
+    let Some(max) = writer.max_size else { return Ok(()) };
+    let page_size = work.pages().page_size() as u64;
+    let (taken, freed) = (pages(&prepared.allocated), pages(&work.freed));
+    if !work.adds || taken <= freed {
+        return Ok(());
+    }
+    // A file that is longer already stays so. As it grows, it has a page more than are in use.
+    let most = max.max(writer.file_len) / page_size;
+    let beyond = most.saturating_sub(1).saturating_sub(prepared.meta.mark);
+    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed + beyond;
+    if left < shared.options.max_size_reserve / page_size { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+}
+
+fn pages(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| run.len).sum()
+}
+
 /// Grows the file if need be and writes all pages but the meta, in the order of the file.
 fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
     let page_size = work.pages().page_size();
@@ -312,7 +334,6 @@ pub(super) fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut 
 }
 
 fn count(work: &Work, prepared: &Prepared, commits: &mut CommitStats, clock: Instant) {
-    let pages = |runs: &[Run]| runs.iter().map(|run| run.len).sum::<u64>();
     commits.count += 1;
     commits.time += clock.elapsed();
     commits.pages_allocated += pages(&prepared.allocated);

@@ -116,7 +116,9 @@ impl Shared {
             let (freelist, stored) = load_freelist(&snapshot, options)?;
             figures.free_pages = Some(freelist.free_pages());
             figures.pending_pages = Some(0);
-            Some(Writer::new(freelist, stored, meta, len, map_len))
+            let mut writer = Writer::new(freelist, stored, meta, len, map_len);
+            writer.max_size = options.max_size;
+            Some(writer)
         };
         if damaged_meta.is_some_and(|damaged| damaged.is_known) {
             // Its pages were found where it says.

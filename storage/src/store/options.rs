@@ -75,6 +75,7 @@ pub struct Options {
     pub(crate) mode: u32,
     pub(crate) durability: Durability,
     pub(crate) max_size: Option<u64>,
+    pub(crate) max_size_reserve: u64,
     pub(crate) fill: Fill,
     pub(crate) strict: bool,
     pub(crate) statistics: bool,
@@ -98,6 +99,7 @@ impl Default for Options {
             mode: 0o600,
             durability: Durability::Always,
             max_size: None,
+            max_size_reserve: 0,
             fill: Fill::Auto,
             strict: false,
             statistics: true,
@@ -209,9 +211,23 @@ impl Options {
     /// The size, in bytes, that the file may not grow past: a commit that would is rolled back with
     /// [`Error::MaxSizeReached`](crate::Error::MaxSizeReached). A file that is larger already stays
     /// as it is and can be written as long as it need not grow. Default: none.
+    ///
+    /// Pages that commits have freed can be used once the state that has them is not the durable one any more: where commits
+    /// are not synced one by one, or are recorded in a journal, [`Db::checkpoint`](crate::Db::checkpoint) brings them back.
+    /// What a journal has is done again by an opening whatever the limit.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
+        self
+    }
+
+    /// Bytes of [`Self::max_size`] that are for transactions which only delete: a commit writes new pages before it frees old
+    /// ones, so that from a file with no room nothing could be deleted. A transaction that puts, creates or moves anything
+    /// and takes more pages than it frees is rolled back with [`Error::MaxSizeReached`](crate::Error::MaxSizeReached) where
+    /// it would leave less. Default: 0.
+    #[must_use]
+    pub fn max_size_reserve(mut self, bytes: u64) -> Self {
+        self.max_size_reserve = bytes;
         self
     }
 

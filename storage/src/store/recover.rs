@@ -166,7 +166,10 @@ impl Shared {
         let limits = self.options.journal.clone().unwrap_or_default().limits();
         self.writer.with(|writer| {
             let (base, clock) = (writer.durable, Instant::now());
+            // What was committed is not refused, whatever the limit was then.
+            let max_size = writer.max_size.take();
             self.replay(writer, &folder, &waiting)?;
+            writer.max_size = max_size;
             let is_behind = !waiting.is_empty();
             self.keeps_journal_in(folder.path());
             writer.journal =

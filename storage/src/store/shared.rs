@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::durable::is_full;
 use super::{
     CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
     sync_point,
@@ -151,7 +152,11 @@ impl Shared {
             if store_freelist {
                 writer.free_all_detached(self.readers.current().pages());
             }
-            sync_point(self, writer, store_freelist)?;
+            match sync_point(self, writer, store_freelist) {
+                // Without room for the list of free pages, whoever opens the file next looks for them.
+                Err(error) if store_freelist && is_full(&error) => sync_point(self, writer, false)?,
+                synced => synced?,
+            };
             self.close_journal(writer)
         })
     }

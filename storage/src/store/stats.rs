@@ -16,6 +16,8 @@ pub struct Stats {
     pub page_size: u32,
     /// The high-water mark: pages that the file uses or has used, the metas included.
     pub pages: Pgid,
+    /// The size in bytes that the file may not grow past, where there is one.
+    pub max_size: Option<u64>,
     /// Pages that could be used when the last write transaction ended; `None` read-only, unless the
     /// freelist was pre-loaded.
     pub free_pages: Option<u64>,

@@ -73,6 +73,8 @@ pub(crate) struct Writer {
     pub(crate) buffer: Vec<u8>,
     /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
     pub(crate) shrinking: usize,
+    /// The length in bytes that the file may not grow past; none while a journal is done again.
+    pub(super) max_size: Option<u64>,
 }
 
 /// Commits that are not durable yet.
@@ -130,6 +132,7 @@ impl Writer {
             spare: Spare::default(),
             buffer: Vec::new(),
             shrinking: 0,
+            max_size: None,
         }
     }
 
@@ -214,7 +217,7 @@ impl Writer {
             self.map_len = map_size(needed);
         }
         if needed > self.file_len {
-            let max = shared.options.max_size.unwrap_or(u64::MAX);
+            let max = self.max_size.unwrap_or(u64::MAX);
             if needed > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }

@@ -19,6 +19,7 @@ impl Work {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_SIZE });
         }
         let put = self.put_entry(bucket, LeafEntry { key, value, is_bucket: false })?;
+        self.adds = true;
         self.record(bucket, Done::Put { key, value: put, len: value.len() });
         Ok(())
     }
@@ -85,6 +86,7 @@ impl Work {
         let mut empty = [0; BUCKET_HEADER + PAGE_HEADER];
         PageWriter::leaf(&mut empty[BUCKET_HEADER..], 0, 0, 0);
         self.put_entry(parent, LeafEntry { key: name, value: &empty, is_bucket: true })?;
+        self.adds = true;
         let bucket = self.open_bucket(parent, name)?;
         self.record(parent, Done::Created { bucket });
         Ok(bucket)

@@ -37,6 +37,7 @@ impl Work {
         self.leaf_node(from, name)?;
         self.leaf_node(to, name)?;
         self.put_entry(to, LeafEntry { key: name, value: &value, is_bucket: true })?;
+        self.adds = true;
         self.remove(from, name)?;
         self.relink(bucket, to);
         self.note(Undo::Moved { bucket, from });

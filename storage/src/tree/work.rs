@@ -39,6 +39,8 @@ pub(crate) struct Work {
     pub(super) undo: Option<UndoList>,
     /// The commit gives up the free pages at the end of the file.
     pub(crate) lower_mark: bool,
+    /// Something was put, created or moved, and not only deleted; also where that was undone.
+    pub(crate) adds: bool,
     /// For the statistics.
     pub(crate) splits: u64,
     pub(crate) rebalances: u64,
@@ -60,6 +62,7 @@ impl Work {
             spare,
             undo: None,
             lower_mark: false,
+            adds: false,
             splits: 0,
             rebalances: 0,
         }

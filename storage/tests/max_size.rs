@@ -1,0 +1,140 @@
+//! A file that may not grow: what is refused, what it keeps room for, and that it is never stuck.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::path::Path;
+
+use boltkv_storage::{Db, Durability, Error, JournalOptions, Options, Result};
+use common::{assert_check_clean, committed};
+
+const MAX: u64 = 2 << 20;
+const RESERVE: u64 = 128 << 10;
+
+fn limited() -> Options {
+    Options::new().page_size(4096).max_size(MAX).max_size_reserve(RESERVE)
+}
+
+fn put(db: &Db, key: u32, len: usize) -> Result<()> {
+    db.update(|tx| tx.create_bucket_if_not_exists("b")?.put(key.to_be_bytes(), vec![7; len]))
+}
+
+fn delete(db: &Db, key: u32) -> Result<()> {
+    db.update(|tx| tx.bucket_mut("b")?.delete(key.to_be_bytes()).map(drop))
+}
+
+/// As a server does it: what was freed since the last checkpoint is brought back before a refusal counts.
+fn or_after_a_checkpoint(db: &Db, write: impl Fn() -> Result<()>) -> Result<()> {
+    match write() {
+        Err(Error::MaxSizeReached { .. }) => {
+            db.checkpoint().unwrap();
+            write()
+        }
+        done => done,
+    }
+}
+
+/// Puts until there is no room; how many.
+fn fill(db: &Db, len: usize) -> u32 {
+    for key in 0.. {
+        match or_after_a_checkpoint(db, || put(db, key, len)) {
+            Ok(()) => assert!(key < 1 << 16, "it has no end"),
+            Err(Error::MaxSizeReached { max: Some(MAX) }) => return key,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    unreachable!("there are more numbers than room")
+}
+
+fn len(file: &Path) -> u64 {
+    file.metadata().unwrap().len()
+}
+
+#[test]
+fn a_full_file_is_emptied_by_deletions_and_filled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let quick = || limited().durability(Durability::Never);
+    for (case, (options, value)) in
+        [(quick(), 700), (quick(), 20_000), (quick().journal(JournalOptions::new()), 700)].into_iter().enumerate()
+    {
+        let file = folder.path().join(case.to_string());
+        let db = options.clone().open(&file).unwrap();
+        empty_and_fill_again(&db, value);
+        let before = committed(&db);
+        db.close().unwrap();
+        assert!(len(&file) <= MAX, "{}", len(&file));
+        let db = options.open(&file).unwrap();
+        assert_eq!(committed(&db), before);
+        or_after_a_checkpoint(&db, || db.update(|tx| tx.delete_bucket("b"))).unwrap();
+        assert!(fill(&db, value) > 10);
+    }
+}
+
+#[test]
+fn so_is_one_of_which_every_commit_is_synced() {
+    for value in [100, 3000, 20_000] {
+        empty_and_fill_again(&limited().open_in_memory().unwrap(), value);
+    }
+}
+
+fn empty_and_fill_again(db: &Db, value: usize) {
+    let keys = fill(db, value);
+    for round in 0..2 {
+        assert!(u64::from(keys) * value as u64 > MAX / 3, "{keys} of {value}");
+        // What takes no more than it frees is no addition.
+        or_after_a_checkpoint(db, || put(db, keys / 2, value)).unwrap();
+        for key in 0..keys {
+            let done = or_after_a_checkpoint(db, || delete(db, key));
+            done.unwrap_or_else(|error| panic!("round {round}, {key} of {keys}: {error}"));
+        }
+        let again = fill(db, value);
+        assert!(again >= keys * 9 / 10, "{again} find room after {keys}");
+        assert_check_clean(db, "full");
+    }
+}
+
+#[test]
+fn what_is_kept_for_deletions_lets_them_be_done_also_while_a_reader_keeps_all_pages() {
+    let while_read = |reserve| {
+        let db = limited().max_size_reserve(reserve).open_in_memory().unwrap();
+        let keys = fill(&db, 3000);
+        let reader = db.begin().unwrap();
+        let done = (0..keys).take_while(|&key| delete(&db, key).is_ok()).count();
+        assert_eq!(reader.bucket("b").unwrap().get(0_u32.to_be_bytes()).unwrap().map(<[u8]>::len), Some(3000));
+        drop(reader);
+        let emptied = (0..keys).all(|key| delete(&db, key).is_ok());
+        assert_check_clean(&db, "emptied");
+        (done, emptied)
+    };
+    let (done, emptied) = while_read(RESERVE);
+    assert!(done >= 4 && emptied, "{done} while it was read");
+    assert!(!while_read(0).1, "a file that is full to its last page is stuck");
+}
+
+#[test]
+fn what_a_journal_has_is_done_again_whatever_the_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("db"), folder.path().join("copy"));
+    let journal = || Options::new().page_size(4096).journal(JournalOptions::new());
+    let db = journal().open(&file).unwrap();
+    put(&db, 0, 1).unwrap();
+    db.checkpoint().unwrap();
+    for key in 1..300 {
+        put(&db, key, 20_000).unwrap();
+    }
+    let before = committed(&db);
+    // As a killed process leaves them.
+    std::fs::copy(&file, &copy).unwrap();
+    let (from, to) = (folder.path().join("db-journal"), folder.path().join("copy-journal"));
+    std::fs::create_dir(&to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    let db = journal().max_size(MAX).max_size_reserve(RESERVE).open(&copy).unwrap();
+    assert_eq!(committed(&db), before);
+    assert_eq!(db.stats().max_size, Some(MAX));
+    assert!(matches!(put(&db, 300, 8 << 20), Err(Error::MaxSizeReached { .. })));
+    db.update(|tx| tx.delete_bucket("b")).unwrap();
+    db.close().unwrap();
+}
