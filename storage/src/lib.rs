@@ -157,7 +157,8 @@ pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFig
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, FileJournal, JournalChange, JournalEffect, JournalEntry,
     JournalEntryKind, JournalSegment, JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType,
-    RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,
-    RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Reverted, Shrunk, Structure, Surgery,
+    Peek, PeekState, Peeked, PeekedEntries, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt,
+    RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Reverted,
+    Shrunk, Structure, Surgery,
 };
 pub use tree::{Fill, Savepoint};

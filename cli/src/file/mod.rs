@@ -5,6 +5,7 @@
 //! - `format`: how keys and values are printed; `output`: standard output and JSON; `progress`: for people who wait
 //! - `bbolt`: the same commands as bbolt's calls them
 //! - `journal`: what waits beside a file; `waiting`: who has to know that something does
+//! - `peek`: reading what another process writes
 //! - `interrupt`: what a signal does; `memory`: not to hold a whole file
 
 pub(crate) mod bbolt;
@@ -32,6 +33,7 @@ mod page;
 mod page_item;
 mod pages;
 mod path;
+mod peek;
 mod progress;
 mod question;
 mod repair;
@@ -68,6 +70,7 @@ pub(crate) enum File {
     PageItem(page_item::PageItem),
     Pages(pages::Pages),
     Path(path::Path),
+    Peek(peek::Peek),
     Repair(repair::Repair),
     Stats(stats::Stats),
     #[command(subcommand)]
@@ -95,6 +98,7 @@ impl File {
             Self::PageItem(item) => item.run(),
             Self::Pages(pages) => pages.run(),
             Self::Path(path) => path.run(),
+            Self::Peek(peek) => peek.run(),
             Self::Repair(repair) => repair.run(),
             Self::Stats(stats) => stats.run(),
             Self::Surgery(surgery) => surgery.run(),

@@ -43,15 +43,25 @@ pub(super) type Printed<T = ()> = Result<T, Error>;
 impl Target {
     /// Prints what `print` reads from the file. What was printed before a failure stays.
     pub(super) fn print(&self, print: impl FnOnce(&mut Out) -> Printed) -> Outcome {
-        to_stdout(print).map_err(|error| error.about(self.path()))
+        self::print(self.path(), print)
     }
 }
 
 impl RawTarget {
     /// As [`Target::print`].
     pub(super) fn print(&self, print: impl FnOnce(&mut Out) -> Printed) -> Outcome {
-        to_stdout(print).map_err(|error| error.about(self.path()))
+        self::print(self.path(), print)
     }
+}
+
+/// Prints what `print` reads from a file. What was printed before a failure stays.
+pub(super) fn print(file: &Path, print: impl FnOnce(&mut Out) -> Printed) -> Outcome {
+    to_stdout(print).map_err(|error| error.about(file))
+}
+
+/// Standard output, to be flushed at the end.
+pub(super) fn stdout() -> Out {
+    BufWriter::with_capacity(BUFFER, io::stdout().lock())
 }
 
 impl Error {
@@ -65,7 +75,7 @@ impl Error {
 
 /// Has `print` write to standard output, and flushes it.
 fn to_stdout(print: impl FnOnce(&mut Out) -> Printed) -> Printed {
-    let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    let mut out = stdout();
     let printed = print(&mut out);
     out.flush()?;
     printed

@@ -48,7 +48,18 @@ impl Target {
 
     /// As [`Self::open`]; a failure says who holds the file, and `ask`, the command that asks a server the same, if there is one.
     pub(super) fn open_to_read(&self, ask: Option<&str>) -> Outcome<Db> {
-        self.open().map_err(|error| self.not_opened(&error, ask))
+        self.open().map_err(|error| {
+            let failure = self.not_opened(&error, ask);
+            match error {
+                Error::LockTimeout { .. } => failure.followed_by(&self.peek_at_it()),
+                _ => failure,
+            }
+        })
+    }
+
+    /// What can be done all the same with a file that is locked.
+    fn peek_at_it(&self) -> String {
+        format!("; what is in it can be seen all the same: boltkv file peek {} tree", self.path.display())
     }
 
     /// As [`Self::open`], and reads the freelist too: it must be free of damage.

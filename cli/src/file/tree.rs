@@ -177,6 +177,7 @@ fn content(figures: Figures) -> String {
     if figures.buckets == 0 { keys } else { format!("{keys}, {}", counted(figures.buckets, "bucket")) }
 }
 
-fn counted(count: u64, what: &str) -> String {
+/// So many of something, for people.
+pub(super) fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }

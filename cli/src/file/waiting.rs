@@ -7,6 +7,7 @@ use std::sync::Once;
 
 use boltkv_storage::{Error, FileJournal};
 
+use super::holder;
 use crate::failure::{Failure, Outcome, journal_command, one_line};
 
 /// Says on standard error, once, that a journal waits; `what` is concerned.
@@ -18,6 +19,24 @@ pub(super) fn warn_of_journal(file: &Path, what: &str) {
             // If standard error is closed, nobody can be told.
             let _ = writeln!(io::stderr(), "{}", one_line(&line));
         });
+    }
+}
+
+/// As [`warn_of_journal`], of a file that somebody may have open: a journal that is being written is not looked into.
+pub(super) fn note_of_journal(file: &Path) {
+    if holder::named(file).is_empty() {
+        return warn_of_journal(file, "what is shown lies in the file");
+    }
+    let Ok(real) = file.canonicalize() else { return };
+    let mut folder = real.into_os_string();
+    folder.push("-journal");
+    if Path::new(&folder).is_dir() {
+        let (file, folder) = (file.display(), Path::new(&folder).display());
+        let line = format!(
+            "note: {file} has a journal in {folder}, which may hold newer transactions: whoever has it open knows them"
+        );
+        // If standard error is closed, nobody can be told.
+        let _ = writeln!(io::stderr(), "{}", one_line(&line));
     }
 }
 

@@ -105,6 +105,15 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A file that is read without its lock ([`Peek`](crate::Peek)) has changed each time before the reading was done. Less
+    /// at a time may fit between two commits.
+    #[error("{} has changed {times} times while this was read", path.display())]
+    FileChanging {
+        /// The file.
+        path: PathBuf,
+        /// How often it was read.
+        times: u32,
+    },
     /// A write was asked of a database that was opened read-only.
     #[error("the database is open read-only")]
     ReadOnly,

@@ -5,6 +5,7 @@
 //!   holds, written anew; `rewrite`: what both write through
 //! - `shrink`: making a file smaller while it is in use
 //! - `journal`: what lies in a journal, and whether it fits its file
+//! - `peek`: reading a file that another process writes, without its lock
 //! - `raw`: pages as they lie in a file, which need not open; `surgery`: single pages changed, on a copy
 
 mod backup;
@@ -12,6 +13,7 @@ mod bucket_stats;
 mod compact;
 mod inspect;
 mod journal;
+mod peek;
 mod raw;
 mod repair;
 mod rewrite;
@@ -23,6 +25,7 @@ pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
 pub use journal::{
     FileJournal, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState,
 };
+pub use peek::{Peek, PeekState, Peeked, PeekedEntries};
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
 pub use repair::{
     Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,

@@ -138,15 +138,13 @@ impl Peer {
     }
 
     /// Has the program hold a file's lock until the answer is dropped.
-    pub fn hold_lock(&self, file: &Path, read_only: bool) -> HeldLock {
-        let mut child =
-            self.lock_command(file, read_only, "10s").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        let stdout = child.stdout.take().unwrap();
-        BufReader::new(stdout).read_line(&mut said).unwrap();
-        let held = HeldLock { child };
-        assert_eq!(said, "locked\n");
-        held
+    pub fn hold_lock(&self, file: &Path, read_only: bool) -> UntilDropped {
+        UntilDropped::start(&mut self.lock_command(file, read_only, "10s"), "locked\n")
+    }
+
+    /// Has the program write a file as fast as it can until the answer is dropped.
+    pub fn churn(&self, file: &Path, flags: &[&str]) -> UntilDropped {
+        UntilDropped::start(Command::new(&self.program).arg("churn").args(flags).arg(file), "writing\n")
     }
 
     /// Runs another command of the program; what it prints.
@@ -173,15 +171,29 @@ impl Peer {
     }
 }
 
-/// A lock that the Go program holds.
-pub struct HeldLock {
+/// What the Go program does until this is dropped: it holds a lock, or writes.
+pub struct UntilDropped {
     child: Child,
 }
 
-impl Drop for HeldLock {
+impl UntilDropped {
+    /// Starts it, and waits until it has said that it is at it.
+    fn start(command: &mut Command, says: &str) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut said).unwrap();
+        let started = Self { child };
+        assert_eq!(said, says);
+        started
+    }
+}
+
+impl Drop for UntilDropped {
     fn drop(&mut self) {
         // The end of its input is what it waits for.
         drop(self.child.stdin.take());
-        self.child.wait().expect("the child can be waited for");
+        let ended = self.child.wait().expect("the child can be waited for");
+        assert!(ended.success() || std::thread::panicking(), "it ended with {ended}");
     }
 }

@@ -27,6 +27,7 @@ const usage = `usage: bboltpeer COMMAND [flags] ARGUMENTS
   compact [flags] FILE NEWFILE   write the file anew, without free pages
   move  [flags] FILE FROM NAME TO  move a bucket between two paths ("-": the top), and print "moved" or why not
   random-fill-order              print the order of keys of a test of bbolt's, one line for each commit
+  churn [flags] FILE             write as fast as it can: prints "writing", ends when standard input ends
   lock  [flags] FILE             hold the file's lock, exclusive or with --read-only shared: prints "locked", lets go
                                  when standard input ends
 
@@ -120,6 +121,8 @@ func run(args []string) error {
 		return move(s, rest[0], rest[1], rest[2], rest[3], os.Stdout)
 	case command == "random-fill-order" && len(rest) == 0:
 		return randomFillOrder(os.Stdout)
+	case command == "churn" && len(rest) == 1:
+		return churn(s, rest[0], os.Stdin, os.Stdout)
 	case command == "lock" && len(rest) == 1:
 		return lock(s, rest[0], os.Stdin, os.Stdout)
 	}

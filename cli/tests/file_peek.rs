@@ -1,0 +1,117 @@
+//! `boltkv file peek`: a file that somebody has open and writes, read without its lock.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use boltkv_storage::Db;
+use common::run;
+use common::server::Server;
+
+fn made(file: &Path) -> Db {
+    let db = Db::open(file).unwrap();
+    db.update(|tx| {
+        let mut users = tx.create_bucket("users")?;
+        users.put("k", "v")?;
+        let mut eu = users.create_bucket("eu")?;
+        eu.put("ada", "1815")?;
+        eu.put([0, 255], b"two\nlines")?;
+        (0..5000).try_for_each(|n| eu.put(format!("n{n:04}"), vec![b'x'; 200]))?;
+        tx.create_bucket("empty").map(drop)
+    })
+    .unwrap();
+    db
+}
+
+#[test]
+fn a_file_that_is_open_and_locked_is_read_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let _open = made(&file);
+    let peek = |rest: &[&str]| run(args!["file", "peek", &file].into_iter().chain(rest.iter().map(Into::into)));
+
+    assert_eq!(peek(&["get", "users", "eu", "ada"]).done_text(), "1815\n");
+    assert_eq!(
+        peek(&["get", "users", "eu", "00ff", "--parse-format", "hex", "--format", "hex"]).done_text(),
+        "74776f0a6c696e6573\n"
+    );
+    let json = peek(&["get", "users", "k", "--json"]).done_text();
+    assert_eq!(json, "{\"key\":\"aw==\",\"value\":\"dg==\",\"txid\":2}\n");
+    assert!(peek(&["get", "users", "none"]).failed(1).contains("no key \"none\""));
+    assert!(peek(&["get", "users", "eu"]).failed(1).contains("\"eu\" in bucket \"users\" is a bucket"));
+    assert!(peek(&["get", "none", "k"]).failed(1).contains("no bucket \"none\""));
+
+    assert_eq!(peek(&["scan"]).done_text(), "empty/\nusers/\n");
+    assert_eq!(peek(&["scan", "users"]).done_text(), "eu/\nk v\n");
+    assert_eq!(peek(&["scan", "users", "eu", "--prefix", "a"]).done_text(), "ada 1815\n");
+    assert_eq!(peek(&["scan", "users", "eu", "--from", "n4998", "--keys-only"]).done_text(), "n4998\nn4999\n");
+    assert_eq!(
+        peek(&["scan", "users", "eu", "--from", "b", "--to", "n0003", "-n", "2", "-k"]).done_text(),
+        "n0000\nn0001\n"
+    );
+    assert_eq!(peek(&["scan", "users", "eu"]).done_text().lines().count(), 5002);
+    let lines = peek(&["--json", "scan", "users"]).done_text();
+    assert_eq!(
+        lines,
+        "{\"bucket\":\"ZXU=\"}\n{\"key\":\"aw==\",\"value\":\"dg==\"}\n{\"pieces\":1,\"first_txid\":2,\"last_txid\":2}\n"
+    );
+
+    let tree = peek(&["tree"]).done_text();
+    assert_eq!(tree, "empty: 0 keys, 0 B\nusers: 1 key, 1 bucket, 4 B\n  eu: 5,002 keys, 1000.99 KiB\n");
+    let stats = peek(&["stats", "--json"]).done_text();
+    for figure in ["\"buckets\":3,", "\"keys\":5003,", "\"page_size\":4096,", "\"first_txid\":2,\"last_txid\":2}"] {
+        assert!(stats.contains(figure), "{stats}");
+    }
+    assert_eq!(peek(&["stats"]).done_text().lines().count(), 7);
+}
+
+#[test]
+fn what_is_written_meanwhile_is_read_in_pieces_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let db = made(&file);
+    let ended = AtomicBool::new(false);
+    let ran = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 0_u64.. {
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+                db.update(|tx| tx.bucket_mut("users")?.put("k", number.to_string())).unwrap();
+            }
+        });
+        let ran = run(args!["file", "peek", &file, "scan", "users", "eu"]);
+        ended.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+        ran
+    });
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let text = ran.text();
+    assert_eq!(text.lines().count(), 5002);
+    assert!(ran.stderr.contains("a.db was written meanwhile: this was read in "), "{}", ran.stderr);
+}
+
+#[test]
+fn of_a_served_file_it_is_said_that_the_journal_may_know_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("served.db");
+    let server = Server::start(&file);
+    server.run(["set", "k", "v"]).done();
+    let ran = run(args!["file", "peek", &file, "tree"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.stderr.contains("served.db has a journal in ") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    server.stop().done();
+    assert_eq!(run(args!["file", "peek", &file, "get", "default", "k"]).done_text(), "v\n");
+}
+
+#[test]
+fn what_is_no_file_or_no_database_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.db");
+    assert!(run(args!["file", "peek", &missing, "tree"]).failed(3).contains("No such file"));
+    let text = folder.path().join("text");
+    std::fs::write(&text, [b'x'; 10_000]).unwrap();
+    assert!(run(args!["file", "peek", &text, "tree"]).failed(3).contains("not a bolt file"));
+}
