@@ -13,11 +13,14 @@ mod condition;
 mod delete;
 mod delete_range;
 mod entries;
+mod export;
 mod failure;
 mod file;
 mod get;
 mod health;
+mod import;
 mod incr;
+mod lines;
 mod permission;
 mod ping;
 mod remote;
@@ -67,6 +70,8 @@ enum Command {
     #[command(subcommand)]
     Bucket(bucket::Bucket),
     Backup(backup::Backup),
+    Export(export::Export),
+    Import(import::Import),
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
@@ -89,6 +94,8 @@ impl Command {
             Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),
             Self::Backup(backup) => backup.run(),
+            Self::Export(export) => export.run(),
+            Self::Import(import) => import.run(),
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),

@@ -31,6 +31,11 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// How long an answer is waited for.
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Connects, and lets `act` do what the command is for.
     pub(crate) fn run<T>(&self, act: impl AsyncFnOnce(Client) -> Outcome<T>) -> Outcome<T> {
         self.try_run(async |client| act(client?).await)

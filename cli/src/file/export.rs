@@ -1,32 +1,29 @@
 //! `boltkv file export`: everything in a file as lines of JSON.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use boltkv_storage::{Bucket, CheckOptions, Cursor, Db, Tx};
 use clap::Args;
-use tempfile::NamedTempFile;
 
-use super::interrupt::Interrupt;
-use super::line::Lines;
 use super::memory::Memory;
 use super::output::{Error, Printed};
 use super::progress::Progress;
 use super::target::{Target, same_file};
 use crate::failure::{Failure, Outcome};
-
-const BUFFER: usize = 1 << 18;
+use crate::lines::{Destination, Format, Lines, write_failed};
 
 /// Write everything in a file as lines of JSON
 ///
 /// One object a line, everything binary in base64: {"path":["b64",…],"sequence":N} for a bucket, before all that is in it,
-/// and {"path":["b64",…],"key":"b64","value":"b64"} for an entry; depth first, in key order. The file is checked first, and
-/// one that is damaged is not exported. What is exported is one snapshot.
+/// and {"path":["b64",…],"key":"b64","value":"b64"} for an entry; depth first, in key order. With --text only what is no text
+/// is in base64: {"bucket":"users/eu","key":"ada","value64":"b64"}. The file is checked first, and one that is damaged is not
+/// exported. What is exported is one snapshot.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file export boltkv.db > everything.jsonl
   boltkv file export boltkv.db --output everything.jsonl
+  boltkv file export --text boltkv.db | jq -r .key
   boltkv file export old.db | boltkv file import new.db")]
 pub(crate) struct Export {
     #[command(flatten)]
@@ -34,35 +31,33 @@ pub(crate) struct Export {
     /// Where to write, instead of standard output. A file appears under this name only when it is complete
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Has no effect: what is written is always lines of JSON
+    /// Write keys and values as they are, and in base64 only what is no text
     #[arg(long)]
+    text: bool,
+    /// Write comma-separated values: bucket, sequence, key, value, and which of key and value are in base64
+    #[arg(long, conflicts_with = "text")]
+    csv: bool,
+    /// Has no effect: what is written is lines of JSON unless --csv says otherwise
+    #[arg(long, conflicts_with = "csv")]
     json: bool,
 }
 
 impl Export {
     pub(crate) fn run(&self) -> Outcome {
         let db = self.open_sound()?;
-        let Some(output) = &self.output else {
-            let _interrupt = Interrupt::new(|| "what is written of the export is not whole".into())?;
-            let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-            return self.write(&db, out, |error| Failure::stdout(&error)).map(drop);
-        };
-        self.refuse_own_file(output)?;
-        let failed = |error| Failure::not_done(format!("could not write {}: {error}", output.display()));
-        if output.metadata().is_ok_and(|found| !found.is_file()) {
-            // A pipe or a device is written as it is; nothing may take its place.
-            let _interrupt = Interrupt::new(|| "what is written of the export is not whole".into())?;
-            let device = File::options().write(true).open(output).map_err(failed)?;
-            return self.write(&db, BufWriter::with_capacity(BUFFER, device), failed).map(drop);
+        if let Some(output) = &self.output {
+            self.refuse_own_file(output)?;
         }
-        let interrupt = Interrupt::writing(output)?;
-        let unfinished = NamedTempFile::new_in(folder_of(output)).map_err(failed)?;
-        interrupt.remove(unfinished.path());
-        let out = self.write(&db, BufWriter::with_capacity(BUFFER, unfinished), failed)?;
-        let finished = out.into_inner().map_err(|error| failed(error.into_error()))?;
-        finished.as_file().sync_all().map_err(failed)?;
-        finished.persist(output).map_err(|error| failed(error.error))?;
-        Ok(())
+        let format = match (self.text, self.csv) {
+            (_, true) => Format::Csv,
+            (true, false) => Format::Text,
+            (false, false) => Format::Base64,
+        };
+        let out = Destination::open(self.output.as_deref())?;
+        write(&db, out, format).map_err(|error| match error {
+            Error::Read(error) => Failure::storage(self.target.path(), &error),
+            Error::Write(error) => write_failed(self.output.as_deref(), &error),
+        })
     }
 
     /// Opens the file, which must be free of damage: a damaged tree could go in circles, and half an export looks like a
@@ -97,21 +92,13 @@ impl Export {
         }
         Ok(())
     }
+}
 
-    fn write<W: Write>(&self, db: &Db, out: W, failed: impl Fn(io::Error) -> Failure) -> Outcome<W> {
-        let storage_failed = |error| Failure::storage(self.target.path(), &error);
-        let tx = db.begin().map_err(storage_failed)?;
-        let mut lines = Lines::new(out);
-        let written = write_everything(&tx, &mut lines).and_then(|()| {
-            let mut out = lines.into_inner();
-            out.flush()?;
-            Ok(out)
-        });
-        written.map_err(|error| match error {
-            Error::Read(error) => storage_failed(error),
-            Error::Write(error) => failed(error),
-        })
-    }
+fn write(db: &Db, out: Destination, format: Format) -> Printed {
+    let tx = db.begin()?;
+    let mut lines = Lines::new(out, format)?;
+    write_everything(&tx, &mut lines)?;
+    Ok(lines.into_inner()?.finish()?)
 }
 
 fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Printed {
@@ -140,7 +127,7 @@ impl Read<'_> {
 
 /// Writes a bucket and all within. The way down is kept in a list: buckets may be nested deeper than the stack would bear.
 fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, read: &mut Read<'_>) -> Printed {
-    lines.enter(name, top.sequence())?;
+    lines.enter(name, Some(top.sequence()))?;
     let mut way: Vec<(Bucket<'_>, Cursor<'_>)> = vec![(top, top.cursor())];
     while let Some((bucket, cursor)) = way.last_mut() {
         match cursor.next()? {
@@ -150,7 +137,7 @@ fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, rea
             }
             Some((name, None)) => {
                 let inner = bucket.bucket(name)?;
-                lines.enter(name, inner.sequence())?;
+                lines.enter(name, Some(inner.sequence()))?;
                 way.push((inner, inner.cursor()));
             }
             None => {
@@ -160,11 +147,4 @@ fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, rea
         }
     }
     Ok(())
-}
-
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }

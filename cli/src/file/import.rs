@@ -1,25 +1,19 @@
 //! `boltkv file import`: an export's lines into a file.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use boltkv_storage::{Db, Options, TxMut};
+use boltkv_storage::{BucketMut, Db, Options, TxMut};
 use clap::Args;
 use serde::Serialize;
 
 use super::interrupt::Interrupt;
-use super::line::Line;
 use super::output::json_line;
-use super::progress::Progress;
 use super::target::Target;
 use crate::failure::{Failure, Outcome};
+use crate::lines::{Input, Line};
 
-const BUFFER: usize = 1 << 18;
-/// The longest line: room for the longest value in base64, with its key under a path of many names.
-const MAX_LINE: u64 = 3 << 30;
 /// A write transaction is committed when it has so many lines…
 const BATCH_LINES: u64 = 10_000;
 /// … or so many bytes of them, whichever comes first.
@@ -27,7 +21,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 
 /// Put the lines of an export into a file
 ///
-/// Reads what `boltkv file export` writes, into a new file or beside what a file holds: buckets that are missing are made,
+/// Reads what `boltkv file export` and `boltkv export` write, into a new file or beside what a file holds: buckets that are missing are made,
 /// their sequences set, entries put, nothing deleted. A bucket's line must come before what is in it. Lines are committed
 /// 10,000 (or 64 MiB) at a time. The first line that cannot be used ends it: then all lines before that one are in the
 /// file, nothing of it or after it is, and the message says which line it was. To import the same lines again does no harm.
@@ -42,6 +36,9 @@ pub(crate) struct Import {
     /// What to read, instead of standard input
     #[arg(long, short, value_name = "IN")]
     input: Option<PathBuf>,
+    /// Read comma-separated values, as `boltkv file export --csv` writes them
+    #[arg(long)]
+    csv: bool,
     /// Say as a JSON object how many lines were put in: {"lines":N}
     #[arg(long)]
     json: bool,
@@ -54,7 +51,7 @@ struct Done {
 
 impl Import {
     pub(crate) fn run(&self) -> Outcome {
-        let mut lines = self.open_input()?;
+        let mut lines = Input::open(self.input.as_deref(), self.csv)?;
         if !self.target.path().exists() {
             try_first(&mut lines).map_err(|why| self.refused(&lines, 0, &why))?;
         }
@@ -79,18 +76,6 @@ impl Import {
             return Ok(());
         }
         self.target.print(|out| Ok(json_line(&Done { lines }, out)?))
-    }
-
-    fn open_input(&self) -> Outcome<Input> {
-        let Some(path) = self.input.as_deref().filter(|path| *path != Path::new("-")) else {
-            return Ok(Input::new("standard input".into(), io::stdin(), Progress::counting("bytes")));
-        };
-        let failed = |error| Failure::unreachable(format!("could not open {}: {error}", path.display()));
-        let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        let progress =
-            if metadata.is_file() { Progress::of_bytes(metadata.len()) } else { Progress::counting("bytes") };
-        Ok(Input::new(path.display().to_string(), file, progress))
     }
 
     /// A signal may come while a transaction is committed: at least those lines are in the file that were committed before.
@@ -152,29 +137,25 @@ enum End {
 fn fill(tx: &mut TxMut, input: &mut Input) -> Batch {
     let (mut lines, mut bytes) = (0, 0);
     while lines < BATCH_LINES && bytes < BATCH_BYTES {
-        let line = match input.next_line() {
+        let (line, len) = match input.next() {
             Ok(Some(line)) => line,
             Ok(None) => return Batch { lines, end: End::OfInput },
             Err(why) => return Batch { lines, end: End::Refused(why) },
         };
-        let applied = Line::parse(line).and_then(|line| apply(tx, &line).map_err(|error| error.to_string()));
-        if let Err(why) = applied {
-            return Batch { lines, end: End::Refused(why) };
+        if let Err(error) = apply(tx, &line) {
+            return Batch { lines, end: End::Refused(error.to_string()) };
         }
         lines += 1;
-        bytes += line.len() as u64;
+        bytes += len;
     }
     Batch { lines, end: End::Full }
 }
 
 /// Whether the first line can be put into a new database: one in memory, so that none is made for what is no export.
 fn try_first(input: &mut Input) -> Result<(), String> {
-    let Some(line) = input.next_line()? else { return Ok(()) };
-    let line = Line::parse(line)?;
-    let tried = Options::new().open_in_memory().and_then(|db| apply(&mut db.begin_mut()?, &line));
-    tried.map_err(|error| error.to_string())?;
-    input.is_ahead = true;
-    Ok(())
+    let Some(line) = input.peek()? else { return Ok(()) };
+    let tried = Options::new().open_in_memory().and_then(|db| apply(&mut db.begin_mut()?, line));
+    tried.map_err(|error| error.to_string())
 }
 
 /// Puts what a line says into the file; after an error nothing of it is there.
@@ -185,43 +166,11 @@ fn apply(tx: &mut TxMut, line: &Line) -> boltkv_storage::Result<()> {
             let Some((name, parents)) = path.split_last() else {
                 return Err(boltkv_storage::Error::BucketNameRequired);
             };
+            let set = |mut bucket: BucketMut<'_>| sequence.map_or(Ok(()), |sequence| bucket.set_sequence(sequence));
             if parents.is_empty() {
-                return tx.create_bucket_if_not_exists(name)?.set_sequence(*sequence);
+                return set(tx.create_bucket_if_not_exists(name)?);
             }
-            tx.bucket_mut_path(parents)?.create_bucket_if_not_exists(name)?.set_sequence(*sequence)
+            set(tx.bucket_mut_path(parents)?.create_bucket_if_not_exists(name)?)
         }
-    }
-}
-
-/// Where the lines come from.
-struct Input {
-    /// What it is called in messages.
-    name: String,
-    reader: BufReader<Box<dyn Read>>,
-    line: Vec<u8>,
-    /// `line` was looked at and is still the next one.
-    is_ahead: bool,
-    progress: Progress,
-}
-
-impl Input {
-    fn new(name: String, from: impl Read + 'static, progress: Progress) -> Self {
-        let reader = BufReader::with_capacity(BUFFER, Box::new(from) as Box<dyn Read>);
-        Self { name, reader, line: Vec::new(), is_ahead: false, progress }
-    }
-
-    /// The next line, the last one perhaps without its end; `None` after it.
-    fn next_line(&mut self) -> Result<Option<&[u8]>, String> {
-        if std::mem::take(&mut self.is_ahead) {
-            return Ok(Some(&self.line));
-        }
-        self.line.clear();
-        let read = (&mut self.reader).take(MAX_LINE).read_until(b'\n', &mut self.line);
-        let len = read.map_err(|error| format!("could not be read: {error}"))? as u64;
-        if len == MAX_LINE && !self.line.ends_with(b"\n") {
-            return Err(format!("longer than the {MAX_LINE} bytes that the longest value takes"));
-        }
-        self.progress.advance(len);
-        Ok((len > 0).then_some(self.line.as_slice()))
     }
 }

@@ -26,7 +26,6 @@ mod inspect;
 mod interrupt;
 mod journal;
 mod keys;
-mod line;
 mod memory;
 mod output;
 mod page;
@@ -45,6 +44,7 @@ mod waiting;
 
 use clap::Subcommand;
 pub(crate) use interrupt::{Interrupt, Signals};
+pub(crate) use output::json_line;
 pub(crate) use progress::Progress;
 pub(crate) use target::must_be_new;
 

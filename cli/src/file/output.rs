@@ -82,7 +82,7 @@ fn to_stdout(print: impl FnOnce(&mut Out) -> Printed) -> Printed {
 }
 
 /// Prints a value as JSON on a line of its own.
-pub(super) fn json_line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn json_line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
 }

@@ -61,7 +61,7 @@ impl Progress {
     }
 
     /// A count of what was done, in `unit`.
-    pub(super) fn counting(unit: &str) -> Self {
+    pub(crate) fn counting(unit: &str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {unit}, {{elapsed}}");
         Self::start(ProgressBar::no_length(), Unit::Other(unit.into()), &template)
     }
@@ -103,7 +103,7 @@ impl Progress {
         self.bar.set_position(position);
     }
 
-    pub(super) fn advance(&self, by: u64) {
+    pub(crate) fn advance(&self, by: u64) {
         self.bar.inc(by);
     }
 }

@@ -1,0 +1,157 @@
+//! `boltkv export`: what a running server has, as lines.
+
+use std::io;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use boltkv_client::{Client, EntryKind, Error, ErrorCode, Path};
+use bytes::Bytes;
+use clap::Args;
+
+use crate::failure::{Failure, Outcome};
+use crate::file::Progress;
+use crate::lines::{Destination, Format, Lines, write_failed};
+use crate::remote::{Remote, path_parser};
+
+/// The longest pause before a server that is away or busy is asked again; the first is a tenth.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Write what a running server has as lines
+///
+/// A line is {"bucket":"users/eu"} for a bucket, before all that is in it, or {"bucket":"users/eu","key":"ada","value":"…"}
+/// for an entry; depth first, in key order. A key or value that is no text stands as "key64" or "value64", in base64. Writes
+/// go on meanwhile, and what is exported is not one state: `boltkv backup` makes a file of one, and `boltkv file export` lines
+/// of that. Buckets' sequences are in those lines only. A server that is restarted, or busy, is waited for, as long as
+/// --timeout.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv export > everything.jsonl
+  boltkv export --bucket users/eu --output users.jsonl
+  boltkv export --csv | csvlook
+  boltkv export --addr old:7878 | boltkv import --addr new:7878")]
+pub(crate) struct Export {
+    /// Only this bucket, with all within: names from the top down, separated by `/`
+    #[arg(long, short, value_name = "PATH", default_value = "/", value_parser = path_parser())]
+    bucket: Path,
+    /// Write comma-separated values: bucket, sequence, key, value, and which of key and value are in base64
+    #[arg(long)]
+    csv: bool,
+    /// Where to write, instead of standard output. A file appears under this name only when it is complete
+    #[arg(long, short, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// A bucket that is being written, and the last key in it that was.
+struct Level {
+    path: Path,
+    after: Option<Bytes>,
+}
+
+/// What ended a bucket's entries for now.
+enum Found {
+    /// A bucket of this name within.
+    Bucket(Bytes),
+    End,
+}
+
+impl Export {
+    pub(crate) fn run(&self) -> Outcome {
+        self.remote.run(async |client| {
+            let format = if self.csv { Format::Csv } else { Format::Text };
+            let out = Destination::open(self.output.as_deref())?;
+            let mut lines = Lines::new(out, format).map_err(|error| self.failed(&error))?;
+            self.write_everything(&client, &mut lines).await?;
+            lines.into_inner().and_then(Destination::finish).map_err(|error| self.failed(&error))
+        })
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        write_failed(self.output.as_deref(), error)
+    }
+
+    /// The way down is kept in a list: of each bucket it is known where to go on.
+    async fn write_everything(&self, client: &Client, lines: &mut Lines<Destination>) -> Outcome {
+        let progress = Progress::counting("entries");
+        for name in self.bucket.names() {
+            lines.enter(name, None).map_err(|error| self.failed(&error))?;
+        }
+        let mut way = vec![Level { path: self.bucket.clone(), after: None }];
+        while let Some(level) = way.last_mut() {
+            match self.write_entries(client, level, lines, &progress).await? {
+                Found::Bucket(name) => {
+                    let path = level.path.child(&name).map_err(|error| Failure::not_done(error.to_string()))?;
+                    lines.enter(&name, None).map_err(|error| self.failed(&error))?;
+                    level.after = Some(name);
+                    way.push(Level { path, after: None });
+                }
+                Found::End => {
+                    lines.leave();
+                    way.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the entries of a bucket from where it was left, up to the next bucket within.
+    async fn write_entries(
+        &self,
+        client: &Client,
+        level: &mut Level,
+        lines: &mut Lines<Destination>,
+        progress: &Progress,
+    ) -> Outcome<Found> {
+        let (mut since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
+        loop {
+            let low = level.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let scan = client.bucket_at(level.path.clone()).scan().range(low, Bound::Unbounded);
+            let lost = match scan.stream().await {
+                // One within that was deleted since it was seen has nothing any more.
+                Err(error) if error.code() == Some(ErrorCode::BucketNotFound) && level.path != self.bucket => {
+                    return Ok(Found::End);
+                }
+                Err(error) => error,
+                Ok(mut entries) => loop {
+                    let entry = match entries.next().await {
+                        None => return Ok(Found::End),
+                        Some(Err(error)) => break error,
+                        Some(Ok(entry)) => entry,
+                    };
+                    match entry.kind {
+                        EntryKind::Bucket => return Ok(Found::Bucket(entry.key)),
+                        EntryKind::TooLarge => return Err(too_large(&level.path, &entry.key, entry.value_size())),
+                        EntryKind::Value => {
+                            lines.entry(&entry.key, &entry.value).map_err(|error| self.failed(&error))?;
+                        }
+                    }
+                    progress.advance(1);
+                    level.after = Some(entry.key);
+                    (since, pause) = (Instant::now(), LONGEST_PAUSE / 10);
+                },
+            };
+            self.wait_after(lost, since, &mut pause).await?;
+        }
+    }
+
+    /// Waits a little where it may help to ask again; otherwise fails with the error.
+    async fn wait_after(&self, error: Error, since: Instant, pause: &mut Duration) -> Outcome {
+        let may_help = error.is_passing() || error.code() == Some(ErrorCode::SnapshotExpired);
+        if !may_help || since.elapsed() + *pause >= self.remote.timeout() {
+            return Err(error.into());
+        }
+        tokio::time::sleep(*pause).await;
+        *pause = (2 * *pause).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}
+
+fn too_large(path: &Path, key: &[u8], size: Option<u64>) -> Failure {
+    let (key, size) = (key.escape_ascii(), size.unwrap_or_default());
+    Failure::not_done(format!(
+        "{path}: the value of {key} has {size} bytes, which does not fit a frame; the server's option --max-frame sets the \
+         limit, and `boltkv backup` has everything"
+    ))
+}

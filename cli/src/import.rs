@@ -1,0 +1,234 @@
+//! `boltkv import`: an export's lines into the file of a running server.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
+use boltkv_protocol::{Cond, Txn, WriteRequest};
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome};
+use crate::file::{Interrupt, json_line};
+use crate::lines::{Input, Line};
+use crate::remote::Remote;
+
+/// A transaction has at most so many lines, because all other writes wait for it,
+const BATCH_LINES: usize = 1_000;
+/// and no further one once they have so many bytes.
+const BATCH_BYTES: u64 = 1 << 20;
+/// The longest pause before a server that is away or busy is tried again; the first is a tenth.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Put the lines of an export into the file of a running server
+///
+/// Reads what `boltkv export` and `boltkv file export` write: buckets that are missing are made, their sequences set, entries
+/// put, nothing deleted. A bucket's line must come before what is in it. Lines are put in 1,000 (or 1 MiB) at a time, each
+/// time as one transaction. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
+/// cannot be used ends it: then all lines before that one are there, nothing of it or after it is, and the message says how
+/// many they were. To import the same lines again does no harm.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv import everything.jsonl
+  boltkv export --addr old:7878 | boltkv import --addr new:7878
+  boltkv import --skip 52000 everything.jsonl     (goes on behind what a message has said is there)
+  boltkv import --csv users.csv
+
+Exit codes: 1 a line that cannot be used, or a refusal; 3 the server was away for too long; 4 it is not known whether
+the lines that the message names are there: the same import, or --skip, goes on")]
+pub(crate) struct Import {
+    /// What to read; `-`, or none, is standard input
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Read comma-separated values: a header that names the columns bucket, key and value (and sequence, base64), then a
+    /// record for each entry or bucket
+    #[arg(long)]
+    csv: bool,
+    /// Pass over the first so many lines (of CSV: records), which are there already
+    #[arg(long, value_name = "LINES", default_value_t = 0)]
+    skip: u64,
+    /// Say as a JSON object how many lines were put in: {"lines":N}
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Serialize)]
+struct Done {
+    lines: u64,
+}
+
+/// Why lines were not put in.
+enum Refused {
+    /// The line of this number among them, from 0, is to blame.
+    At(usize, Failure),
+    /// All of them, so many, failed together.
+    All(usize, Error),
+}
+
+impl Import {
+    pub(crate) fn run(&self) -> Outcome {
+        let mut input = Input::open(self.file.as_deref(), self.csv)?;
+        self.remote.run(async |client| self.import(&client, &mut input).await)
+    }
+
+    async fn import(&self, client: &Client, input: &mut Input) -> Outcome {
+        let there = Arc::new(AtomicU64::new(self.skip));
+        let _interrupt = Interrupt::new({
+            let there = Arc::clone(&there);
+            move || format!("the first {} lines are on the server", there.load(Relaxed))
+        })?;
+        for number in 0..self.skip {
+            match input.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    let (name, skip) = (&input.name, self.skip);
+                    return Err(Failure::usage(format!("{name} has only {number} lines, and --skip says {skip}")));
+                }
+                Err(why) => return Err(Failure::not_done(format!("{}, line {}: {why}", input.name, number + 1))),
+            }
+        }
+        loop {
+            let (lines, end) = gather(input);
+            let (put, refused) = self.put(client, &lines).await;
+            let put = there.fetch_add(put as u64, Relaxed) + put as u64;
+            if let Some(refused) = refused {
+                return Err(failure(input, put, refused));
+            }
+            match end {
+                Some(Ok(())) => return self.done(put - self.skip),
+                Some(Err(why)) => return Err(failure(input, put, Refused::At(0, Failure::not_done(why)))),
+                None => {}
+            }
+        }
+    }
+
+    fn done(&self, lines: u64) -> Outcome {
+        if !self.json {
+            return Ok(());
+        }
+        json_line(&Done { lines }, &mut io::stdout().lock()).map_err(|error| Failure::stdout(&error))
+    }
+
+    /// Puts lines in; answers how many of them are there, and why no more.
+    async fn put(&self, client: &Client, lines: &[Line]) -> (usize, Option<Refused>) {
+        // Ranges that are still to be sent, the next one last.
+        let mut ahead = vec![(0..lines.len(), None)];
+        let mut there = 0;
+        while let Some((range, then)) = ahead.pop() {
+            match self.send(client, lines.get(range.clone()).unwrap_or_default()).await {
+                Ok(()) => there = range.end,
+                // A server may take less than is sent here at a time.
+                Err(Refused::All(count, Error::Unsendable(_))) if count > 1 => {
+                    let middle = range.start + count / 2;
+                    ahead.push((middle..range.end, then));
+                    ahead.push((range.start..middle, None));
+                    continue;
+                }
+                // What comes before the line that is to blame was undone with it.
+                Err(Refused::At(at, failure)) if at > 0 => {
+                    ahead = vec![(range.start..range.start + at, Some(Refused::At(0, failure)))];
+                    continue;
+                }
+                Err(refused) => return (there, Some(refused)),
+            }
+            if then.is_some() {
+                return (there, then);
+            }
+        }
+        (there, None)
+    }
+
+    /// Has lines put in by one transaction.
+    async fn send(&self, client: &Client, lines: &[Line]) -> Result<(), Refused> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let (txn, line_of) = transaction(lines)?;
+        let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
+        loop {
+            let Err(error) = client.execute(txn.clone()).await else { return Ok(()) };
+            if let Some(TxnPart::Request(at)) = error.failed_part() {
+                return Err(Refused::At(line_of.get(usize::from(at)).copied().unwrap_or(0), Failure::write(error)));
+            }
+            if !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
+                return Err(Refused::All(lines.len(), error));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// What is said after a failure: where, why, what is there, and how to go on.
+fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
+    let state = match there {
+        0 => "; nothing was put in".to_owned(),
+        there => format!("; the {there} lines before are there, and --skip {there} goes on behind them"),
+    };
+    let first = there + 1;
+    let (place, failure) = match refused {
+        Refused::At(_, failure) => (format!("line {first}"), failure),
+        Refused::All(1, error) => (format!("line {first}"), Failure::write(error)),
+        Refused::All(count, error) => (format!("lines {first} to {}", there + count as u64), Failure::write(error)),
+    };
+    failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&state)
+}
+
+/// Whether what was not done, or may have been, is tried again: to put the same lines in twice does no harm.
+fn may_be_sent_again(error: &Error) -> bool {
+    match error.code() {
+        Some(ErrorCode::NoSpace | ErrorCode::StorageFailed) => false,
+        _ => error.is_passing() || error.is_outcome_unknown(),
+    }
+}
+
+/// As many lines as are sent together; and whether they are the last, or the one after them cannot be read.
+fn gather(input: &mut Input) -> (Vec<Line>, Option<Result<(), String>>) {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while lines.len() < BATCH_LINES && bytes < BATCH_BYTES {
+        match input.next() {
+            Ok(Some((line, len))) => {
+                lines.push(line);
+                bytes += len;
+            }
+            Ok(None) => return (lines, Some(Ok(()))),
+            Err(why) => return (lines, Some(Err(why))),
+        }
+    }
+    (lines, None)
+}
+
+/// The transaction that puts lines in, and of which line each of its requests is.
+fn transaction(lines: &[Line]) -> Result<(Txn, Vec<usize>), Refused> {
+    let (mut txn, mut line_of) = (Txn::builder(), Vec::new());
+    let mut last: Option<(&[Vec<u8>], Path)> = None;
+    for (number, line) in lines.iter().enumerate() {
+        let (Line::Bucket { path: names, .. } | Line::Entry { path: names, .. }) = line;
+        let path = match &last {
+            Some((known, path)) if known == names => path.clone(),
+            _ => Path::from_names(names).map_err(|error| unusable(number, &error))?,
+        };
+        last = Some((names, path.clone()));
+        let requests: [Option<WriteRequest<&[u8]>>; 2] = match line {
+            Line::Entry { key, value, .. } => [Some(WriteRequest::Set { path, key, value, cond: Cond::Always }), None],
+            Line::Bucket { sequence, .. } => {
+                let set = sequence.map(|sequence| WriteRequest::SetSequence { path: path.clone(), sequence });
+                [Some(WriteRequest::CreateBucketIfMissing(path)), set]
+            }
+        };
+        for request in requests.into_iter().flatten() {
+            txn.request(&request.into()).map_err(|error| unusable(number, &error))?;
+            line_of.push(number);
+        }
+    }
+    Ok((txn.build(), line_of))
+}
+
+fn unusable(number: usize, why: &impl ToString) -> Refused {
+    Refused::At(number, Failure::not_done(why.to_string()))
+}

@@ -1,0 +1,210 @@
+//! Comma-separated values: a header, then a record for each bucket and each entry.
+//!
+//! ```text
+//! bucket,sequence,key,value,base64
+//! users,7,,,
+//! users,,ada,lovelace,
+//! users,,/w==,lovelace,key
+//! ```
+//! A record without a key is a bucket's. The last column says which of key and value are in base64: those that are no text.
+//! A header names its columns in any order; `sequence` and `base64` may be missing.
+
+use std::io::{self, Read, Write};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use csv::{ByteRecord, Reader, ReaderBuilder, Writer};
+
+use super::{Line, Place, from_base64, name_in_text, names};
+
+const COLUMNS: [&str; 5] = ["bucket", "sequence", "key", "value", "base64"];
+
+/// Writes records, and remembers the bucket in which it stands.
+pub(crate) struct CsvLines<W: Write> {
+    out: Writer<W>,
+    pub(super) place: Place,
+}
+
+impl<W: Write> CsvLines<W> {
+    pub(super) fn new(out: W) -> io::Result<Self> {
+        let mut out = Writer::from_writer(out);
+        out.write_record(COLUMNS)?;
+        Ok(Self { out, place: Place::default() })
+    }
+
+    pub(super) fn enter(&mut self, name: &[u8], sequence: Option<u64>) -> io::Result<()> {
+        self.place.enter("/", &name_in_text(name, self.place.lengths.len())?);
+        let sequence = sequence.map(|sequence| sequence.to_string()).unwrap_or_default();
+        Ok(self.out.write_record([&self.place.text, &sequence, "", "", ""])?)
+    }
+
+    pub(super) fn entry(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        let [key_text, value_text] = [key, value].map(|bytes| std::str::from_utf8(bytes).is_ok());
+        let base64 = match (key_text, value_text) {
+            (true, true) => "",
+            (false, true) => "key",
+            (true, false) => "value",
+            (false, false) => "key value",
+        };
+        self.out.write_field(&self.place.text)?;
+        self.out.write_field("")?;
+        self.field(key, key_text)?;
+        self.field(value, value_text)?;
+        self.out.write_field(base64)?;
+        Ok(self.out.write_record(None::<&[u8]>)?)
+    }
+
+    fn field(&mut self, bytes: &[u8], is_text: bool) -> csv::Result<()> {
+        if is_text { self.out.write_field(bytes) } else { self.out.write_field(STANDARD.encode(bytes)) }
+    }
+
+    pub(super) fn into_inner(self) -> io::Result<W> {
+        self.out.into_inner().map_err(csv::IntoInnerError::into_error)
+    }
+}
+
+/// Reads records.
+pub(super) struct CsvInput<R> {
+    reader: Reader<R>,
+    record: ByteRecord,
+    /// Where each of the columns stands; found with the first record.
+    columns: Option<[Option<usize>; COLUMNS.len()]>,
+}
+
+impl<R: Read> CsvInput<R> {
+    pub(super) fn new(from: R) -> Self {
+        Self { reader: ReaderBuilder::new().from_reader(from), record: ByteRecord::new(), columns: None }
+    }
+
+    /// How many bytes were taken so far.
+    pub(super) fn position(&self) -> u64 {
+        self.reader.position().byte()
+    }
+
+    /// What the next record says; `None` after the last.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub(super) fn next(&mut self) -> Result<Option<Line>, String> {
+        let columns = match self.columns {
+            Some(columns) => columns,
+            None => *self.columns.insert(columns(self.reader.byte_headers().map_err(|error| error.to_string())?)?),
+        };
+        if !self.reader.read_byte_record(&mut self.record).map_err(|error| error.to_string())? {
+            return Ok(None);
+        }
+        let [bucket, sequence, key, value, base64] =
+            columns.map(|column| column.and_then(|column| self.record.get(column)).unwrap_or_default());
+        let path = names(&String::from_utf8_lossy(bucket))?;
+        if key.is_empty() {
+            if !value.is_empty() {
+                return Err("there is a value and no key".into());
+            }
+            let text = String::from_utf8_lossy(sequence);
+            let sequence = if text.is_empty() { None } else { Some(text.parse().map_err(|_| no_sequence(&text))?) };
+            return Ok(Some(Line::Bucket { path, sequence }));
+        }
+        if !sequence.is_empty() {
+            return Err("a sequence is a bucket's, which has no key".into());
+        }
+        let in_base64 = |column: &str| base64.split(|&byte| byte == b' ').any(|word| word == column.as_bytes());
+        if let Some(word) = base64.split(|&byte| byte == b' ').find(|word| ![&b""[..], b"key", b"value"].contains(word))
+        {
+            return Err(format!("base64 is {:?}, and not of key and value", String::from_utf8_lossy(word)));
+        }
+        let bytes =
+            |column, field: &[u8]| if in_base64(column) { from_base64(column, field) } else { Ok(field.to_vec()) };
+        Ok(Some(Line::Entry { path, key: bytes("key", key)?, value: bytes("value", value)? }))
+    }
+}
+
+fn no_sequence(text: &str) -> String {
+    format!("the sequence {text:?} is no number from 0 to 2^64 - 1")
+}
+
+/// Where the columns stand that a header names.
+fn columns(header: &ByteRecord) -> Result<[Option<usize>; COLUMNS.len()], String> {
+    if let Some(unknown) = header.iter().find(|name| !COLUMNS.iter().any(|column| column.as_bytes() == *name)) {
+        let unknown = String::from_utf8_lossy(unknown);
+        return Err(format!("the header names a column {unknown:?}: they are {}", COLUMNS.join(", ")));
+    }
+    let columns = COLUMNS.map(|column| header.iter().position(|name| name == column.as_bytes()));
+    match columns {
+        [Some(_), _, Some(_), Some(_), _] => Ok(columns),
+        _ => Err("the header must name the columns bucket, key and value".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<Line>, String> {
+        let mut input = CsvInput::new(text.as_bytes());
+        std::iter::from_fn(|| input.next().transpose()).collect()
+    }
+
+    #[test]
+    fn records_look_as_documented_and_read_back() {
+        let mut lines = CsvLines::new(Vec::new()).unwrap();
+        lines.enter(b"users", Some(7)).unwrap();
+        lines.entry(b"ada", b"lovelace").unwrap();
+        lines.entry(b"\xff", b"a,\"b\"\r\nc").unwrap();
+        lines.enter(b"e,u", None).unwrap();
+        lines.entry(b" k ", b"\xff\x00").unwrap();
+        lines.place.leave();
+        lines.entry(b"z", b"").unwrap();
+        let text = String::from_utf8(lines.into_inner().unwrap()).unwrap();
+        let expected = concat!(
+            "bucket,sequence,key,value,base64\n",
+            "users,7,,,\n",
+            "users,,ada,lovelace,\n",
+            "users,,/w==,\"a,\"\"b\"\"\r\nc\",key\n",
+            "\"users/e,u\",,,,\n",
+            "\"users/e,u\",, k ,/wA=,value\n",
+            "users,,z,,\n",
+        );
+        assert_eq!(text, expected);
+        let (users, inner) = (vec![b"users".to_vec()], vec![b"users".to_vec(), b"e,u".to_vec()]);
+        let entry = |path: &Vec<Vec<u8>>, key: &[u8], value: &[u8]| Line::Entry {
+            path: path.clone(),
+            key: key.to_vec(),
+            value: value.to_vec(),
+        };
+        let expected = [
+            Line::Bucket { path: users.clone(), sequence: Some(7) },
+            entry(&users, b"ada", b"lovelace"),
+            entry(&users, b"\xff", b"a,\"b\"\r\nc"),
+            Line::Bucket { path: inner.clone(), sequence: None },
+            entry(&inner, b" k ", b"\xff\x00"),
+            entry(&users, b"z", b""),
+        ];
+        assert_eq!(read(&text).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_header_of_other_programs_may_leave_columns_out() {
+        let expected = [Line::Entry { path: vec![b"b".to_vec()], key: b"k".to_vec(), value: b"v".to_vec() }];
+        assert_eq!(read("\u{feff}value,key,bucket\r\nv,k,b\r\n").unwrap(), expected);
+        assert_eq!(read("bucket,key,value").unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_and_says_why() {
+        for (text, why) in [
+            ("key,value\nk,v\n", "must name the columns"),
+            ("bucket,key,value,color\nb,k,v,red\n", "column \"color\""),
+            ("bucket,key,value\nb,k\n", "found record with 2 fields"),
+            ("bucket,key,value\nb,,v\n", "no key"),
+            ("bucket,key,value\n,k,v\n", "the path is empty"),
+            ("bucket,key,value\na//b,k,v\n", "the bucket"),
+            ("bucket,key,value,sequence\nb,k,v,1\n", "a bucket's"),
+            ("bucket,key,value,sequence\nb,,,-1\n", "no number"),
+            ("bucket,key,value,base64\nb,k,v,both\n", "\"both\""),
+            ("bucket,key,value,base64\nb,k,v,value\n", "no base64"),
+        ] {
+            let message = read(text).unwrap_err();
+            assert!(message.contains(why), "{text:?}: {message}");
+        }
+    }
+}

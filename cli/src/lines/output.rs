@@ -1,0 +1,89 @@
+//! Where lines go: standard output, a pipe or device, or a file that has its name only when it is complete.
+
+use std::fs::File;
+use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::{Failure, Outcome};
+use crate::file::Interrupt;
+
+const BUFFER: usize = 1 << 18;
+
+/// Where lines go. As long as it lives, a signal ends the command tidily.
+pub(crate) struct Destination {
+    out: Out,
+    _interrupt: Interrupt,
+}
+
+enum Out {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    /// Is written as it is; nothing may take its place.
+    Device(BufWriter<File>),
+    File(BufWriter<NamedTempFile>, PathBuf),
+}
+
+impl Destination {
+    /// Standard output, where no path is given. A file that is there is replaced in the end.
+    pub(crate) fn open(output: Option<&Path>) -> Outcome<Self> {
+        let not_whole = || Interrupt::new(|| "what is written of the export is not whole".into());
+        let Some(path) = output else {
+            let out = Out::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock()));
+            return Ok(Self { out, _interrupt: not_whole()? });
+        };
+        let failed = |error| write_failed(output, &error);
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let device = File::options().write(true).open(path).map_err(failed)?;
+            let out = Out::Device(BufWriter::with_capacity(BUFFER, device));
+            return Ok(Self { out, _interrupt: not_whole()? });
+        }
+        let interrupt = Interrupt::writing(path)?;
+        let unfinished = NamedTempFile::new_in(folder_of(path)).map_err(failed)?;
+        interrupt.remove(unfinished.path());
+        let out = Out::File(BufWriter::with_capacity(BUFFER, unfinished), path.to_owned());
+        Ok(Self { out, _interrupt: interrupt })
+    }
+
+    /// Writes out the rest, and gives a file its name.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
+        self.flush()?;
+        let Out::File(out, path) = self.out else { return Ok(()) };
+        let finished = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        finished.as_file().sync_all()?;
+        finished.persist(path).map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Write for Destination {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match &mut self.out {
+            Out::Stdout(out) => out.write(data),
+            Out::Device(out) => out.write(data),
+            Out::File(out, _) => out.write(data),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            Out::Stdout(out) => out.flush(),
+            Out::Device(out) => out.flush(),
+            Out::File(out, _) => out.flush(),
+        }
+    }
+}
+
+/// What is said where it could not be written.
+pub(crate) fn write_failed(output: Option<&Path>, error: &io::Error) -> Failure {
+    match output {
+        None => Failure::stdout(error),
+        Some(path) => Failure::not_done(format!("could not write {}: {error}", path.display())),
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

@@ -1,0 +1,183 @@
+//! `boltkv export` and `boltkv import`: what a server has, as lines and back, in every form, over restarts and from where an
+//! import has stopped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::Stdio;
+
+use boltkv_storage::{Error, Options};
+use common::server::Server;
+use common::{boltkv, run};
+
+/// Buckets within buckets, text and what is none, and more than one frame of it.
+fn make(file: &Path) {
+    let db = Options::new().open(file).unwrap();
+    db.update(|tx| {
+        tx.create_bucket("empty")?;
+        tx.create_bucket([0, b'/', 0xff])?.put([0xff], [0xfe, 0, b'\n'])?;
+        let mut bucket = tx.create_bucket("users")?;
+        bucket.put("a,b \"c\"", "line\r\nline")?;
+        bucket.put("large", vec![b'x'; 300_000])?;
+        bucket.put("z", "")?;
+        let mut inner = bucket.create_bucket("eu")?;
+        (0..5_000_u32).try_for_each(|n| inner.put(format!("{n:06}"), "größe"))?;
+        inner.create_bucket("deeper")?.put("k", "v")
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+    db.close().unwrap();
+}
+
+#[track_caller]
+fn assert_same(one: &Path, other: &Path) {
+    run(args!["file", "diff", one, other]).done();
+}
+
+// Promises: ops-import, ops-export-live.
+#[test]
+fn what_a_server_has_comes_to_another_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("from.db");
+    make(&file);
+    let server = Server::start(&file);
+    let exports =
+        [&["export"][..], &["export", "--csv"], &["export", "--bucket", "/"]].map(|args| server.run(args).done());
+    let users = server.run(["export", "-b", "users/eu"]).done_text();
+    assert!(
+        users.starts_with(
+            "{\"bucket\":\"users\"}\n{\"bucket\":\"users/eu\"}\n{\"bucket\":\"users/eu\",\"key\":\"000000\""
+        )
+    );
+    assert_eq!(users.lines().count(), 2 + 5_000 + 2);
+    let output = folder.path().join("out.jsonl");
+    server.run(args!["export", "--output", &output]).done();
+    assert!(std::fs::read(&output).unwrap() == exports[0] && exports[2] == exports[0]);
+    assert!(server.run(["export", "--bucket", "none"]).failed(1).contains("BUCKET_NOT_FOUND"));
+    server.stop();
+
+    let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
+        run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
+    });
+    assert!(String::from_utf8_lossy(&of_file[1]).starts_with("{\"bucket\":\"\\\\x00\\\\/\\\\xff\",\"sequence\":0}\n"));
+    for (number, lines) in exports.into_iter().chain(of_file).enumerate() {
+        let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
+        let to = folder.path().join(format!("{number}.db"));
+        let server = Server::start(&to);
+        let json = server.run_with_input([&["import", "--json"], csv].concat(), &lines).done_text();
+        assert!(json.starts_with("{\"lines\":50"), "{json}");
+        // Once more does no harm.
+        server.run_with_input([&["import", "-"], csv].concat(), &lines).done();
+        server.stop();
+        assert_same(&file, &to);
+        // Nor does it matter who reads the lines.
+        let offline = folder.path().join(format!("{number}.offline.db"));
+        let import: Vec<_> = args!["file", "import", &offline].into_iter().chain(csv.iter().map(Into::into)).collect();
+        common::run_with_input(import, &lines).done();
+        assert_same(&file, &offline);
+    }
+}
+
+// Promises: ops-import.
+#[test]
+fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let mut lines = String::from("{\"bucket\":\"b\",\"sequence\":7}\n");
+    (1..2_500).for_each(|n| writeln!(lines, r#"{{"bucket":"b","key":"{n}","value":"v"}}"#).unwrap());
+    let good = lines.clone();
+    lines.push_str("{\"bucket\":\"b\",\"key\":\"\",\"value\":\"v\"}\n");
+    lines.push_str("{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n");
+    let refused = server.run_with_input(["import"], lines.as_bytes()).failed(1);
+    assert!(refused.contains("line 2501: KEY_REQUIRED") && refused.contains("--skip 2500"), "{refused}");
+    assert_eq!(server.run(["scan", "-b", "b", "--count"]).done_text(), "2499\n");
+    assert_eq!(server.text("BUCKET NEXT b\n"), "8\n");
+
+    let refused = server.run_with_input(["import"], format!("{good}no line\n").as_bytes()).failed(1);
+    assert!(refused.contains("line 2501: column"), "{refused}");
+    let file = folder.path().join("lines.jsonl");
+    std::fs::write(&file, format!("{good}{}", "{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n")).unwrap();
+    assert_eq!(server.run(args!["import", "--json", "--skip", "2500", &file]).done_text(), "{\"lines\":1}\n");
+    assert_eq!(server.run(["get", "-b", "b", "last"]).done_text(), "v");
+    assert!(server.run(args!["import", "--skip", "2502", &file]).failed(2).contains("only 2501 lines"));
+
+    // The first line of a bucket is missing; a bucket stands where a value is meant.
+    let refused = server.run_with_input(["import"], b"{\"bucket\":\"c\",\"key\":\"k\",\"value\":\"v\"}\n").failed(1);
+    assert!(refused.contains("line 1: BUCKET_NOT_FOUND") && refused.contains("nothing was put in"), "{refused}");
+    let refused = server.run_with_input(["import", "--csv"], b"key,value\nk,v\n").failed(1);
+    assert!(refused.contains("must name the columns"), "{refused}");
+    assert_eq!(server.run(["import", "none.jsonl"]).code, Some(3));
+    run(args!["import", "--addr", "127.0.0.1:1", &file]).failed(3);
+}
+
+#[test]
+fn what_a_frame_or_the_file_does_not_take_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("app.db"), ["--max-frame", "64KiB", "--max-size", "1MiB"]);
+    let mut lines = String::from("{\"bucket\":\"b\"}\n");
+    // More in a batch than this server takes in a frame, and more than the file takes.
+    let value = "v".repeat(10_000);
+    (0..200).for_each(|n| writeln!(lines, r#"{{"bucket":"b","key":"{n}","value":"{value}"}}"#).unwrap());
+    let refused = server.run_with_input(["import"], lines.as_bytes()).failed(1);
+    assert!(refused.contains("NO_SPACE") && refused.contains("--skip "), "{refused}");
+    let there: u32 = server.run(["scan", "-b", "b", "--count"]).done_text().trim().parse().unwrap();
+    assert!(refused.contains(&format!("--skip {}", there + 1)), "{refused} of {there}");
+    let large = format!(r#"{{"bucket":"b","key":"k","value":"{}"}}"#, "v".repeat(70_000));
+    let refused = server.run_with_input(["import"], large.as_bytes()).failed(1);
+    assert!(refused.contains("--max-frame"), "{refused}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_a_frame_is_not_left_out_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    make(&file);
+    let server = Server::start_with(&file, ["--max-frame", "64KiB"]);
+    let output = folder.path().join("out.jsonl");
+    let refused = server.run(args!["export", "--output", &output]).failed(1);
+    assert!(refused.contains("users: the value of large has 300000 bytes"), "{refused}");
+    assert!(!output.exists());
+}
+
+/// Another server of the same file at the same place, once the first is killed.
+fn restarted(server: Server, file: &Path) -> Server {
+    let addr = server.addr().to_owned();
+    server.kill();
+    Server::spawn(&mut boltkv(args!["serve", "--listen", addr, "--db", file]))
+}
+
+// Promises: ops-import.
+#[test]
+fn a_server_that_is_killed_and_started_again_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    let mut server = Server::start(&file);
+    let mut import = server.command(["import"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = import.stdin.take().unwrap();
+    writeln!(input, r#"{{"bucket":"b"}}"#).unwrap();
+    for n in 0..20_000 {
+        if n % 6_000 == 5_999 {
+            server = restarted(server, &file);
+        }
+        writeln!(input, r#"{{"bucket":"b","key":"{n:06}","value":"{n}"}}"#).unwrap();
+    }
+    drop(input);
+    let imported: common::Ran = import.wait_with_output().unwrap().into();
+    imported.done();
+    assert_eq!(server.run(["scan", "-b", "b", "--count"]).done_text(), "20000\n");
+
+    let mut export = server.command(["export"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(export.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), r#"{"bucket":"b"}"#);
+    for n in 0..20_000 {
+        if n == 7_000 {
+            server = restarted(server, &file);
+        }
+        assert_eq!(lines.next().unwrap().unwrap(), format!(r#"{{"bucket":"b","key":"{n:06}","value":"{n}"}}"#));
+    }
+    assert!(lines.next().is_none());
+    assert_eq!(export.wait().unwrap().code(), Some(0));
+    server.stop();
+}
