@@ -158,7 +158,7 @@ pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Copied, FileJournal, JournalChange, JournalEffect, JournalEntry,
     JournalEntryKind, JournalSegment, JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType,
     Peek, PeekState, Peeked, PeekedEntries, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt,
-    RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Reverted,
-    Shrunk, Structure, Surgery,
+    RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Restore,
+    RestoreMoment, RestoreTo, Restored, Reverted, Shrunk, Structure, Surgery,
 };
 pub use tree::{Fill, Savepoint};

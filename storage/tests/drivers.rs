@@ -19,10 +19,11 @@ const DRIVERS: [(&str, &[&str]); 3] = [
 const EDITS: &str = "tests/common/edit.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name.
-const NOT_OF_ITS_OWN: [&str; 16] = [
+const NOT_OF_ITS_OWN: [&str; 17] = [
     "update",
     "batch",
     "begin",
+    "begin_checkpointed",
     "view",
     "try_view",
     "check",

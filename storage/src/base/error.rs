@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Pgid;
 use super::excerpt::{BucketPath, Excerpt, In, cut};
+use super::words::{follows, found, in_path, size_limit};
 
 /// The crate's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -142,6 +143,26 @@ pub enum Error {
         file: u64,
         /// Transactions of metas that the journal names: the newest ones, in their order.
         found: Vec<u64>,
+    },
+    /// What a journal recorded behind a transaction that is asked for is not there any more: its segments were used again,
+    /// or are kept somewhere else.
+    #[error(
+        "the journal in {} goes back to transaction {oldest}: what followed transaction {wanted} is not kept any more",
+        folder.display()
+    )]
+    JournalGap {
+        /// The journal's folder.
+        folder: PathBuf,
+        /// The transaction behind which it was to be read.
+        wanted: u64,
+        /// The oldest one behind which everything is there.
+        oldest: u64,
+    },
+    /// A state that is to be restored is not one that the backup and the journal lead to.
+    #[error("{what}")]
+    RestoreOutOfReach {
+        /// Which one, and which ones there are.
+        what: String,
     },
     /// The journal of the file records more than the file holds, and this opening cannot apply it: it is read-only, or was
     /// not told to keep a journal. Nothing was written. Open it once with
@@ -301,6 +322,7 @@ impl Error {
             self,
             Self::JournalIo { .. }
                 | Self::JournalDoesNotFit { .. }
+                | Self::JournalGap { .. }
                 | Self::JournalWaits { .. }
                 | Self::JournalWithoutFile { .. }
                 | Self::JournalDamaged { .. }
@@ -361,21 +383,4 @@ impl Error {
     pub(crate) fn incompatible(key: &[u8], is_bucket: bool) -> Self {
         Self::IncompatibleValue { key: cut(key), within: BucketPath::default(), is_bucket }
     }
-}
-
-fn size_limit(max: Option<u64>) -> String {
-    max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
-}
-
-fn follows(found: &[u64]) -> String {
-    let found: Vec<String> = found.iter().map(u64::to_string).collect();
-    format!("its newest entries follow transactions {}", found.join(", "))
-}
-
-fn found(is_bucket: bool) -> &'static str {
-    if is_bucket { "bucket" } else { "value" }
-}
-
-fn in_path(path: Option<&PathBuf>) -> String {
-    path.map_or_else(String::new, |path| format!(" {}", path.display()))
 }

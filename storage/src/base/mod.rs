@@ -2,6 +2,7 @@
 
 mod error;
 mod excerpt;
+mod words;
 
 pub use error::{Error, Result};
 pub use excerpt::BucketPath;

@@ -36,7 +36,7 @@ pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
 pub(crate) use room::{free_bytes, largest_file};
 pub use whole::remove_unfinished_files;
-pub(crate) use whole::{Existing, new_file, refuse_existing, write_file};
+pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
 
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {

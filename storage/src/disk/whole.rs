@@ -34,7 +34,7 @@ pub(crate) fn write_file<F: Folder, T>(
     existing: Existing,
     content: impl FnOnce(&mut dyn Write) -> Result<T>,
 ) -> Result<T> {
-    new_file(folder, path, mode, existing, |disk| content(&mut Appender { disk, at: 0 }))
+    new_file(folder, path, mode, existing, |disk| content(&mut Appender::new(disk)))
 }
 
 /// Has `content` fill a file under a temporary name, syncs it, gives it the name `path` in one
@@ -116,10 +116,16 @@ pub fn remove_unfinished_files() {
     std::mem::forget(listed);
 }
 
-/// Writes at the end of a disk.
-struct Appender<'a, D> {
+/// Writes at the end of a disk that is empty at first.
+pub(crate) struct Appender<'a, D> {
     disk: &'a D,
     at: u64,
+}
+
+impl<'a, D> Appender<'a, D> {
+    pub(crate) fn new(disk: &'a D) -> Self {
+        Self { disk, at: 0 }
+    }
 }
 
 impl<D: Disk> Write for Appender<'_, D> {

@@ -9,6 +9,7 @@ use super::{Tx, TxMut};
 use crate::check::Problem;
 use crate::format::TxId;
 use crate::store::{DamagedMeta, Durability, Figures, Opened, Options, Shared, Stats};
+use crate::tree::Batch;
 use crate::{Error, Result};
 
 /// A database: one file in bbolt's format, open in this process. Cheap to clone; the file is
@@ -98,6 +99,17 @@ impl Db {
         self.0.shared.check_usable()?;
         tx.release_pages()?;
         Ok(tx)
+    }
+
+    /// As [`Self::begin`], on a state that is durable in the file itself: does what [`Self::checkpoint`] does before, without
+    /// a write in between. What a backup is made of: no crash takes back any of it, and where a journal is kept,
+    /// it names this state, so that [`Restore`](crate::Restore) can go on from it. A database that is open
+    /// read-only has such states only.
+    ///
+    /// # Errors
+    /// As [`TxMut::commit`].
+    pub fn begin_checkpointed(&self) -> Result<Tx> {
+        self.0.shared.enter_checkpointed().map(Tx::new)
     }
 
     /// Runs `read` in a read transaction.
@@ -236,6 +248,11 @@ impl Db {
     pub(crate) fn cut_file(&self) -> Result<()> {
         self.0.shared.check_usable()?;
         self.0.shared.writer.with(|writer| self.0.shared.cut(writer))
+    }
+
+    /// Makes a batch of records that follow the newest state; see [`Shared::apply`].
+    pub(crate) fn apply(&self, batch: Batch, folder: &Path) -> Result<()> {
+        self.0.shared.apply(batch, folder)
     }
 
     /// Looks for damage in the newest snapshot; see [`Tx::check`].

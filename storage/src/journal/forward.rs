@@ -7,8 +7,9 @@
 
 use std::path::Path;
 
-use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
-use super::judge::Place;
+use super::MetaBytes;
+use super::block::{BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Position};
+use super::judge::{Located, Place};
 use super::log::{Segment, damaged, limit, unreadable};
 use super::walk::{Blocks, Found, entry_at};
 use crate::base::TxId;
@@ -32,24 +33,41 @@ pub(super) struct Reach {
     pub(super) closed: bool,
     /// Where something begins that is not whole, if it is not simply the end of what was written.
     pub(super) torn: Option<Place>,
+    /// The greatest number that any entry has: a checkpoint may have taken one for its meta.
+    pub(super) newest: TxId,
+    /// When the last record that the meta contains was written, as far as that was read; else when its segment was begun.
+    pub(super) contains_time_ms: u64,
 }
 
 pub(super) struct Forward<'a> {
     path: &'a [Segment],
     folder: &'a Path,
     contains: TxId,
+    /// The segment that names the meta.
+    located: usize,
     /// Where the link of the file's meta ends: up to there all was synced.
     linked: Option<Place>,
+    /// The metas that the file may have had so far: the one that reading began with, and those of links.
+    known: Vec<MetaBytes>,
     reach: Reach,
     buffer: Vec<u8>,
 }
 
 impl<'a> Forward<'a> {
-    pub(super) fn new(path: &'a [Segment], folder: &'a Path, contains: TxId, linked: Option<Place>) -> Self {
+    /// Reads what `meta`, which is named there, does not contain.
+    pub(super) fn new(
+        path: &'a [Segment],
+        folder: &'a Path,
+        meta: &MetaBytes,
+        Located { segment: located, contains, linked }: Located,
+    ) -> Self {
         let (start, end) = ((0, 0), (0, 0));
         let (records, bytes, last_time_ms, end_crc, closed, torn) = (0, 0, 0, 0, false, None);
-        let reach = Reach { start, records, bytes, last: contains, last_time_ms, end, end_crc, closed, torn };
-        Self { path, folder, contains, linked, reach, buffer: Vec::new() }
+        let (last, newest) = (contains, contains);
+        let contains_time_ms = 0;
+        let reach =
+            Reach { start, records, bytes, last, last_time_ms, end, end_crc, closed, torn, newest, contains_time_ms };
+        Self { path, folder, contains, located, linked, known: vec![*meta], reach, buffer: Vec::new() }
     }
 
     /// Reads from the first entry of a segment on; what the meta contains may be damaged. Where something else is, how far it
@@ -58,6 +76,7 @@ impl<'a> Forward<'a> {
         let segment = &self.path[first];
         let (mut at, mut crc) = ((first, segment.first_entry()), segment.header.before_crc);
         self.reach.last_time_ms = segment.header.time_ms;
+        self.reach.contains_time_ms = segment.header.time_ms;
         let mut start = None;
         let damage = loop {
             match self.step(at, crc, &mut start) {
@@ -74,9 +93,11 @@ impl<'a> Forward<'a> {
     /// From one entry, or segment, to the next; `None` at the end.
     fn step(&mut self, at: Place, crc: u32, start: &mut Option<Place>) -> Result<Option<(Place, u32)>> {
         if let Some(next) = self.next_segment(at, crc) {
+            self.enter(next.0)?;
             return Ok(Some((next, crc)));
         }
         if let Found::Entry(entry, then) = self.entry_at(at, crc)? {
+            self.know(&entry, at)?;
             if self.take(&entry, at)? {
                 start.get_or_insert(at);
             }
@@ -95,6 +116,43 @@ impl<'a> Forward<'a> {
         (at == limit(self.path, index) && crc == next.header.before_crc).then(|| (index + 1, next.first_entry()))
     }
 
+    /// Goes on in a segment. Where an opening began it, the file was as its base says: as one of the links before says, too,
+    /// unless others have changed the file after a clean close, or it was replaced.
+    fn enter(&mut self, index: usize) -> Result<()> {
+        let (header, before) = (&self.path[index].header, &self.path[index - 1].header);
+        if header.epoch == before.epoch || index <= self.located {
+            return Ok(());
+        }
+        if !self.known.contains(&header.base) {
+            let (contains, last) = (header.contains, self.reach.last);
+            let what = format!(
+                "it was begun with a file as transaction {contains} left it, which the journal does not know: after \
+                 transaction {last} the file was changed without its journal, or replaced"
+            );
+            return Err(damaged(self.folder.join(self.path[index].file.name()), 0, what));
+        }
+        // The checkpoint before may have taken a number.
+        if header.follows == header.contains {
+            self.reach.last = self.reach.last.max(header.follows);
+        }
+        Ok(())
+    }
+
+    /// Takes note of the meta of a link.
+    fn know(&mut self, entry: &EntryHeader, (index, at): Place) -> Result<()> {
+        self.reach.newest = self.reach.newest.max(entry.txid);
+        if entry.kind != EntryKind::Link {
+            return Ok(());
+        }
+        let segment = &self.path[index];
+        let mut meta = [0; 64];
+        let read = segment.file.read_at(&mut meta, at + ENTRY_HEADER as u64);
+        if read.map_err(unreadable(self.folder, segment))? == meta.len() {
+            self.known.push(MetaBytes(meta));
+        }
+        Ok(())
+    }
+
     fn entry_at(&mut self, (index, at): Place, crc: u32) -> Result<Found> {
         if at >= limit(self.path, index) {
             return Ok(Found::Nothing);
@@ -111,6 +169,7 @@ impl<'a> Forward<'a> {
         }
         self.reach.last_time_ms = entry.time_ms;
         if entry.txid <= self.contains {
+            self.reach.contains_time_ms = entry.time_ms;
             return Ok(false);
         }
         let follows = if self.reach.records == 0 { entry.follows.max(self.contains) } else { entry.follows };

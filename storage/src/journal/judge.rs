@@ -41,9 +41,9 @@ pub(crate) struct Waiting {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Located {
     pub(super) segment: usize,
-    contains: TxId,
+    pub(super) contains: TxId,
     /// Where its link ends, if it is one.
-    linked: Option<Place>,
+    pub(super) linked: Option<Place>,
 }
 
 /// Where reading begins.
@@ -82,8 +82,8 @@ impl Log {
         loop {
             match chain.reading_place(meta)? {
                 Reading::From(first, located) => {
-                    let (contains, linked) = (located.contains, located.linked);
-                    let (reach, damage) = Forward::new(&chain.path, &folder, contains, linked).read_from(first);
+                    let contains = located.contains;
+                    let (reach, damage) = Forward::new(&chain.path, &folder, meta, located).read_from(first);
                     let reach = Some(reach);
                     free.extend(chain.others.iter().map(Segment::name_and_len));
                     let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, reach };
@@ -159,7 +159,9 @@ impl Chain {
         if self.path[last].header.number != highest {
             return Ok(None);
         }
-        let (reach, damage) = Forward::new(&self.path, &self.folder, TxId::MAX, None).read_from(last);
+        let meta = self.path[last].header.base;
+        let everything = Located { segment: last, contains: TxId::MAX, linked: None };
+        let (reach, damage) = Forward::new(&self.path, &self.folder, &meta, everything).read_from(last);
         damage.map_or(Ok(()), Err)?;
         let is_closed = reach.closed && reach.end.0 == last;
         Ok(is_closed.then_some(Reach { records: 0, last: newest, ..reach }))
@@ -246,7 +248,7 @@ impl Chain {
     }
 
     /// Adds the numbers of the newest metas that are there: those in the headers, and the links of the newest segment.
-    fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
+    pub(super) fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
         for index in (0..self.path.len()).rev() {
             let mut here = vec![self.path[index].header.base.txid()];
             if index + 1 == self.path.len() {
@@ -299,6 +301,16 @@ impl Waiting {
     /// The bytes of these records, with what fills their blocks.
     pub(crate) fn bytes(&self) -> u64 {
         self.reach.map_or(0, |reach| reach.bytes)
+    }
+
+    /// When the last transaction that the file contains was written, or the next opening was, in milliseconds since 1970.
+    pub(crate) fn contains_time_ms(&self) -> u64 {
+        self.reach.map_or(0, |reach| reach.contains_time_ms)
+    }
+
+    /// The greatest number of a transaction or of a checkpoint.
+    pub(crate) fn newest(&self) -> TxId {
+        self.reach.map_or(self.contains, |reach| reach.newest)
     }
 
     /// The last transaction that waits; where none does, the last one in the file.

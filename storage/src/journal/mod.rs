@@ -7,7 +7,7 @@
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
-//! - `replay`: these records, one by one; `list`: all that lies in a folder, for people
+//! - `since`: from a meta that the file once had; `replay`: these records, one by one; `list`: all that lies in a folder, for people
 //!
 //! What a record holds is bytes to all of them. `docs/journal.md` has the format and its reasons.
 
@@ -22,6 +22,7 @@ mod newest;
 mod replay;
 mod retain;
 mod segment;
+mod since;
 mod spares;
 mod sync;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub(crate) use log::{Log, read, scan};
 pub(crate) use replay::Record;
 pub use retain::JournalKeep;
 pub(crate) use retain::JournalLimits;
+pub(crate) use since::{Stretch, Until};
 pub(crate) use sync::PendingSync;
 
 /// A meta as it stands in its page, without the page's header.

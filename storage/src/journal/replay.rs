@@ -24,17 +24,25 @@ pub(crate) struct Records<'a> {
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) txid: TxId,
+    /// When it was written, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
     pub(crate) effects: Effects<'a>,
 }
 
-/// The bytes of a record's effects. They are read as they are needed: a record may be larger than memory.
+/// The bytes of a record's effects. They are read as they are needed: a record may be larger than memory. The last of them
+/// are handed over only if all are as they were written: of a journal that is in use the segment may be used again meanwhile.
 #[derive(Debug)]
-pub(crate) struct Effects<'a>(Payload<'a>);
+pub(crate) struct Effects<'a> {
+    payload: Payload<'a>,
+    /// The checksum of what was read, and the one of all.
+    read_crc: u32,
+    crc: u32,
+}
 
 impl Effects<'_> {
     /// Bytes that are still to be read.
     pub(crate) fn left(&self) -> u64 {
-        self.0.left()
+        self.payload.left()
     }
 
     /// All of them, if memory takes them.
@@ -49,10 +57,13 @@ impl Effects<'_> {
 
 impl Read for Effects<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.0.read(buffer)?;
+        let read = self.payload.read(buffer)?;
+        self.read_crc = crc32c::crc32c_append(self.read_crc, &buffer[..read]);
         // All of it was there before.
         if read == 0 && self.left() > 0 && !buffer.is_empty() {
             Err(io::ErrorKind::UnexpectedEof.into())
+        } else if self.left() == 0 && self.read_crc != self.crc {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "they have changed while they were read"))
         } else {
             Ok(read)
         }
@@ -81,8 +92,9 @@ impl<'a> Records<'a> {
             let entry = header_at(segment, at).map_err(read)?.ok_or_else(changed)?;
             self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
             if entry.kind == EntryKind::Record && entry.txid > self.contains {
-                let effects = Effects(Payload::new(self.path, index, at, &entry));
-                return Ok(Some(Record { txid: entry.txid, effects }));
+                let payload = Payload::new(self.path, index, at, &entry);
+                let effects = Effects { payload, read_crc: 0, crc: entry.payload_crc };
+                return Ok(Some(Record { txid: entry.txid, time_ms: entry.time_ms, effects }));
             }
         }
     }

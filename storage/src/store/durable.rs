@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
-use super::{CommitStats, Shared, What, Writer};
+use super::{CommitStats, Reading, Shared, What, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::{Spare, Work};
@@ -188,6 +188,20 @@ impl Shared {
         self.writer.with(|writer| {
             let store_freelist = self.stores_freelist();
             if writer.wants_checkpoint() { sync_point(self, writer, store_freelist).map(drop) } else { Ok(()) }
+        })
+    }
+
+    /// Begins to read the newest state once the file is up to it.
+    pub(crate) fn enter_checkpointed(&self) -> Result<Reading> {
+        if self.options.read_only {
+            return Ok(self.readers.enter());
+        }
+        if self.options.journal.is_some() {
+            self.write_back()?;
+        }
+        self.writer.with(|writer| {
+            sync_point(self, writer, self.stores_freelist())?;
+            Ok(self.readers.enter())
         })
     }
 

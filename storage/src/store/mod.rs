@@ -29,6 +29,7 @@ pub use journal_options::JournalOptions;
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
 pub(crate) use readers::{Readers, Reading};
+pub(crate) use recover::refuse_orphans;
 pub(crate) use shared::{Opened, Shared};
 pub use stats::{CommitStats, DamagedMeta, JournalFigures, Stats};
 pub(crate) use stats::{Figures, Stalls};

@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::commit::{Sync, write};
-use super::durable::{begin, is_full, now_ms, sync_point};
+use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::{Journal, MetaBytes, Waiting, read, scan};
-use crate::tree::{Recorded, Refused, Replay};
+use crate::tree::{Batch, Recorded, Refused, Replay};
 use crate::{Error, Result};
 
 /// A journal, and what it holds beyond the file.
@@ -75,7 +75,7 @@ fn opened(path: &Path, file: &Path, options: &Options) -> Result<Option<Arc<dyn 
 
 /// Refuses a journal with something in it beside a file that is about to be created: all new files are alike, so that it
 /// would seem to be this one's.
-pub(super) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
+pub(crate) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
     let is_new = path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0);
     let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
     if !is_new || !options.create || options.read_only || discards {
@@ -168,7 +168,7 @@ impl Shared {
             let (base, clock) = (writer.durable, Instant::now());
             // What was committed is not refused, whatever the limit was then.
             let max_size = writer.max_size.take();
-            self.replay(writer, &folder, &waiting)?;
+            self.replay(writer, &waiting)?;
             writer.max_size = max_size;
             let is_behind = !waiting.is_empty();
             self.keeps_journal_in(folder.path());
@@ -187,27 +187,45 @@ impl Shared {
         })
     }
 
-    fn replay(&self, writer: &mut Writer, folder: &Arc<dyn JournalFolder>, waiting: &Waiting) -> Result<()> {
-        for batch in waiting.batches() {
-            if let Some(error) = batch.unreadable {
-                return Err(error);
-            }
-            let Some(&Recorded { txid, .. }) = batch.records.last() else { continue };
-            let mut work = begin(self, writer)?;
-            Replay::make_all(&mut work, &batch.records).map_err(|refused| match refused {
-                Refused::Record { txid, at, what } => damaged(&**folder, txid, at, &what),
-                Refused::Damaged(error) => error,
-            })?;
-            write(&mut work, txid, self, writer, Sync::Later)?;
-            writer.spare = work.take_spare();
+    fn replay(&self, writer: &mut Writer, waiting: &Waiting) -> Result<()> {
+        waiting.batches().try_for_each(|batch| self.make(writer, batch, waiting.folder()))
+    }
+
+    /// Makes a batch of records, under the number of the last of them. Nothing is synced.
+    fn make(&self, writer: &mut Writer, batch: Batch, folder: &Path) -> Result<()> {
+        if let Some(error) = batch.unreadable {
+            return Err(error);
         }
+        let Some(&Recorded { txid, .. }) = batch.records.last() else { return Ok(()) };
+        let mut work = begin(self, writer)?;
+        Replay::make_all(&mut work, &batch.records).map_err(|refused| match refused {
+            Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
+            Refused::Damaged(error) => error,
+        })?;
+        write(&mut work, txid, self, writer, Sync::Later)?;
+        writer.spare = work.take_spare();
         Ok(())
+    }
+
+    /// Makes a batch of records that follow the newest state, in a file that nobody else has seen and that keeps no journal.
+    ///
+    /// # Errors
+    /// The batch's own; [`Error::JournalDamaged`] where it does not fit the state; those of a commit.
+    pub(crate) fn apply(&self, batch: Batch, folder: &Path) -> Result<()> {
+        self.writer.with(|writer| {
+            // So that pages can be used again; but not where that would take a number, which may be the next record's.
+            let txid = self.readers.current().meta.txid;
+            if number_of_sync_point(txid, writer)? == txid {
+                sync_point(self, writer, false)?;
+            }
+            self.make(writer, batch, folder)
+        })
     }
 }
 
-fn damaged(folder: &dyn JournalFolder, txid: TxId, at: usize, what: &str) -> Error {
+fn damaged(folder: &Path, txid: TxId, at: usize, what: &str) -> Error {
     Error::JournalDamaged {
-        file: folder.path().into(),
+        file: folder.into(),
         offset: at as u64,
         what: format!("counted from the first effect of transaction {txid}: {what}"),
     }

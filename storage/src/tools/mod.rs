@@ -3,6 +3,7 @@
 //! - `bucket_stats`, `inspect`: how buckets and pages are filled
 //! - `backup`: a snapshot as a file of its own; `compact`: a database written anew; `repair`: what a broken file still
 //!   holds, written anew; `rewrite`: what both write through
+//! - `restore`: a backup, and what a journal records beyond it, as a file of any state between
 //! - `shrink`: making a file smaller while it is in use
 //! - `journal`: what lies in a journal, and whether it fits its file
 //! - `peek`: reading a file that another process writes, without its lock
@@ -16,6 +17,7 @@ mod journal;
 mod peek;
 mod raw;
 mod repair;
+mod restore;
 mod rewrite;
 mod shrink;
 mod surgery;
@@ -30,5 +32,6 @@ pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
 pub use repair::{
     Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
 };
+pub use restore::{Restore, RestoreMoment, RestoreTo, Restored};
 pub use shrink::Shrunk;
 pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

@@ -27,7 +27,7 @@ mod view;
 mod walk;
 mod work;
 
-pub(crate) use effects::{Effect, Reader as EffectsReader, Recorded, Refused, Replay};
+pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refused, Replay};
 pub use fill::Fill;
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;

@@ -29,7 +29,13 @@ pub(crate) struct Batch {
 impl Waiting {
     /// All that waits, in batches that are each made in one transaction.
     pub(crate) fn batches(&self) -> Batches<'_, impl Iterator<Item = Result<Record<'_>>>> {
-        Batches { records: self.iter().peekable(), folder: self.folder() }
+        self.batches_of(u64::MAX)
+    }
+
+    /// The same of the first so many records.
+    pub(crate) fn batches_of(&self, records: u64) -> Batches<'_, impl Iterator<Item = Result<Record<'_>>>> {
+        let records = self.iter().take(usize::try_from(records).unwrap_or(usize::MAX));
+        Batches { records: records.peekable(), folder: self.folder() }
     }
 }
 
@@ -57,7 +63,7 @@ impl<'a, I: Iterator<Item = Result<Record<'a>>>> Iterator for Batches<'a, I> {
 }
 
 fn in_memory(record: Record<'_>, folder: &Path) -> Result<Recorded> {
-    let Record { txid, effects } = record;
+    let Record { txid, effects, .. } = record;
     let len = effects.left();
     let told = |error: io::Error| {
         let what = format!("the {len} bytes of effects of transaction {txid}: {error}");

@@ -8,6 +8,7 @@ mod codec;
 mod record;
 mod replay;
 
+pub(crate) use batches::Batch;
 pub(crate) use codec::{Effect, Reader};
 pub(crate) use record::Effects;
 pub(super) use record::{Done, EffectsMark};

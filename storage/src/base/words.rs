@@ -1,0 +1,23 @@
+//! Parts of what errors say.
+
+use std::path::PathBuf;
+
+pub(super) fn size_limit(max: Option<u64>) -> String {
+    max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
+}
+
+pub(super) fn follows(found: &[u64]) -> String {
+    let found: Vec<String> = found.iter().map(u64::to_string).collect();
+    if found.is_empty() {
+        return "nothing is recorded in it".into();
+    }
+    format!("its newest entries follow transactions {}", found.join(", "))
+}
+
+pub(super) fn found(is_bucket: bool) -> &'static str {
+    if is_bucket { "bucket" } else { "value" }
+}
+
+pub(super) fn in_path(path: Option<&PathBuf>) -> String {
+    path.map_or_else(String::new, |path| format!(" {}", path.display()))
+}
