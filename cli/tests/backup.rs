@@ -220,6 +220,20 @@ fn whatever_goes_wrong_leaves_nothing() {
 }
 
 #[test]
+fn a_server_that_only_reads_is_backed_up_too_and_one_that_does_none_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, copy) = (folder.path().join("app.db"), folder.path().join("copy"));
+    make(&db, 1);
+    let server = Server::start_with(&db, ["--read-only"]);
+    server.run(args!["backup", "--check", &copy]).done();
+    run(args!["file", "diff", &db, &copy]).done();
+    server.stop();
+    let server = Server::start_with(&db, ["--max-backups", "0"]);
+    let refused = server.run(args!["backup", "--force", &copy]).failed(1);
+    assert!(refused.contains("OVERLOADED") && refused.contains("--max-backups"), "{refused}");
+}
+
+#[test]
 fn a_rate_below_what_a_server_waits_for_is_a_mistake() {
     let refused = run(["backup", "--rate", "1KiB", "copy"]);
     assert_eq!(refused.code, Some(2));
