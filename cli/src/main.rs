@@ -21,6 +21,7 @@ mod health;
 mod import;
 mod incr;
 mod lines;
+mod moment;
 mod permission;
 mod ping;
 mod remote;
@@ -70,6 +71,7 @@ enum Command {
     #[command(subcommand)]
     Bucket(bucket::Bucket),
     Backup(backup::Backup),
+    Restore(file::restore::Restore),
     Export(export::Export),
     Import(import::Import),
     Ping(ping::Ping),
@@ -94,6 +96,7 @@ impl Command {
             Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),
             Self::Backup(backup) => backup.run(),
+            Self::Restore(restore) => restore.run(),
             Self::Export(export) => export.run(),
             Self::Import(import) => import.run(),
             Self::Ping(ping) => ping.run(),

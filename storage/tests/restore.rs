@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use boltkv_storage::{
-    Db, Durability, Error, JournalKeep, JournalOptions, Options, Restore, RestoreMoment, RestoreTo, Restored, Result,
-    TxId,
+    Db, Durability, Error, FileJournal, JournalKeep, JournalOptions, Options, Restore, RestoreMoment, RestoreTo,
+    Restored, Result, TxId,
 };
 use common::edit::{Edit, Parts};
 use common::model::Model;
@@ -345,4 +345,25 @@ fn an_older_copy_of_the_file_is_brought_up_to_date_beyond_an_opening() {
         fs::copy(&copy, &file).unwrap();
         assert_eq!(committed(&options().open(&file).unwrap()), newest);
     }
+}
+
+/// Of a copy that was made while the journal was written, a segment in the middle may be missing.
+#[test]
+fn a_hole_in_a_copied_journal_is_told() {
+    let mut place = Place::new();
+    let db = options().open(place.file()).unwrap();
+    let path = place.path("backup.db");
+    let of_backup = backup(&db, &path);
+    (0..60).for_each(|number| _ = put(&db, &format!("{number}")));
+    let mut segments: Vec<_> =
+        FileJournal::find(place.file(), None).unwrap().unwrap().segments().map(|it| (it.number, it.file)).collect();
+    segments.sort();
+    assert!(segments.len() > 3, "{segments:?}");
+    drop(db);
+    fs::remove_file(place.journal().join(&segments[2].1)).unwrap();
+    let found = Restore::find(&path, place.journal()).unwrap();
+    assert!(found.damage().unwrap().to_string().contains("segment 3"), "{:?}", found.damage());
+    assert!(found.transactions() > 0);
+    assert!(matches!(place.restored(&path, RestoreTo::Newest), Err(Error::JournalDamaged { .. })));
+    assert!(place.restored(&path, RestoreTo::Transaction(of_backup + 1)).is_ok());
 }

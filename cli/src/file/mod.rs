@@ -36,6 +36,7 @@ mod peek;
 mod progress;
 mod question;
 mod repair;
+pub(crate) mod restore;
 mod stats;
 mod surgery;
 mod target;

@@ -82,14 +82,16 @@ impl Backups {
         let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| self.too_many())?;
         let memory = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a backup"))?;
         let place = Arc::new(Place { _memory: memory, _turn: turn });
-        let tx = db.begin().map_err(refusal)?;
         let (sender, parts) = channel(AHEAD);
         let thread = thread::Builder::new().name("boltkv-backup".into());
         let reading = thread.spawn({
-            let place = Arc::clone(&place);
+            let (place, db) = (Arc::clone(&place), db.clone());
             move || {
-                read(tx, &sender);
-                drop(place);
+                match begin(&db) {
+                    Ok(tx) => read(tx, &sender),
+                    Err(error) => drop(sender.blocking_send(Part::Failed(refusal(error)))),
+                }
+                drop((db, place));
             }
         });
         match reading {
@@ -151,6 +153,12 @@ impl Source for BackupRun {
 
 fn broken_off() -> ErrorReply {
     ErrorReply::new(ErrorCode::StorageFailed, "the backup broke off: a defect of the server")
+}
+
+/// Begins on a state that the file has on the disk, which its journal names, so that a restore can go on from it. Where that
+/// cannot be had, because the disk is full or has failed, a backup is wanted all the more: of the newest state, then.
+fn begin(db: &Db) -> boltkv_storage::Result<Tx> {
+    db.begin_checkpointed().or_else(|_| db.begin())
 }
 
 /// Reads all of the snapshot, until it ends or nobody wants it any more.

@@ -23,7 +23,7 @@ pub(super) struct Segment {
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(super) folder: PathBuf,
-    files: Arc<dyn JournalFolder>,
+    pub(super) files: Arc<dyn JournalFolder>,
     /// All segments with a header, by their numbers.
     pub(super) segments: Vec<Segment>,
     /// Files without one, and their lengths.

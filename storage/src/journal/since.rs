@@ -3,7 +3,7 @@
 //! An opening asks what the file's newest meta lacks; here the meta may be any that is named among what is kept. It has to be
 //! named: after a clean close a file may be taken as it is, a backup may not.
 
-use super::log::{Chain, Log, Segment};
+use super::log::{Chain, Log, Segment, damaged};
 use super::{MetaBytes, Waiting};
 use crate::base::TxId;
 use crate::{Error, Result};
@@ -39,22 +39,23 @@ impl Log {
     pub(crate) fn since(self, meta: &MetaBytes) -> Result<(Waiting, Option<Error>)> {
         let (folder, mut found) = (self.folder.clone(), Vec::new());
         let mut chain = Chain::new(folder.clone(), self.segments.clone());
-        let mut oldest = None;
+        let (mut oldest, mut unreached) = (None, None);
         while let Some(first) = chain.path.first() {
             let follows = first.header.follows;
             let has_all = |segment: &Segment| segment.header.follows <= meta.txid();
             match chain.locate(meta)? {
                 Some(located) if chain.path[..=located.segment].iter().any(has_all) => {
-                    return self.after_up_to_damage(meta);
+                    let (waiting, damage) = Self { segments: chain.path, ..self }.after_up_to_damage(meta)?;
+                    return Ok((waiting, damage.or(unreached)));
                 }
                 Some(_) => return Err(Error::JournalGap { folder, wanted: meta.txid(), oldest: follows }),
                 None => chain.add_newest_metas(&mut found)?,
             }
             oldest = Some(oldest.unwrap_or(follows).min(follows));
-            if chain.missing.is_none() {
-                break;
-            }
-            // As for an opening: what cannot be reached from here may be the journal.
+            let Some(missing) = chain.missing else { break };
+            let what = format!("segment {missing}, which it follows, is not there");
+            unreached = unreached.or(Some(damaged(folder.join(first.file.name()), 0, what)));
+            // What cannot be reached from here may be named there; what lies behind the hole is out of reach then.
             chain = Chain::new(folder.clone(), chain.others);
         }
         match oldest {

@@ -9,6 +9,7 @@ use boltkv_storage::{
 use serde::Serialize;
 
 use super::super::output::{Base64, Out, Printed};
+pub(super) use crate::moment::shown as at;
 
 /// A line of JSON.
 #[derive(Serialize)]
@@ -242,52 +243,4 @@ pub(super) fn kind(kind: JournalEntryKind) -> &'static str {
 
 pub(super) fn transactions(count: u64) -> String {
     if count == 1 { "1 transaction".into() } else { format!("{count} transactions") }
-}
-
-/// A time as people write it, in UTC; of one that no clock shows, its milliseconds. A journal's first segment has none: it
-/// has the time of the last record before it.
-pub(super) fn at(time_ms: u64) -> String {
-    const DAY: u64 = 24 * 60 * 60;
-    if time_ms == 0 {
-        return "-".into();
-    }
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let (seconds, ms) = (time_ms / 1000, time_ms % 1000);
-    let (mut days, time) = (seconds / DAY, seconds % DAY);
-    let mut year = 1970;
-    loop {
-        let len = if is_leap(year) { 366 } else { 365 };
-        if days < len {
-            break;
-        }
-        (days, year) = (days - len, year + 1);
-        if year > 9999 {
-            return format!("{time_ms} ms");
-        }
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for len in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < len {
-            break;
-        }
-        (days, month) = (days - len, month + 1);
-    }
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z", days + 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::at;
-
-    #[test]
-    fn a_time_is_its_day_and_its_time() {
-        assert_eq!(at(0), "-");
-        assert_eq!(at(1), "1970-01-01T00:00:00.001Z");
-        assert_eq!(at(951_782_400_001), "2000-02-29T00:00:00.001Z");
-        assert_eq!(at(1_767_225_599_999), "2025-12-31T23:59:59.999Z");
-        assert_eq!(at(253_402_300_799_999), "9999-12-31T23:59:59.999Z");
-        assert_eq!(at(u64::MAX), format!("{} ms", u64::MAX));
-    }
 }
