@@ -12,9 +12,9 @@ use crate::{Client, Error};
 
 /// The entries of a scan, in order, all of one snapshot: a [`Stream`], or call [`next`](Self::next).
 ///
-/// It ends after the first error. What the caller has not taken yet is bounded: the server sends as credit is given, and a
-/// server that does not keep to credit is held up by the connection, which no one else uses. Dropped before its end, it is
-/// cancelled.
+/// It ends after the first error. What the caller has not taken yet is bounded: the server sends 256 KiB and one frame, and more
+/// as that is taken. Who takes nothing for 30 s loses the rest (`SNAPSHOT_EXPIRED`), because the server keeps all pages of that
+/// state meanwhile. A server that does not keep to it loses the connection. Dropped before its end, a scan is cancelled.
 ///
 /// Keys and values are slices of the frame they came in: one that is kept keeps all of it. Copy what is to be kept long.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Which connection a request takes.
 //!
-//! Requests with one reply share one connection. A stream takes one of its own for as long as it runs: a server may send faster
-//! than a caller reads, and then the connection has to wait for the caller, but nobody else shall. So there is a bound to how
-//! many streams are open at a time.
+//! Requests with one reply share one connection. A stream takes one of its own for as long as it runs: one that its caller
+//! reads as fast as the server sends would have all other replies wait behind its frames. So there is a bound to how many
+//! streams are open at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -311,14 +311,10 @@ async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
     let (client, mut main) = peer.client().await;
     let (mut entries, mut conn, id) = open(&peer, &client).await;
 
-    // A server that does not keep to credit sends until the client takes no more.
-    let body = entries_body(&[("b", &vec![0; 100_000])]);
-    let header = [hex(&format!("{:08x} {id:08x}", body.len() + 6)), vec![OK, MORE]].concat();
-    let frame = [header, body].concat();
-    let mut whole = 0;
-    while conn.takes(&frame, 5 * MOMENT).await {
-        whole += 1;
-        assert!(whole < 1_000, "it buffers on and on");
+    // All that the stream has credit for, and the frame that overdraws it.
+    let value = vec![0; 100_000];
+    for _ in 0..3 {
+        conn.reply(id, OK, MORE, &entries_body(&[("b", &value)])).await;
     }
 
     let scene = async {
@@ -329,10 +325,30 @@ async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
     let (value, ()) = tokio::join!(bucket.get("k"), scene);
     assert_eq!(value.unwrap().as_deref(), Some(&b"v"[..]));
 
-    // What was held up goes on as soon as it is taken.
-    for _ in 0..=whole {
+    assert!(conn.is_quiet(MOMENT).await, "credit for what nobody has taken");
+    for _ in 0..4 {
         common::soon(entries.next()).await.unwrap().unwrap();
     }
+    assert_eq!(conn.request().await.op, 0x70, "as soon as it is taken");
+}
+
+#[tokio::test]
+async fn a_server_that_sends_more_than_it_has_credit_for_loses_the_connection() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    for _ in 0..4 {
+        let _ = conn.try_reply(id, OK, MORE, &entries_body(&[("b", &vec![0; 100_000])])).await;
+    }
+    conn.closed().await;
+    let mut taken = 0;
+    let error = loop {
+        match common::soon(entries.next()).await.unwrap() {
+            Ok(_) => taken += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(taken == 4 && error.to_string().contains("credit"), "{taken}: {error}");
 }
 
 #[tokio::test]

@@ -118,7 +118,9 @@ fn who_takes_no_reply_is_reset_and_its_memory_given_back() {
     let mut gets = server.binary();
     gets.send_all(&vec![get("b", "1"); 100]);
     let mut scans = server.binary();
-    scans.send_all(&vec![scan_all("b"); 10]);
+    for id in scans.send_all(&vec![scan_all("b"); 10]) {
+        scans.credit(id, u32::MAX);
+    }
     let mut text = connect(server.address);
     common::send(&mut text, "BUCKET USE b\r\nSCAN\r\nSCAN\r\n".repeat(10).as_bytes());
     common::eventually(|| figure(&server, "connections") == 1);

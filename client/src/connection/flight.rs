@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use boltkv_protocol::{
-    EncodeError, ErrorReply, Expect, Frame, HelloReply, INITIAL_CREDIT, Reply, Request, SessionRequest,
-};
+use boltkv_protocol::{EncodeError, ErrorReply, Expect, Frame, HelloReply, Reply, Request, SessionRequest};
 use bytes::BytesMut;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -18,9 +16,6 @@ use super::hello::HELLO_ID;
 use super::{Failure, Limits};
 use crate::Loss;
 
-/// How many bytes of a stream wait here for a slow caller; then the connection is not read any more. Twice the credit that a
-/// stream starts with, so that a server which keeps to credit is not held up by it.
-pub(super) const STREAM_WINDOW: usize = 2 * INITIAL_CREDIT as usize;
 /// How many bytes wait to be written before callers have to wait for room.
 const OUT_LIMIT: usize = 1024 * 1024;
 /// How much is still read of a stream that was given up. A server that sends more has not heard of CANCEL, and the connection
@@ -33,8 +28,9 @@ const UNKNOWN_ID: Cow<'static, str> = Cow::Borrowed("a reply under an id that is
 pub(super) enum Waiter {
     /// A caller, for one frame.
     Reply { expect: Expect, sender: oneshot::Sender<Result<Reply, Failure>> },
-    /// The receiver of a stream.
-    Stream { expect: Expect, sender: mpsc::UnboundedSender<Piece>, window: Arc<Semaphore> },
+    /// The receiver of a stream, and how many bytes more the server may send of it: what waits for a slow caller is bounded
+    /// by that, and the connection is read on.
+    Stream { expect: Expect, sender: mpsc::UnboundedSender<Piece>, credit: i64 },
     /// Nobody any more: a stream was given up.
     Nobody { late: usize },
 }
@@ -75,8 +71,6 @@ pub(crate) struct Chunk {
     pub(crate) cost: u32,
     /// Whether it is the stream's last.
     pub(crate) last: bool,
-    /// Its room among what waits; free again when the chunk is taken.
-    pub(super) _room: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
@@ -222,13 +216,28 @@ impl Flight {
         match state.pending.get_mut(&frame.id).map(|pending| &mut pending.waiter) {
             None => Err(Loss::Protocol(UNKNOWN_ID)),
             Some(Waiter::Reply { .. }) => Err(Loss::Protocol("several frames where one is due".into())),
-            Some(Waiter::Stream { expect, sender, window }) => {
-                Ok(Waiter::Stream { expect: *expect, sender: sender.clone(), window: Arc::clone(window) })
+            Some(Waiter::Stream { expect, sender, credit }) => {
+                // Its last frame may be longer than what was left.
+                if *credit <= 0 {
+                    return Err(Loss::Protocol("more of a stream than there was credit for".into()));
+                }
+                *credit = credit.saturating_sub(i64::try_from(frame.body.len()).unwrap_or(i64::MAX));
+                Ok(Waiter::Stream { expect: *expect, sender: sender.clone(), credit: *credit })
             }
             Some(Waiter::Nobody { late }) => {
                 *late += frame.body.len();
                 if *late > LATE_LIMIT { Err(Loss::Closed) } else { Ok(Waiter::Nobody { late: *late }) }
             }
+        }
+    }
+
+    /// Lets a stream send so many bytes more, unless it has ended already.
+    pub(super) fn credit(&self, id: u32, bytes: u32) {
+        let mut state = self.lock();
+        if let Some(Pending { waiter: Waiter::Stream { credit, .. }, .. }) = state.pending.get_mut(&id) {
+            *credit = credit.saturating_add(bytes.into());
+            drop(state);
+            self.tell(&SessionRequest::Credit { stream: id, bytes }.into());
         }
     }
 

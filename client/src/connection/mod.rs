@@ -10,13 +10,13 @@ mod writer;
 
 use std::sync::Arc;
 
-use boltkv_protocol::{EncodeError, Expect, HelloReply, Reply, Request, SessionRequest};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use boltkv_protocol::{EncodeError, Expect, HelloReply, INITIAL_CREDIT, Reply, Request};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 pub(crate) use self::flight::{Chunk, Piece};
-use self::flight::{Flight, STREAM_WINDOW, Waiter, is_stream};
+use self::flight::{Flight, Waiter, is_stream};
 use crate::builder::Config;
 use crate::{Error, Loss};
 
@@ -125,16 +125,15 @@ impl Connection {
         deadline: Instant,
     ) -> Result<Stream, Failure> {
         let (sender, pieces) = mpsc::unbounded_channel();
-        let window = Arc::new(Semaphore::new(STREAM_WINDOW));
-        let waiter = Waiter::Stream { expect, sender, window: Arc::clone(&window) };
+        let waiter = Waiter::Stream { expect, sender, credit: INITIAL_CREDIT.into() };
         let sending = self.flight.send(request, waiter);
         let id = timeout_at(deadline, sending).await.map_err(|_| Failure::NotSentInTime)??;
-        Ok(Stream { id, pieces, window, flight: Arc::clone(&self.flight) })
+        Ok(Stream { id, pieces, flight: Arc::clone(&self.flight) })
     }
 
     /// Lets a stream send so many bytes more.
     pub(crate) fn credit(&self, stream: &Stream, bytes: u32) {
-        self.flight.tell(&SessionRequest::Credit { stream: stream.id, bytes }.into());
+        self.flight.credit(stream.id, bytes);
     }
 }
 
@@ -163,16 +162,12 @@ impl Drop for Connection {
 pub(crate) struct Stream {
     id: u32,
     pub(crate) pieces: mpsc::UnboundedReceiver<Piece>,
-    /// Bounds the bytes that wait here; see [`STREAM_WINDOW`].
-    window: Arc<Semaphore>,
     flight: Arc<Flight>,
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         self.flight.cancel(self.id);
-        // Whoever waits for room in it need not.
-        self.window.close();
     }
 }
 

@@ -6,11 +6,11 @@ use boltkv_protocol::{DecodeError, ErrorCode, Expect, Frame, FrameCodec, FrameEr
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::codec::Decoder;
 
 use super::Failure;
-use super::flight::{Chunk, Flight, Piece, STREAM_WINDOW, Waiter};
+use super::flight::{Chunk, Flight, Piece, Waiter};
 use crate::Loss;
 
 /// The room made before each read.
@@ -47,7 +47,7 @@ impl Reader {
     async fn read(&mut self) -> Result<std::convert::Infallible, Loss> {
         loop {
             while let Some(frame) = self.codec.decode(&mut self.buffer)? {
-                self.deliver(frame).await?;
+                self.deliver(frame)?;
             }
             self.buffer.reserve(READ_ROOM);
             if self.input.read_buf(&mut self.buffer).await? == 0 {
@@ -56,7 +56,7 @@ impl Reader {
         }
     }
 
-    async fn deliver(&self, frame: Frame) -> Result<(), Loss> {
+    fn deliver(&self, frame: Frame) -> Result<(), Loss> {
         if frame.id == 0 {
             return Err(end_of_connection(frame));
         }
@@ -70,7 +70,7 @@ impl Reader {
                 drop(sender.send(reply.map_err(Failure::Lost)));
                 broken.map_or(Ok(()), Err)
             }
-            Waiter::Stream { expect, sender, window } => deliver_piece(frame, expect, &sender, window).await,
+            Waiter::Stream { expect, sender, .. } => deliver_piece(frame, expect, &sender),
         }
     }
 }
@@ -79,25 +79,12 @@ fn detached(body: Bytes) -> Bytes {
     if body.len() <= COPIED_BODY { Bytes::copy_from_slice(&body) } else { body }
 }
 
-/// Gives a stream its next piece, once there is room for it.
-async fn deliver_piece(
-    frame: Frame,
-    expect: Expect,
-    sender: &mpsc::UnboundedSender<Piece>,
-    window: Arc<Semaphore>,
-) -> Result<(), Loss> {
-    let (last, len) = (!frame.has_more(), frame.body.len());
-    let cost = u32::try_from(len).unwrap_or(u32::MAX);
-    // A frame larger than the window waits until all of it is free.
-    let room = cost.min(u32::try_from(STREAM_WINDOW).unwrap_or(u32::MAX));
+/// Gives a stream its next piece. What waits there is bounded by the stream's credit.
+fn deliver_piece(frame: Frame, expect: Expect, sender: &mpsc::UnboundedSender<Piece>) -> Result<(), Loss> {
+    let (last, cost) = (!frame.has_more(), u32::try_from(frame.body.len()).unwrap_or(u32::MAX));
     let piece = match Reply::decode(expect, frame) {
         Ok(Reply::Error(error)) => Piece::Error(error),
-        Ok(reply) => {
-            let Ok(room) = window.acquire_many_owned(room).await else {
-                return Ok(()); // The stream was given up meanwhile.
-            };
-            Piece::Chunk(Chunk { reply, cost, last, _room: room })
-        }
+        Ok(reply) => Piece::Chunk(Chunk { reply, cost, last }),
         Err(error) => Piece::Lost(error.into()),
     };
     let broken = match &piece {

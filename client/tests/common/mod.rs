@@ -153,11 +153,6 @@ impl Conn {
         soon(self.stream.write_all(&frame)).await
     }
 
-    /// Whether a frame's bytes can be sent within a moment, or the client does not read any more.
-    pub(crate) async fn takes(&mut self, frame: &[u8], moment: Duration) -> bool {
-        tokio::time::timeout(moment, self.stream.write_all(frame)).await.is_ok_and(|r| r.is_ok())
-    }
-
     /// Whether nothing comes within a moment.
     pub(crate) async fn is_quiet(&mut self, moment: Duration) -> bool {
         tokio::time::timeout(moment, self.stream.peek(&mut [0])).await.is_err()

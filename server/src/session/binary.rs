@@ -1,8 +1,8 @@
 //! The binary dialect: frames in, frames out, each reply under its request's id.
 
 use boltkv_protocol::{
-    EncodeError, EntriesWriter, ErrorCode, ErrorReply, Frame, FrameCodec, HEADER_LEN, Hello, HelloReply, Op, Reply,
-    Request, SessionRequest,
+    EncodeError, EntriesWriter, ErrorCode, ErrorReply, Frame, FrameCodec, HEADER_LEN, Hello, HelloReply,
+    INITIAL_CREDIT, Op, Reply, Request, SessionRequest,
 };
 use bytes::{Bytes, BytesMut};
 use std::ops::ControlFlow;
@@ -58,8 +58,7 @@ impl BinaryCodec {
             Ok(Request::Stream(request)) => Asked::Stream(due, request),
             Ok(Request::Session(SessionRequest::Cancel { stream })) => Asked::Cancel(stream),
             Ok(Request::Session(SessionRequest::Stats)) => Asked::Own(Own::Stats(id)),
-            // A client slows a stream down by not reading from the connection; there is no other credit.
-            Ok(Request::Session(SessionRequest::Credit { .. })) => Asked::Nothing,
+            Ok(Request::Session(SessionRequest::Credit { stream, bytes })) => Asked::Credit { stream, bytes },
             Ok(Request::Session(SessionRequest::Hello(_))) => {
                 Asked::Own(Own::Error(id, ErrorReply::new(ErrorCode::Malformed, "HELLO is said once")))
             }
@@ -93,6 +92,7 @@ impl Codec for BinaryCodec {
     type Own = Own;
 
     const IN_ORDER: bool = false;
+    const INITIAL_CREDIT: i64 = INITIAL_CREDIT as i64;
 
     fn caller(&self) -> Caller {
         Caller::default()

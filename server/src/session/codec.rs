@@ -24,6 +24,9 @@ pub(crate) trait Codec: Send + 'static {
     /// name their request, and come in any order.
     const IN_ORDER: bool;
 
+    /// How many bytes a stream may send before its client gives it more credit.
+    const INITIAL_CREDIT: i64;
+
     /// On whose behalf requests are done.
     fn caller(&self) -> Caller;
 
@@ -98,6 +101,11 @@ pub(crate) enum Asked<T, O> {
     Stream(Due<T>, StreamRequest),
     /// Ends the stream of this id early.
     Cancel(u32),
+    /// Lets a stream send so many bytes more.
+    Credit {
+        stream: u32,
+        bytes: u32,
+    },
     /// What the dialect answers itself.
     Own(O),
     /// Nothing more is to be taken; what was taken is answered, then this is said.

@@ -30,6 +30,8 @@ pub(super) enum Overdue {
     Output,
     /// The client takes nothing, and has streams open.
     Streams,
+    /// The client gives a stream no credit.
+    Credit,
     /// A reply has not got its memory.
     Memory,
     /// A client that waits for memory may be gone.
@@ -46,6 +48,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Notes which transfers have begun and which have ended.
     pub(super) fn keep_paces(&mut self) {
         let wire = &self.conn.wire;
+        self.streams.note(wire.sent(), wire.has_ended());
         let input_starves = self.conn.starving.as_ref().is_some_and(|starving| starving.use_for != UseFor::Output);
         if self.codec.item_len(&wire.input.bytes).is_none() || input_starves {
             self.paces.item = None;
@@ -79,7 +82,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .codec
             .not_introduced()
             .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
-        let executing = [self.stream_deadline(), self.memory_deadline()];
+        let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
         let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
         let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
@@ -100,6 +103,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
         let last = self.streams.last_step().max(self.conn.wire.sent().last);
         Some((last + self.conn.shared.timeouts.stream_stall, Overdue::Streams))
+    }
+
+    fn credit_deadline(&self) -> Option<Deadline> {
+        let since = self.streams.without_credit_since()?;
+        Some((since + self.conn.shared.timeouts.stream_stall, Overdue::Credit))
     }
 
     fn memory_deadline(&self) -> Option<Deadline> {
@@ -131,6 +139,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             }
             Overdue::Output => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
+            Overdue::Credit => self.end_streams_without_credit(),
             Overdue::Memory => self.refuse_starving(),
             Overdue::Look => self.look(),
             Overdue::EndOfSending => {
@@ -145,6 +154,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn close_with(&mut self, error: Option<ErrorReply>) {
         let own = error.filter(|_| !self.muted).map(|error| self.codec.farewell(error));
         self.close(own);
+    }
+
+    fn end_streams_without_credit(&mut self) {
+        let patience = self.conn.shared.timeouts.stream_stall;
+        let Some(since) = Instant::now().checked_sub(patience) else { return };
+        for due in self.streams.end_without_credit_since(since) {
+            self.refuse(due, uncredited());
+        }
     }
 
     /// Whose request will never arrive in full leaves the queue for memory, in which others wait behind it.
@@ -175,4 +192,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
 fn stalled() -> ErrorReply {
     ErrorReply::new(ErrorCode::SnapshotExpired, "the client took nothing for too long; the stream was given up")
+}
+
+fn uncredited() -> ErrorReply {
+    ErrorReply::new(ErrorCode::SnapshotExpired, "the client gave no CREDIT for too long; the stream was given up")
 }

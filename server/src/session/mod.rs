@@ -3,7 +3,7 @@
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
-//! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`: what is answered in steps;
+//! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `turn`: how much is done at a time; `ahead`, `faults`: what waits for the disk;
 //!   `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
 //!
@@ -15,6 +15,7 @@ mod alarm;
 mod binary;
 mod burst;
 mod codec;
+mod credit;
 mod deadline;
 mod faults;
 mod linger;

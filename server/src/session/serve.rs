@@ -236,6 +236,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Read(due, request) => self.read(due, request, taken.leased, reader),
             Asked::Stream(due, request) => self.begin_stream(due, request),
             Asked::Cancel(id) => self.cancel(id),
+            Asked::Credit { stream, bytes } => self.streams.give_credit(stream, bytes),
             Asked::Own(own) => {
                 self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
             }
@@ -325,7 +326,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                     self.refuse(due, shutting_down());
                 }
                 Asked::Own(own) => self.codec.refuse(&own, shutting_down(), &mut self.conn.wire.output),
-                Asked::Cancel(_) | Asked::Nothing => {}
+                Asked::Cancel(_) | Asked::Credit { .. } | Asked::Nothing => {}
                 Asked::Close(_) => return,
             }
         }

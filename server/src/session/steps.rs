@@ -1,9 +1,10 @@
 //! What a session answers in steps: begun, taken on in turn, and ended early.
 
-use boltkv_protocol::{ErrorCode, ErrorReply, StreamRequest};
+use boltkv_protocol::{ErrorCode, ErrorReply, HEADER_LEN, StreamRequest};
 
 use super::UseFor;
 use super::codec::{Codec, Due, Step};
+use super::credit::Credit;
 use super::serve::Session;
 use super::socket::Socket;
 use super::stream::Stream;
@@ -18,7 +19,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
         }
         match self.conn.shared.executor.admit(&self.caller).stream(request) {
-            Ok(run) => self.streams.keep_turn(Stream { due, run }),
+            Ok(run) => self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) }),
             Err(error) => return self.refuse(due, error),
         }
         // A short stream is done after its first step.
@@ -38,7 +39,10 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let Some(mut stream) = self.streams.next() else { return false };
         let mut room = self.conn.wire.output_room();
         loop {
-            match self.step(&mut stream, room) {
+            let before = self.conn.wire.output.len();
+            let step = self.step(&mut stream, room);
+            self.count(&mut stream, before);
+            match step {
                 Ok(Step::More) => self.streams.wait_for_turn(stream),
                 Ok(Step::Ended) => {}
                 Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
@@ -54,6 +58,15 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 Err(error) => self.refuse(stream.due, error),
             }
             return self.streams.have_ready();
+        }
+    }
+
+    /// Takes the frame that a step has written, if it has, off the stream's credit.
+    fn count(&self, stream: &mut Stream<C::Tag>, before: usize) {
+        let wire = &self.conn.wire;
+        let written = wire.output.len().saturating_sub(before);
+        if written > 0 {
+            stream.credit.take(written.saturating_sub(HEADER_LEN), wire.sent().bytes + wire.output.len() as u64);
         }
     }
 

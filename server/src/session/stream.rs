@@ -1,7 +1,8 @@
 //! The streams of a connection: replies that are written part by part, in turn.
 //!
 //! A part is written only when the output has room, so a client that reads slowly holds up nothing but its own streams. A
-//! stream whose source has nothing yet holds up nobody: the others have their turns, and it has its own when it is woken.
+//! stream whose source has nothing yet, or whose client has given it no credit, holds up nobody: the others have their turns,
+//! and it has its own when it is woken.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,6 +11,8 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
 use super::codec::Due;
+use super::credit::Credit;
+use super::wire::Flow;
 use crate::commands::{Run, Source};
 
 /// A reply that is under way.
@@ -17,6 +20,7 @@ use crate::commands::{Run, Source};
 pub(super) struct Stream<T, R = Run> {
     pub(super) due: Due<T>,
     pub(super) run: R,
+    pub(super) credit: Credit,
 }
 
 /// The open streams of a connection, the one whose turn it is first.
@@ -67,7 +71,39 @@ impl<T: Copy, R: Source> Streams<T, R> {
     }
 
     fn first_ready(&mut self, cx: &mut Context<'_>) -> Option<usize> {
-        self.open.iter_mut().position(|stream| stream.run.poll_ready(cx).is_ready())
+        // One without credit is not asked: its session looks again when a CREDIT was taken.
+        self.open.iter_mut().position(|stream| stream.credit.is_left() && stream.run.poll_ready(cx).is_ready())
+    }
+
+    /// Lets the stream of this id send so many bytes more.
+    pub(super) fn give_credit(&mut self, id: u32, bytes: u32) {
+        if let Some(stream) = self.open.iter_mut().find(|stream| stream.due.id == id) {
+            stream.credit.give(bytes);
+        }
+    }
+
+    /// Notes what has left for the client, and whether nothing can come from it any more.
+    pub(super) fn note(&mut self, sent: Flow, has_ended: bool) {
+        for stream in &mut self.open {
+            if has_ended {
+                stream.credit.lift();
+            }
+            stream.credit.note_sent(sent);
+        }
+    }
+
+    /// Since when the client, which has all that was sent, gives a stream no credit: the one that has waited for longest.
+    pub(super) fn without_credit_since(&self) -> Option<Instant> {
+        self.open.iter().filter_map(|stream| stream.credit.missing_since()).min()
+    }
+
+    /// Ends those early that have had no credit since `since`, or before.
+    pub(super) fn end_without_credit_since(&mut self, since: Instant) -> Vec<Due<T>> {
+        let is_over = |stream: &Stream<T, R>| stream.credit.missing_since().is_some_and(|at| at <= since);
+        let (over, open) = self.open.drain(..).partition(is_over);
+        self.open = open;
+        let over: VecDeque<_> = over;
+        over.into_iter().map(|stream| stream.due).collect()
     }
 
     /// After a step, or before its first.
@@ -116,7 +152,8 @@ mod tests {
         let mut streams = Streams::new();
         let (senders, sources): (Vec<_>, Vec<_>) = (0..3).map(|_| unbounded_channel()).unzip();
         for (id, from) in (0..).zip(sources) {
-            streams.wait_for_turn(Stream { due: Due { id, tag: () }, run: MadeUp { from, has: false } });
+            let credit = Credit::new(1);
+            streams.wait_for_turn(Stream { due: Due { id, tag: () }, run: MadeUp { from, has: false }, credit });
         }
         assert!(streams.next().is_none() && !streams.have_ready() && streams.len() == 3);
         senders[1].send(()).unwrap();

@@ -202,6 +202,8 @@ impl Codec for TextCodec {
     type Own = Own;
 
     const IN_ORDER: bool = true;
+    /// There is no CREDIT: who does not read the lines holds them up.
+    const INITIAL_CREDIT: i64 = i64::MAX;
 
     fn caller(&self) -> Caller {
         // No byte is printed as more than that, and what stands around a result is shorter in text.

@@ -14,6 +14,8 @@ use super::{connect, read_to_end};
 pub struct Binary {
     pub socket: TcpStream,
     next_id: u32,
+    /// Streams get as much credit again as was read of them.
+    pub gives_credit: bool,
 }
 
 pub fn path(text: &str) -> Path {
@@ -85,7 +87,7 @@ pub fn frame(id: u32, op: u8, flags: u8, body: &[u8]) -> Vec<u8> {
 impl Binary {
     /// A connection that has not said HELLO.
     pub fn connect(address: SocketAddr) -> Self {
-        Self { socket: connect(address), next_id: 1 }
+        Self { socket: connect(address), next_id: 1, gives_credit: true }
     }
 
     pub fn hello(&mut self) -> HelloReply {
@@ -131,7 +133,24 @@ impl Binary {
         let id = u32::from_be_bytes(header[4..8].try_into().unwrap());
         let frame = Frame { id, op: header[8], flags: header[9], body: body.into() };
         assert!(frame.flags & FLAG_REPLY != 0, "{frame:?}");
+        if self.gives_credit && frame.has_more() {
+            self.credit(frame.id, u32::try_from(frame.body.len()).unwrap());
+        }
         frame
+    }
+
+    /// Lets a stream send so many bytes more. A server that is gone, or that knows that we are, need not hear of it.
+    pub fn credit(&mut self, stream: u32, bytes: u32) {
+        let mut out = BytesMut::new();
+        Request::from(SessionRequest::Credit { stream, bytes }).encode(0, &mut out).unwrap();
+        let _ = self.socket.write_all(&out);
+    }
+
+    /// Sends a CANCEL.
+    pub fn cancel(&mut self, stream: u32) {
+        let mut out = BytesMut::new();
+        Request::from(SessionRequest::Cancel { stream }).encode(0, &mut out).unwrap();
+        self.send(&out);
     }
 
     /// The next frame, which must be the only one of its reply.
