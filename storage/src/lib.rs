@@ -152,13 +152,14 @@ pub use handles::SegmentBytes;
 pub use handles::{
     Bucket, BucketHandle, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut, Walk,
 };
-pub use journal::JournalKeep;
+pub use journal::{JournalKeep, JournalPosition};
 pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
 pub use tools::{
-    Abandoned, BucketStats, BucketStructure, Cleared, Copied, FileJournal, JournalChange, JournalEffect, JournalEntry,
-    JournalEntryKind, JournalSegment, JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType,
-    Peek, PeekState, Peeked, PeekedEntries, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt,
-    RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Restore,
-    RestoreMoment, RestoreTo, Restored, Reverted, Shrunk, Structure, Surgery,
+    Abandoned, BucketStats, BucketStructure, Cleared, Committed, CommittedTransaction, Copied, FileJournal,
+    JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState, MetaChange,
+    MetaUpdated, Orphans, PageInfo, PageInfos, PageType, Peek, PeekState, Peeked, PeekedEntries, RawBranchElement,
+    RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent, RepairOptions, RepairPlace,
+    RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo, Restored, Reverted, Shrunk, Structure,
+    Surgery,
 };
 pub use tree::{Fill, Savepoint};

@@ -24,17 +24,17 @@ pub(super) type Place = (usize, u64);
 /// What is recorded beyond a meta.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// The segments that follow each other, as far as they were read and beyond.
-    path: Vec<Segment>,
+    pub(super) path: Vec<Segment>,
     /// Files that nobody needs, and their lengths.
-    free: Vec<(String, u64)>,
-    store: Option<u64>,
+    pub(super) free: Vec<(String, u64)>,
+    pub(super) store: Option<u64>,
     /// The highest number that a segment has.
-    highest: u64,
-    contains: TxId,
+    pub(super) highest: u64,
+    pub(super) contains: TxId,
     /// How far the segments were read; `None` where they are left aside.
-    reach: Option<Reach>,
+    pub(super) reach: Option<Reach>,
 }
 
 /// Where a meta was found.

@@ -7,7 +7,7 @@
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
-//! - `since`: from a meta that the file once had; `replay`: these records, one by one; `list`: all that lies in a folder, for people
+//! - `since`: from a meta that the file once had; `position`: from a transaction; `replay`: these records, one by one; `list`: all that lies in a folder, for people
 //!
 //! What a record holds is bytes to all of them. `docs/journal.md` has the format and its reasons.
 
@@ -19,6 +19,7 @@ mod judge;
 mod list;
 mod log;
 mod newest;
+mod position;
 mod replay;
 mod retain;
 mod segment;
@@ -36,6 +37,7 @@ pub(crate) use block::{EntryKind, Header};
 pub(crate) use judge::Waiting;
 pub(crate) use list::{Listed, Listing};
 pub(crate) use log::{Log, read, scan};
+pub use position::JournalPosition;
 pub(crate) use replay::Record;
 pub use retain::JournalKeep;
 pub(crate) use retain::JournalLimits;

@@ -24,6 +24,8 @@ pub(crate) struct Records<'a> {
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
     pub(crate) txid: TxId,
+    /// That of the segment in which it begins.
+    pub(crate) epoch: u64,
     /// When it was written, in milliseconds since 1970.
     pub(crate) time_ms: u64,
     pub(crate) effects: Effects<'a>,
@@ -94,7 +96,12 @@ impl<'a> Records<'a> {
             if entry.kind == EntryKind::Record && entry.txid > self.contains {
                 let payload = Payload::new(self.path, index, at, &entry);
                 let effects = Effects { payload, read_crc: 0, crc: entry.payload_crc };
-                return Ok(Some(Record { txid: entry.txid, time_ms: entry.time_ms, effects }));
+                return Ok(Some(Record {
+                    txid: entry.txid,
+                    epoch: segment.header.epoch,
+                    time_ms: entry.time_ms,
+                    effects,
+                }));
             }
         }
     }

@@ -9,16 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::disk::{
-    Appender, Existing, FileDisk, JournalFolder, MapOptions, OsFolder, OsJournalFolder, new_file, refuse_existing,
-};
+use super::journal::settled;
+use crate::disk::{Appender, Existing, FileDisk, MapOptions, OsFolder, new_file, refuse_existing};
 use crate::handles::{Db, Tx};
-use crate::journal::{MetaBytes, Stretch, Until, Waiting, read};
+use crate::journal::{MetaBytes, Stretch, Until, Waiting};
 use crate::store::{Durability, Options, refuse_orphans};
 use crate::{Error, Result, TxId};
-
-/// How often a journal that seems to be damaged is looked at again: it may have been written meanwhile.
-const MOST_LOOKS: usize = 8;
 
 /// A backup, and what a journal records beyond it.
 ///
@@ -107,22 +103,8 @@ impl Restore {
         }
         let backup = db.begin()?;
         let meta = MetaBytes::of(&backup.snapshot().meta);
-        let mut seen = None;
-        for _ in 0..MOST_LOOKS {
-            let found = look(journal, &meta);
-            let trouble = match &found {
-                Ok((_, None)) => None,
-                Ok((_, Some(error))) | Err(error) => Some(error.to_string()),
-            };
-            let is_settled = trouble.is_none() || trouble == seen;
-            seen = trouble;
-            if is_settled {
-                let (waiting, damage) = found?;
-                return Ok(Self { backup, journal: journal.into(), waiting, damage });
-            }
-        }
-        let what = seen.unwrap_or_default();
-        Err(Error::journal_io("read the journal in", journal)(io::Error::other(format!("it goes on changing: {what}"))))
+        let (waiting, damage) = settled(journal, |log| log.since(&meta))?;
+        Ok(Self { backup, journal: journal.into(), waiting, damage })
     }
 
     /// The backup's transaction.
@@ -248,14 +230,6 @@ impl Restore {
         target.cut_file()?;
         target.close()
     }
-}
-
-fn look(path: &Path, meta: &MetaBytes) -> Result<(Waiting, Option<Error>)> {
-    let Some(folder) = OsJournalFolder::look(path)? else {
-        return Err(Error::journal_io("read the journal in", path)(io::ErrorKind::NotFound.into()));
-    };
-    let folder: Arc<dyn JournalFolder> = Arc::new(folder);
-    read(&folder)?.since(meta)
 }
 
 /// Says how much was written.

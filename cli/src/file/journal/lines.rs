@@ -218,7 +218,7 @@ impl<'a> Effect<'a> {
             JournalChange::BucketCreated { name } => ("create-bucket", Some(name)),
             JournalChange::BucketDeleted { name } => ("delete-bucket", Some(name)),
             JournalChange::BucketMoved { name, to } => {
-                line.last = to.map(Base64);
+                line.last = to.last().map(|name| Base64(name));
                 ("move-bucket", Some(name))
             }
             JournalChange::Sequence { sequence } => {

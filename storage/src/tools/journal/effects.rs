@@ -1,5 +1,7 @@
 //! An entry, and what a record says was done: with the buckets' paths, where the record has only numbers.
 
+use std::path::Path;
+
 use super::JournalEntryKind;
 use crate::journal::Listed;
 use crate::tree::{Effect, EffectsReader};
@@ -58,8 +60,8 @@ pub enum JournalChange<'a> {
     BucketMoved {
         /// Its name.
         name: &'a [u8],
-        /// The innermost name of the bucket that it was moved to; `None` for the top.
-        to: Option<&'a [u8]>,
+        /// The bucket that it was moved to, as [`JournalEffect::path`].
+        to: &'a [&'a [u8]],
     },
     /// The bucket's sequence was set.
     Sequence {
@@ -121,28 +123,42 @@ impl<'a> JournalEntry<'a> {
     ///
     /// # Errors
     /// [`Error::JournalIo`]; [`Error::JournalDamaged`] where the bytes are no effects; what `each` returns.
-    pub fn effects<E: From<Error>>(self, mut each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn effects<E: From<Error>>(self, each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
         if self.kind() != JournalEntryKind::Record || !self.is_whole() {
             return Ok(());
         }
         let (file, offset, txid) = (self.0.file().to_path_buf(), self.0.offset, self.txid());
-        let damaged = |at: usize, what: &str| {
-            let what = format!("transaction {txid}, effect at byte {at}: {what}");
-            E::from(Error::JournalDamaged { file: file.clone(), offset, what })
-        };
         let bytes = self.0.payload()?;
-        let (mut buckets, mut reader) = (Buckets::default(), EffectsReader::new(&bytes));
-        loop {
-            let at = reader.at();
-            let Some(effect) = reader.next() else { return Ok(()) };
-            let effect = effect.map_err(|unreadable| damaged(unreadable.at, unreadable.what))?;
-            let Some((bucket, change)) = buckets.change(effect).map_err(|what| damaged(at, what))? else { continue };
-            let path = buckets.path(bucket).map_err(|what| damaged(at, what))?;
+        each_effect(&bytes, txid, &file, offset, each)
+    }
+}
+
+/// Hands over what a record has done; errors name the file and the byte of the record's beginning.
+pub(super) fn each_effect<E: From<Error>>(
+    bytes: &[u8],
+    txid: TxId,
+    file: &Path,
+    offset: u64,
+    mut each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let damaged = |at: usize, what: &str| {
+        let what = format!("transaction {txid}, effect at byte {at}: {what}");
+        E::from(Error::JournalDamaged { file: file.into(), offset, what })
+    };
+    let (mut buckets, mut reader) = (Buckets::default(), EffectsReader::new(bytes));
+    loop {
+        let at = reader.at();
+        let Some(effect) = reader.next() else { return Ok(()) };
+        let effect = effect.map_err(|unreadable| damaged(unreadable.at, unreadable.what))?;
+        let Some((bucket, change)) = buckets.change(effect).map_err(|what| damaged(at, what))? else { continue };
+        let path = buckets.path(bucket).map_err(|what| damaged(at, what))?;
+        let Effect::Moved { name, to, .. } = effect else {
             each(&JournalEffect { path: &path, change })?;
-            if matches!(change, JournalChange::BucketMoved { .. }) {
-                buckets.forget();
-            }
-        }
+            continue;
+        };
+        let to = buckets.path(to).map_err(|what| damaged(at, what))?;
+        each(&JournalEffect { path: &path, change: JournalChange::BucketMoved { name, to: &to } })?;
+        buckets.forget();
     }
 }
 
@@ -171,10 +187,8 @@ impl<'a> Buckets<'a> {
             Effect::Deleted { bucket, key } => (bucket, JournalChange::Deleted { key }),
             Effect::RangeDeleted { bucket, first, last } => (bucket, JournalChange::RangeDeleted { first, last }),
             Effect::BucketDeleted { within, name } => (within, JournalChange::BucketDeleted { name }),
-            Effect::Moved { from, name, to } => {
-                let to = if to == 0 { None } else { Some(self.get(to)?.1) };
-                (from, JournalChange::BucketMoved { name, to })
-            }
+            // Where to, is told by its path.
+            Effect::Moved { from, name, .. } => (from, JournalChange::BucketMoved { name, to: &[] }),
             Effect::Sequence { bucket, sequence } => (bucket, JournalChange::Sequence { sequence }),
         }))
     }

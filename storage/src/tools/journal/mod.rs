@@ -3,6 +3,7 @@
 
 #[cfg(fuzzing)]
 mod bytes;
+mod committed;
 mod effects;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ use crate::journal::{EntryKind, Header, Listing, Log, MetaBytes, read, scan};
 use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
 
+pub(super) use committed::settled;
+pub use committed::{Committed, CommittedTransaction};
 pub use effects::{JournalChange, JournalEffect, JournalEntry};
 
 /// The journal of a file.
