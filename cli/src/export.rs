@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::failure::{Failure, Outcome};
 use crate::file::Progress;
-use crate::lines::{Destination, Format, Lines, write_failed};
+use crate::lines::{Destination, Format, Line, Lines, Partial, write_failed};
 use crate::remote::{Remote, path_parser};
 
 /// The longest pause before a server that is away or busy is asked again; the first is a tenth.
@@ -29,6 +29,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
   boltkv export > everything.jsonl
   boltkv export --bucket users/eu --output users.jsonl
   boltkv export --csv | csvlook
+  boltkv export --output everything.jsonl --resume     (again, if it was interrupted)
   boltkv export --addr old:7878 | boltkv import --addr new:7878")]
 pub(crate) struct Export {
     /// Only this bucket, with all within: names from the top down, separated by `/`
@@ -40,6 +41,9 @@ pub(crate) struct Export {
     /// Where to write, instead of standard output. A file appears under this name only when it is complete
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
+    /// Write to OUT.partial, which stays where the export is interrupted, and go on behind what it has already
+    #[arg(long, requires = "output")]
+    resume: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -60,10 +64,11 @@ enum Found {
 impl Export {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| {
-            let format = if self.csv { Format::Csv } else { Format::Text };
-            let out = Destination::open(self.output.as_deref())?;
-            let mut lines = Lines::new(out, format).map_err(|error| self.failed(&error))?;
-            self.write_everything(&client, &mut lines).await?;
+            let (mut lines, way) = match &self.output {
+                Some(output) if self.resume => self.go_on(output)?,
+                output => self.begin(Destination::open(output.as_deref())?)?,
+            };
+            self.write_everything(&client, &mut lines, way).await?;
             lines.into_inner().and_then(Destination::finish).map_err(|error| self.failed(&error))
         })
     }
@@ -72,13 +77,61 @@ impl Export {
         write_failed(self.output.as_deref(), error)
     }
 
-    /// The way down is kept in a list: of each bucket it is known where to go on.
-    async fn write_everything(&self, client: &Client, lines: &mut Lines<Destination>) -> Outcome {
-        let progress = Progress::counting("entries");
-        for name in self.bucket.names() {
-            lines.enter(name, None).map_err(|error| self.failed(&error))?;
+    const fn format(&self) -> Format {
+        if self.csv { Format::Csv } else { Format::Text }
+    }
+
+    /// The beginning: the lines of the buckets down to the one that is asked for.
+    fn begin(&self, out: Destination) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+        let failed = |error| self.failed(&error);
+        let mut lines = Lines::new(out, self.format()).map_err(failed)?;
+        self.bucket.names().try_for_each(|name| lines.enter(name, None)).map_err(failed)?;
+        Ok((lines, vec![Level { path: self.bucket.clone(), after: None }]))
+    }
+
+    /// Behind what an export has that was not finished.
+    fn go_on(&self, output: &std::path::Path) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+        let failed = |error| self.failed(&error);
+        let partial = Partial::open(output, self.csv, failed)?;
+        let way = match &partial.last {
+            Some(line) => self.way_to(line).map_err(|failure| {
+                failure.prefixed(&format!("{}", Partial::path(output).display())).followed_by("; move it aside")
+            })?,
+            None => Vec::new(),
+        };
+        let Some(last) = way.last() else {
+            return self.begin(Destination::go_on(output, partial.begin_anew().map_err(failed)?)?);
+        };
+        let lines = Lines::go_on(Destination::go_on(output, partial)?, self.format(), last.path.names());
+        Ok((lines.map_err(failed)?, way))
+    }
+
+    /// The buckets down to where this line stands, and where to go on in each; none where it stands before all entries.
+    fn way_to(&self, line: &Line) -> Outcome<Vec<Level>> {
+        let (names, key) = match line {
+            Line::Bucket { path, .. } => (path, None),
+            Line::Entry { path, key, .. } => (path, Some(Bytes::copy_from_slice(key))),
+        };
+        let wanted: Vec<_> = self.bucket.names().collect();
+        if wanted.iter().zip(names).any(|(wanted, name)| wanted != name) {
+            return Err(Failure::usage("it is of another bucket"));
         }
-        let mut way = vec![Level { path: self.bucket.clone(), after: None }];
+        if names.len() < wanted.len() || (names.len() == wanted.len() && key.is_none()) {
+            return Ok(Vec::new());
+        }
+        (wanted.len()..=names.len())
+            .map(|depth| {
+                let (above, within) = names.split_at(depth);
+                let path = Path::from_names(above).map_err(|error| Failure::usage(error.to_string()))?;
+                let after = within.first().map(|name| Bytes::copy_from_slice(name)).or_else(|| key.clone());
+                Ok(Level { path, after })
+            })
+            .collect()
+    }
+
+    /// The way down is kept in a list: of each bucket it is known where to go on.
+    async fn write_everything(&self, client: &Client, lines: &mut Lines<Destination>, mut way: Vec<Level>) -> Outcome {
+        let progress = Progress::counting("entries");
         while let Some(level) = way.last_mut() {
             match self.write_entries(client, level, lines, &progress).await? {
                 Found::Bucket(name) => {

@@ -141,6 +141,31 @@ fn a_value_that_does_not_fit_a_frame_is_not_left_out_in_silence() {
     assert!(!output.exists());
 }
 
+// Promises: ops-export-live.
+#[test]
+fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
+    make(&file);
+    let server = Server::start(&file);
+    let partial = folder.path().join("out.partial");
+    for args in [&["--csv"][..], &[], &["--bucket", "users/eu"]] {
+        let export = |more: &[&str]| server.run([&["export"], args, more].concat());
+        let whole = export(&[]).done();
+        let ends = (0..400).chain((400..whole.len()).step_by(whole.len() / 5)).chain([whole.len()]);
+        for end in ends.step_by(7) {
+            std::fs::write(&partial, &whole[..end]).unwrap();
+            export(&["--resume", "--output", output.to_str().unwrap()]).done();
+            assert!(std::fs::read(&output).unwrap() == whole, "{args:?}, cut after {end} of {} bytes", whole.len());
+            assert!(!partial.exists());
+        }
+    }
+    std::fs::write(&partial, "{\"bucket\":\"empty\"}\n".repeat(3)).unwrap();
+    let refused = server.run(args!["export", "-b", "users/eu", "--resume", "--output", &output]).failed(2);
+    assert!(refused.contains("out.partial: it is of another bucket"), "{refused}");
+    assert_eq!(server.run(["export", "--resume"]).code, Some(2));
+}
+
 /// Another server of the same file at the same place, once the first is killed.
 fn restarted(server: Server, file: &Path) -> Server {
     let addr = server.addr().to_owned();

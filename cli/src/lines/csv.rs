@@ -27,15 +27,26 @@ pub(crate) struct CsvLines<W: Write> {
 
 impl<W: Write> CsvLines<W> {
     pub(super) fn new(out: W) -> io::Result<Self> {
-        let mut out = Writer::from_writer(out);
-        out.write_record(COLUMNS)?;
-        Ok(Self { out, place: Place::default() })
+        let mut lines = Self::behind_header(out);
+        lines.out.write_record(COLUMNS)?;
+        Ok(lines)
+    }
+
+    /// Without a header: there is one.
+    pub(super) fn behind_header(out: W) -> Self {
+        Self { out: Writer::from_writer(out), place: Place::default() }
     }
 
     pub(super) fn enter(&mut self, name: &[u8], sequence: Option<u64>) -> io::Result<()> {
-        self.place.enter("/", &name_in_text(name, self.place.lengths.len())?);
+        self.stand_in(name)?;
         let sequence = sequence.map(|sequence| sequence.to_string()).unwrap_or_default();
         Ok(self.out.write_record([&self.place.text, &sequence, "", "", ""])?)
+    }
+
+    /// Goes into a bucket whose record is there.
+    pub(super) fn stand_in(&mut self, name: &[u8]) -> io::Result<()> {
+        self.place.enter("/", &name_in_text(name, self.place.lengths.len())?);
+        Ok(())
     }
 
     pub(super) fn entry(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {

@@ -35,17 +35,23 @@ impl<W: Write> JsonLines<W> {
     }
 
     pub(super) fn enter(&mut self, name: &[u8], sequence: Option<u64>) -> io::Result<()> {
+        self.stand_in(name)?;
+        self.begin()?;
+        if let Some(sequence) = sequence {
+            write!(self.out, ",\"sequence\":{sequence}")?;
+        }
+        self.out.write_all(b"}\n")
+    }
+
+    /// Goes into a bucket whose line is there.
+    pub(super) fn stand_in(&mut self, name: &[u8]) -> io::Result<()> {
         if self.is_text {
             let quoted = serde_json::to_string(&name_in_text(name, self.place.lengths.len())?)?;
             self.place.enter("/", quoted.get(1..quoted.len() - 1).unwrap_or_default());
         } else {
             self.place.enter("\",\"", &STANDARD.encode(name));
         }
-        self.begin()?;
-        if let Some(sequence) = sequence {
-            write!(self.out, ",\"sequence\":{sequence}")?;
-        }
-        self.out.write_all(b"}\n")
+        Ok(())
     }
 
     /// Writes the line of an entry. The value is never copied as a whole: it may be 2 GiB long.

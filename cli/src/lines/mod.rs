@@ -1,12 +1,14 @@
 //! The lines of an export, of a file's or of a server's: one for each bucket and each entry.
 //!
 //! Depth first in key order: a bucket's own line comes before all that is in it. `json` and `csv` know how a line looks;
-//! `input` is where lines are read from, `output` where they go. Nothing here opens or changes a database.
+//! `input` is where lines are read from, `output` where they go, `partial` what there is of an export that was not finished.
+//! Nothing here opens or changes a database.
 
 mod csv;
 mod input;
 mod json;
 mod output;
+mod partial;
 
 use std::io::{self, Write};
 
@@ -15,6 +17,7 @@ use boltkv_protocol::Path;
 
 pub(crate) use input::Input;
 pub(crate) use output::{Destination, write_failed};
+pub(crate) use partial::Partial;
 
 use self::csv::CsvLines;
 use self::json::JsonLines;
@@ -55,6 +58,19 @@ impl<W: Write> Lines<W> {
             Format::Text => Self::Json(JsonLines::new(out, true)),
             Format::Csv => Self::Csv(Box::new(CsvLines::new(out)?)),
         })
+    }
+
+    /// Goes on behind lines that were written before, in the bucket of these names.
+    pub(crate) fn go_on<'a>(out: W, format: Format, way: impl IntoIterator<Item = &'a [u8]>) -> io::Result<Self> {
+        let mut lines = match format {
+            Format::Csv => Self::Csv(Box::new(CsvLines::behind_header(out))),
+            _ => Self::new(out, format)?,
+        };
+        way.into_iter().try_for_each(|name| match &mut lines {
+            Self::Json(lines) => lines.stand_in(name),
+            Self::Csv(lines) => lines.stand_in(name),
+        })?;
+        Ok(lines)
     }
 
     /// Goes into a bucket of the one in which it stands, and writes its line.

@@ -1,11 +1,12 @@
 //! Where lines go: standard output, a pipe or device, or a file that has its name only when it is complete.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use super::Partial;
 use crate::failure::{Failure, Outcome};
 use crate::file::Interrupt;
 
@@ -22,6 +23,8 @@ enum Out {
     /// Is written as it is; nothing may take its place.
     Device(BufWriter<File>),
     File(BufWriter<NamedTempFile>, PathBuf),
+    /// Stays, under a name of its own, until it is complete.
+    Partial(BufWriter<File>, PathBuf),
 }
 
 impl Destination {
@@ -45,10 +48,24 @@ impl Destination {
         Ok(Self { out, _interrupt: interrupt })
     }
 
+    /// Goes on with an export that was not finished.
+    pub(crate) fn go_on(output: &Path, partial: Partial) -> Outcome<Self> {
+        let kept = format!("{} is kept, and --resume goes on with it", Partial::path(output).display());
+        let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), output.to_owned());
+        Ok(Self { out, _interrupt: Interrupt::new(move || kept.clone())? })
+    }
+
     /// Writes out the rest, and gives a file its name.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.flush()?;
-        let Out::File(out, path) = self.out else { return Ok(()) };
+        let (out, path) = match self.out {
+            Out::Stdout(_) | Out::Device(_) => return Ok(()),
+            Out::Partial(out, path) => {
+                out.get_ref().sync_all()?;
+                return fs::rename(Partial::path(&path), path);
+            }
+            Out::File(out, path) => (out, path),
+        };
         let finished = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         finished.as_file().sync_all()?;
         finished.persist(path).map(drop).map_err(|error| error.error)
@@ -59,7 +76,7 @@ impl Write for Destination {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         match &mut self.out {
             Out::Stdout(out) => out.write(data),
-            Out::Device(out) => out.write(data),
+            Out::Device(out) | Out::Partial(out, _) => out.write(data),
             Out::File(out, _) => out.write(data),
         }
     }
@@ -67,7 +84,7 @@ impl Write for Destination {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.out {
             Out::Stdout(out) => out.flush(),
-            Out::Device(out) => out.flush(),
+            Out::Device(out) | Out::Partial(out, _) => out.flush(),
             Out::File(out, _) => out.flush(),
         }
     }

@@ -1,0 +1,53 @@
+//! An export that was not finished: how much of it is whole, and where it goes on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::{Input, Line};
+use crate::failure::{Failure, Outcome};
+
+/// An unfinished export, opened to be gone on with.
+pub(crate) struct Partial {
+    pub(super) file: File,
+    /// The last line that it holds; `None` where it holds none.
+    pub(crate) last: Option<Line>,
+}
+
+impl Partial {
+    /// Where the export to `output` is while it is not finished.
+    pub(crate) fn path(output: &Path) -> PathBuf {
+        let mut name = output.as_os_str().to_owned();
+        name.push(".partial");
+        name.into()
+    }
+
+    /// Opens what there is of the export to `output`, or begins it. The last line is cut off, for it may not be whole.
+    pub(crate) fn open(output: &Path, is_csv: bool, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
+        let path = Self::path(output);
+        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+        let mut file = options.open(&path).map_err(&failed)?;
+        let (bytes, last) = whole_lines(&mut Input::open(Some(&path), is_csv)?);
+        file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(&failed)?;
+        Ok(Self { file, last })
+    }
+
+    /// Forgets what it holds.
+    pub(crate) fn begin_anew(mut self) -> io::Result<Self> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        Ok(Self { last: None, ..self })
+    }
+}
+
+/// The length of all lines but the last, and the last of those.
+fn whole_lines(input: &mut Input) -> (u64, Option<Line>) {
+    let (mut whole, mut last, mut end, mut newest) = (0, None, 0, None);
+    // Where a line cannot be read, the one before it is taken for the last.
+    while let Ok(Some((line, len))) = input.next() {
+        (whole, last) = (end, newest.replace(line));
+        end += len;
+    }
+    (whole, last)
+}
