@@ -10,7 +10,7 @@ use std::path::Path;
 use super::MetaBytes;
 use super::block::{BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Position};
 use super::judge::{Located, Place};
-use super::log::{Segment, damaged, limit, unreadable};
+use super::log::{Segment, close_before, damaged, limit, unreadable};
 use super::walk::{Blocks, Found, entry_at};
 use crate::base::TxId;
 use crate::{Error, Result};
@@ -94,6 +94,7 @@ impl<'a> Forward<'a> {
     fn step(&mut self, at: Place, crc: u32, start: &mut Option<Place>) -> Result<Option<(Place, u32)>> {
         if let Some(next) = self.next_segment(at, crc) {
             self.enter(next.0)?;
+            close_before(self.path, next.0);
             return Ok(Some((next, crc)));
         }
         if let Found::Entry(entry, then) = self.entry_at(at, crc)? {

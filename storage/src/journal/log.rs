@@ -161,6 +161,12 @@ pub(super) fn limit(path: &[Segment], index: usize) -> u64 {
     path.get(index + 1).map_or(len, |next| next.header.before.offset.min(len))
 }
 
+/// Closes those before this one that were read on the way to it: of what is kept there may be more than a process may have
+/// open.
+pub(super) fn close_before(path: &[Segment], index: usize) {
+    path[..index].iter().rev().take_while(|segment| segment.file.close()).for_each(drop);
+}
+
 impl Chain {
     /// From the newest segment back to the oldest that can be reached.
     pub(super) fn new(folder: PathBuf, mut segments: Vec<Segment>) -> Self {

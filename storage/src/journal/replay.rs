@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::block::EntryKind;
 use super::judge::Place;
-use super::log::{Segment, damaged, limit};
+use super::log::{Segment, close_before, damaged, limit};
 use super::walk::{Payload, header_at};
 use crate::base::TxId;
 use crate::{Error, Result};
@@ -88,6 +88,7 @@ impl<'a> Records<'a> {
             if at >= limit(self.path, index) {
                 let next = self.path.get(index + 1).ok_or_else(changed)?;
                 self.at = (index + 1, next.first_entry());
+                close_before(self.path, index + 1);
                 continue;
             }
             let read = |error| Error::journal_io("read", &self.folder.join(segment.file.name()))(error);

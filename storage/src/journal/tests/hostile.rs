@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::super::block::{BLOCK, BLOCK_LEN, Decoded, EntryHeader, Header};
-use super::super::{Journal, read};
+use super::super::{Journal, JournalPosition, Until, read};
 use super::{LIMITS, begin, effects, folder, meta};
 use crate::disk::JournalFolder;
 
@@ -132,6 +132,35 @@ proptest! {
         if let Ok(mut journal) = Journal::begin(Arc::clone(&folder), &LIMITS, waiting, &meta(of), contains, 0) {
             journal.append(last.saturating_add(1), 0, &[b"more"]).unwrap();
             journal.sync().unwrap();
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_lies_in_the_folder_reading_from_a_backup_or_a_position_ends_with_records_or_an_error(
+        changes in prop::collection::vec(change(), 0..4),
+        of in prop::sample::select(vec![1, 20, 99]),
+        behind in (0..4_usize, 0..16_u64),
+    ) {
+        let folder = scene();
+        for change in &changes {
+            apply(&*folder, change);
+        }
+        let Ok(log) = read(&folder) else { return Ok(()) };
+        let (segment, txid) = behind;
+        let epoch = log.segments.get(segment).map_or(0, |segment| segment.header.epoch);
+        let from_position = log.clone().behind(JournalPosition { epoch, txid });
+        for (waiting, _) in log.since(&meta(of)).into_iter().chain(from_position) {
+            let mut last = waiting.contains();
+            for record in waiting.iter() {
+                let record = record.unwrap();
+                prop_assert!(record.txid > last);
+                last = record.txid;
+                record.effects.read_all().unwrap();
+            }
+            prop_assert_eq!(last, waiting.last());
+            prop_assert_eq!(waiting.stretch(Until::End).unwrap().records, waiting.records());
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::{Journal, JournalKeep, JournalLimits};
+use super::super::{Journal, JournalKeep, JournalLimits, JournalPosition, Log, Until};
 use super::{LIMITS, effects, folder, meta, read, waiting};
 use crate::Error;
 use crate::disk::{Disk, JournalFolder, Map};
@@ -105,6 +105,11 @@ struct Cost {
 
 /// Opens a journal that has been through so many checkpoints, beside a file with that meta.
 fn opened(checkpoints: u64, closed: bool, of: impl Fn(u64) -> u64) -> (Cost, Result<u64, Error>) {
+    looked(checkpoints, closed, |log, newest| log.after(&meta(of(newest))).map(|waiting| waiting.records()))
+}
+
+/// The same, with another way to look at it.
+fn looked<T>(checkpoints: u64, closed: bool, look: impl FnOnce(Log, u64) -> T) -> (Cost, T) {
     let folder = folder();
     let found = waiting(&folder, 1).unwrap();
     let mut journal = Journal::begin(Arc::clone(&folder), &KEEPS, found, &meta(1), 1, 0).unwrap();
@@ -128,9 +133,9 @@ fn opened(checkpoints: u64, closed: bool, of: impl Fn(u64) -> u64) -> (Cost, Res
     let log = read(&folder).unwrap();
     let segments = folder.list().unwrap().len() as u64;
     assert!(segments > checkpoints * 2, "they are all kept");
-    let records = log.after(&meta(of(newest))).map(|waiting| waiting.records());
+    let found = look(log, newest);
     let read = figures.read.load(Ordering::Relaxed) - segments * HEADER;
-    (Cost { read, most_open: figures.most_open.load(Ordering::Relaxed) }, records)
+    (Cost { read, most_open: figures.most_open.load(Ordering::Relaxed) }, found)
 }
 
 #[test]
@@ -161,4 +166,29 @@ fn what_is_kept_is_done_again_to_an_older_copy_of_the_file() {
         let (_, found) = opened(20, false, |newest| newest - 10 * back);
         assert_eq!(found.unwrap(), 5 * back + 1);
     }
+}
+
+#[test]
+fn all_that_is_kept_is_read_with_few_segments_open_at_a_time() {
+    let from_a_backup = |log: Log, _: u64| {
+        let (waiting, damage) = log.since(&meta(15)).unwrap();
+        assert!(damage.is_none());
+        let stretch = waiting.stretch(Until::End).unwrap();
+        let read: u64 = waiting.iter().map(|record| record.unwrap().effects.read_all().unwrap().len() as u64).sum();
+        (stretch.records, stretch.bytes == read)
+    };
+    let (cost, found) = looked(50, false, from_a_backup);
+    assert_eq!(found, (49 * 5 + 1, true));
+    assert!(cost.most_open < 10, "{cost:?}");
+    let from_a_position = |log: Log, _: u64| {
+        let JournalPosition { epoch, txid } = log.clone().oldest().unwrap();
+        assert_eq!(txid, 1);
+        let (waiting, damage) = log.behind(JournalPosition { epoch, txid: 14 }).unwrap();
+        assert!(damage.is_none());
+        let read: Vec<_> = waiting.iter().map(|record| record.unwrap().effects.read_all().unwrap()).collect();
+        read.len()
+    };
+    let (cost, found) = looked(50, false, from_a_position);
+    assert_eq!(found, 49 * 5 + 1);
+    assert!(cost.most_open < 10, "{cost:?}");
 }
