@@ -1,13 +1,14 @@
 //! The client: what callers hold, clone and share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest, StreamRequest, Txn, WriteRequest};
 
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
 use crate::link::Link;
-use crate::{Backup, Bucket, ClientBuilder, Error, Transaction};
+use crate::{Backup, Bucket, ClientBuilder, Error, Snapshot, Transaction, transaction};
 
 /// A client of one server. Cheap to clone; all clones share one connection.
 ///
@@ -75,11 +76,7 @@ impl Client {
     /// # Cancellation
     /// As for [`Transaction::commit`].
     pub async fn execute(&self, txn: Txn) -> Result<(u64, Vec<Reply>), Error> {
-        let expects: Vec<_> = txn.expects().collect();
-        let Reply::Txn { txid, results } = self.call(txn).await? else { return Err(wrong_shape()) };
-        let replies: Result<Vec<_>, _> = results.replies(expects.iter().copied()).collect();
-        let replies = replies.map_err(|error| Error::Protocol(error.to_string().into()))?;
-        if replies.len() == expects.len() { Ok((txid, replies)) } else { Err(wrong_shape()) }
+        transaction::replies(txn, async |txn| self.call(txn).await).await
     }
 
     /// Asks the server whether it is there.
@@ -117,6 +114,20 @@ impl Client {
     /// Dropped before it is ready, the backup is cancelled on the server.
     pub async fn backup(&self) -> Result<Backup, Error> {
         Backup::open(self).await
+    }
+
+    /// Has the server hold its newest state open, for as long as the answered handle is used at least once in every `lease`. It
+    /// holds every write that was answered, to anyone, before this was called. The server may grant a shorter lease
+    /// ([`Snapshot::lease`]); zero leaves it to the server.
+    ///
+    /// # Errors
+    /// `OVERLOADED` where as many are open as the server holds; [`Error::TooManyScans`]; otherwise as for every request: see
+    /// [`Error`].
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the snapshot is let go.
+    pub async fn snapshot(&self, lease: Duration) -> Result<Snapshot, Error> {
+        Snapshot::open(self, lease).await
     }
 
     pub(crate) fn link(&self) -> &Link {

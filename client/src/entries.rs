@@ -1,6 +1,7 @@
 //! The entries of a scan as they arrive.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use boltkv_protocol::{Entry, Reply, StreamRequest};
@@ -8,6 +9,7 @@ use futures_core::Stream;
 
 use crate::bucket::wrong_shape;
 use crate::frames::Frames;
+use crate::snapshot::Held;
 use crate::{Client, Error};
 
 /// The entries of a scan, in order, all of one snapshot: a [`Stream`], or call [`next`](Self::next).
@@ -32,6 +34,16 @@ impl Entries {
     /// Sends the request and waits for the first frame, as [`Frames::open`] does.
     pub(crate) async fn open(client: &Client, request: StreamRequest) -> Result<Self, Error> {
         let (frames, first) = Frames::open(client, request).await?;
+        Ok(Self { current: entries(first)?.into_iter(), frames })
+    }
+
+    /// The same as of a snapshot.
+    pub(crate) async fn open_of_snapshot(
+        client: &Client,
+        held: &Arc<Held>,
+        request: StreamRequest,
+    ) -> Result<Self, Error> {
+        let (frames, first) = Frames::open_of_snapshot(client, held, request).await?;
         Ok(Self { current: entries(first)?.into_iter(), frames })
     }
 

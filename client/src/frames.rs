@@ -1,14 +1,16 @@
 //! The frames of a stream as they arrive, whatever is in them.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use boltkv_protocol::{ErrorCode, Expect, INITIAL_CREDIT, Reply, Request, StreamRequest};
+use boltkv_protocol::{ErrorCode, Expect, INITIAL_CREDIT, Reply, Request, SnapshotRead, StreamRequest};
 use tokio::time::{Instant, Sleep, sleep, timeout_at};
 
-use crate::connection::{self, Chunk, Failure, Piece};
+use crate::connection::{self, Chunk, Connection, Failure, Piece};
 use crate::link::Lease;
+use crate::snapshot::Held;
 use crate::{Client, Error, Loss};
 
 /// Credit is given in pieces of at least this many bytes, so that it costs few frames.
@@ -29,9 +31,33 @@ pub(crate) struct Frames {
 #[derive(Debug)]
 struct Source {
     stream: connection::Stream,
-    lease: Lease,
+    line: Line,
     /// Bytes taken for which no credit was given yet.
     owed: u32,
+}
+
+/// The connection that a stream comes on.
+#[derive(Debug)]
+enum Line {
+    /// One of its own.
+    Own(Lease),
+    /// That of the snapshot which it is of.
+    Of(Arc<Held>),
+}
+
+impl Line {
+    fn connection(&self) -> &Connection {
+        match self {
+            Self::Own(lease) => lease.connection(),
+            Self::Of(held) => held.connection(),
+        }
+    }
+
+    fn give_back(self) {
+        if let Self::Own(lease) = self {
+            lease.give_back();
+        }
+    }
 }
 
 impl Frames {
@@ -54,7 +80,7 @@ impl Frames {
                 Ok(lease) => lease,
                 Err(error) => return Err(refused.unwrap_or(error)),
             };
-            match first_chunk(lease, request, expect, deadline).await {
+            match first_chunk(Line::Own(lease), request, expect, deadline).await {
                 Ok((source, chunk)) => {
                     let mut frames = Self { source: Some(source), timeout: link.config().timeout, alarm: None };
                     let reply = frames.take(chunk);
@@ -72,6 +98,26 @@ impl Frames {
                     return Err(failure.into_error(request, link.config()));
                 }
             }
+        }
+    }
+
+    /// As [`open`](Self::open), as of a snapshot, of which only its own connection can be asked.
+    pub(crate) async fn open_of_snapshot(
+        client: &Client,
+        held: &Arc<Held>,
+        request: StreamRequest,
+    ) -> Result<(Self, Reply), Error> {
+        let link = client.link();
+        let expect = request.expects();
+        let request = &held.request(SnapshotRead::Stream(request));
+        match first_chunk(Line::Of(Arc::clone(held)), request, expect, link.deadline()).await {
+            Ok((source, chunk)) => {
+                let mut frames = Self { source: Some(source), timeout: link.config().timeout, alarm: None };
+                let reply = frames.take(chunk);
+                Ok((frames, reply))
+            }
+            Err(Opening::Refused(error)) => Err(error),
+            Err(Opening::Failed(failure)) => Err(failure.into_error(request, link.config())),
         }
     }
 
@@ -93,12 +139,12 @@ impl Frames {
     fn take(&mut self, chunk: Chunk) -> Reply {
         if let Some(mut source) = self.source.take() {
             if chunk.last {
-                source.lease.give_back();
+                source.line.give_back();
                 return chunk.reply;
             }
             source.owed = source.owed.saturating_add(chunk.cost);
             if source.owed >= CREDIT_STEP {
-                source.lease.connection().credit(&source.stream, source.owed);
+                source.line.connection().credit(&source.stream, source.owed);
                 source.owed = 0;
             }
             self.source = Some(source);
@@ -115,7 +161,7 @@ impl Frames {
                 Some(Piece::Chunk(chunk)) => Ok(chunk),
                 Some(Piece::Error(error)) => {
                     if let Some(source) = self.source.take() {
-                        source.lease.give_back();
+                        source.line.give_back();
                     }
                     Err(Error::Server(error))
                 }
@@ -135,7 +181,7 @@ impl Frames {
     fn give_up(&mut self) {
         if let Some(source) = self.source.take() {
             drop(source.stream);
-            source.lease.give_back();
+            source.line.give_back();
         }
     }
 }
@@ -155,13 +201,13 @@ enum Opening {
 }
 
 async fn first_chunk(
-    lease: Lease,
+    line: Line,
     request: &Request<&[u8]>,
     expect: Expect,
     deadline: Instant,
 ) -> Result<(Source, Chunk), Opening> {
-    let stream = lease.connection().stream(request, expect, deadline).await.map_err(Opening::Failed)?;
-    let mut source = Source { stream, lease, owed: 0 };
+    let stream = line.connection().stream(request, expect, deadline).await.map_err(Opening::Failed)?;
+    let mut source = Source { stream, line, owed: 0 };
     // Where time runs out here, or the caller gives up, the stream is cancelled and the connection closed.
     let piece =
         timeout_at(deadline, source.stream.pieces.recv()).await.map_err(|_| Opening::Failed(Failure::NoReplyInTime))?;
@@ -169,9 +215,9 @@ async fn first_chunk(
         Some(Piece::Chunk(chunk)) => Ok((source, chunk)),
         Some(Piece::Error(error)) => {
             if error.code == ErrorCode::ShuttingDown {
-                source.lease.connection().leave();
+                source.line.connection().leave();
             }
-            source.lease.give_back();
+            source.line.give_back();
             Err(Opening::Refused(Error::Server(error)))
         }
         Some(Piece::Lost(loss)) => Err(Opening::Failed(Failure::Lost(loss))),

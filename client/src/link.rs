@@ -114,7 +114,12 @@ impl Lease {
     }
 
     pub(crate) fn give_back(self) {
-        self.spares.put(self.connection);
+        self.put_back();
+    }
+
+    /// As [`give_back`](Self::give_back), for who is about to be dropped with it.
+    pub(crate) fn put_back(&self) {
+        self.spares.put(Arc::clone(&self.connection));
     }
 }
 

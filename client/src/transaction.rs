@@ -1,10 +1,12 @@
 //! Transactions: put together request by request, sent as one.
 
-use boltkv_protocol::{Cond, ReadRequest, Reply, Request, Txn, TxnBuilder, TxnError, WriteRequest};
+use boltkv_protocol::{
+    Cond, ErrorCode, ErrorReply, ReadRequest, Reply, Request, Txn, TxnBuilder, TxnError, WriteRequest,
+};
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
-use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan};
+use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan, Snapshot};
 
 /// Several requests that are done as one transaction: all of them, or none. From [`Client::transaction`]; nothing is sent
 /// before [`commit`](Self::commit).
@@ -246,15 +248,45 @@ impl Transaction {
             return Err(refused.into());
         }
         let (txid, replies) = self.client.execute(self.parts.build()).await?;
-        let mut replies = replies.into_iter();
-        let result = |due| match due {
-            Due::Asked => result(replies.next()),
-            Due::NoEntries => Ok(TransactionResult::Entries(Vec::new())),
-            Due::NoCount => Ok(TransactionResult::Count(0)),
-            Due::NothingDeleted => Ok(TransactionResult::RangeDeleted { deleted: 0, more: false }),
-        };
-        Ok(Committed { txid, results: self.due.into_iter().map(result).collect::<Result<_, _>>()? })
+        committed(txid, replies, self.due)
     }
+
+    /// What it finds in a snapshot.
+    pub(crate) async fn read_in(self, snapshot: &Snapshot) -> Result<Committed, Error> {
+        if let Some(refused) = self.refused {
+            return Err(refused.into());
+        }
+        let txn = self.parts.build();
+        if txn.writes() {
+            let message = "a transaction that writes cannot be of a snapshot";
+            return Err(Error::Server(ErrorReply::new(ErrorCode::Unsupported, message)));
+        }
+        let (txid, replies) = replies(txn, async |txn| snapshot.execute(txn).await).await?;
+        committed(txid, replies, self.due)
+    }
+}
+
+/// Has a transaction done in whatever way; answers its number, and what came of each request as its own reply would be.
+pub(crate) async fn replies(
+    txn: Txn,
+    execute: impl AsyncFnOnce(Txn) -> Result<Reply, Error>,
+) -> Result<(u64, Vec<Reply>), Error> {
+    let expects: Vec<_> = txn.expects().collect();
+    let Reply::Txn { txid, results } = execute(txn).await? else { return Err(wrong_shape()) };
+    let replies: Result<Vec<_>, _> = results.replies(expects.iter().copied()).collect();
+    let replies = replies.map_err(|error| Error::Protocol(error.to_string().into()))?;
+    if replies.len() == expects.len() { Ok((txid, replies)) } else { Err(wrong_shape()) }
+}
+
+fn committed(txid: u64, replies: Vec<Reply>, due: Vec<Due>) -> Result<Committed, Error> {
+    let mut replies = replies.into_iter();
+    let result = |due| match due {
+        Due::Asked => result(replies.next()),
+        Due::NoEntries => Ok(TransactionResult::Entries(Vec::new())),
+        Due::NoCount => Ok(TransactionResult::Count(0)),
+        Due::NothingDeleted => Ok(TransactionResult::RangeDeleted { deleted: 0, more: false }),
+    };
+    Ok(Committed { txid, results: due.into_iter().map(result).collect::<Result<_, _>>()? })
 }
 
 fn result(reply: Option<Reply>) -> Result<TransactionResult, Error> {

@@ -292,7 +292,7 @@ pub const COMMANDS: &[Command] = &[
         0,
     ),
     Command::connection("DISCARD", "forgets the transaction").text(Verb::Discard, "", 0, 0),
-    Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot).later(),
+    Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot),
     Command::read("BACKUP", "the whole file as a stream").op(Op::Backup),
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),

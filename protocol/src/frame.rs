@@ -31,7 +31,7 @@ pub const INITIAL_CREDIT: u32 = 256 * 1024;
 pub const FLAG_REPLY: u8 = 0x80;
 /// Another frame of this reply follows.
 pub const FLAG_MORE: u8 = 0x01;
-/// The body starts with the id of the snapshot to read from. Reserved for a later version.
+/// The body of a request starts with the id of the snapshot to read from.
 pub const FLAG_SNAPSHOT: u8 = 0x08;
 
 /// The bytes of `len` itself, which it does not count.

@@ -25,7 +25,7 @@ pub enum Op {
     DeleteRange = 0x31,
     /// Several requests as one transaction.
     Txn = 0x40,
-    /// Open or close a named snapshot. Reserved for a later version.
+    /// Open or close a snapshot; the body's first byte says which.
     Snapshot = 0x50,
     /// The server's figures.
     Stats = 0x60,

@@ -78,6 +78,17 @@ pub enum Reply<B = Bytes> {
         /// The CRC-32C of all of them.
         crc32c: u32,
     },
+    /// To SNAPSHOT OPEN.
+    Snapshot {
+        /// The id by which requests name it; never used again.
+        id: u64,
+        /// The transaction whose state it is.
+        txid: u64,
+        /// How long it is kept without being used, in milliseconds.
+        lease_ms: u32,
+    },
+    /// To SNAPSHOT CLOSE.
+    Closed,
     /// To anything.
     Error(ErrorReply),
 }
@@ -131,6 +142,10 @@ pub enum Expect {
     Txn,
     /// [`Reply::Piece`] in any number of frames, then [`Reply::BackedUp`]
     Backup,
+    /// [`Reply::Snapshot`]
+    Snapshot,
+    /// [`Reply::Closed`]
+    Closed,
 }
 
 impl Reply<Bytes> {
@@ -173,6 +188,10 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
         Expect::Stats => Reply::Stats(decode_stats(&mut fields)?),
         Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
         Expect::Backup => Reply::BackedUp { total: fields.u64("total")?, crc32c: fields.u32("crc32c")? },
+        Expect::Snapshot => {
+            Reply::Snapshot { id: fields.u64("snapshot")?, txid: fields.u64("txid")?, lease_ms: fields.u32("lease")? }
+        }
+        Expect::Closed => Reply::Closed,
     })
 }
 
@@ -212,6 +231,8 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::Stats(_)
             | Self::Piece(_)
             | Self::BackedUp { .. }
+            | Self::Snapshot { .. }
+            | Self::Closed
             | Self::Error(_) => None,
         }
     }
@@ -256,6 +277,12 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u64(*total);
                 out.put_u32(*crc32c);
             }
+            Self::Snapshot { id, txid, lease_ms } => {
+                out.put_u64(*id);
+                out.put_u64(*txid);
+                out.put_u32(*lease_ms);
+            }
+            Self::Closed => {}
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())

@@ -94,6 +94,13 @@ fn of_numbers() -> Vec<Golden> {
             Reply::Stats(vec![("txid".into(), "12".into())]),
             hex("00000014 00000005 00 80  0001 0004 74786964 00000002 3132"),
         ),
+        (
+            5,
+            Expect::Snapshot,
+            Reply::Snapshot { id: 7, txid: 300, lease_ms: 60_000 },
+            hex("0000001a 00000005 00 80  0000000000000007 000000000000012c 0000ea60"),
+        ),
+        (5, Expect::Closed, Reply::Closed, hex("00000006 00000005 00 80")),
         (5, Expect::Backup, Reply::Piece(bytes("page")), hex("0000000e 00000005 00 81  00000004 70616765")),
         (
             5,

@@ -9,7 +9,8 @@ use std::ops::Bound;
 
 use boltkv_protocol::{
     Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound, MAGIC, Path,
-    ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest, WriteRequest,
+    ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest,
+    StreamRequest, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -46,6 +47,32 @@ fn about_the_connection() -> Vec<Golden> {
             0,
             Request::Session(SessionRequest::Credit { stream: 7, bytes: 65_536 }),
             hex("0000000e 00000000 70 00  00000007 00010000"),
+        ),
+        (
+            4,
+            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Open { lease_ms: 60_000 })),
+            hex("0000000b 00000004 50 00  01 0000ea60"),
+        ),
+        (
+            5,
+            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { snapshot: 9 })),
+            hex("0000000f 00000005 50 00  02 0000000000000009"),
+        ),
+        (
+            6,
+            Request::OfSnapshot {
+                snapshot: 9,
+                read: SnapshotRead::Read(ReadRequest::Get { path: path("b"), key: bytes("k") }),
+            },
+            hex("00000015 00000006 10 08  0000000000000009 01 0001 62 0001 6b"),
+        ),
+        (
+            7,
+            Request::OfSnapshot {
+                snapshot: 9,
+                read: SnapshotRead::Stream(StreamRequest::ListBuckets(Scan { path: path("b"), ..Scan::default() })),
+            },
+            hex("0000001e 00000007 20 08  0000000000000009 04 01 0001 62 00 00 00 0000000000000000"),
         ),
         (0, Request::Session(SessionRequest::Cancel { stream: 7 }), hex("0000000a 00000000 71 00  00000007")),
     ]
@@ -175,7 +202,8 @@ fn every_request_is_written_as_the_documentation_says() {
 fn every_request_is_read_as_the_documentation_says() {
     for (id, request, wire) in golden() {
         let frame = frame(&wire);
-        assert_eq!((frame.id, frame.op, frame.flags), (id, request.op() as u8, 0));
+        let flags = if matches!(request, Request::OfSnapshot { .. }) { 0x08 } else { 0 };
+        assert_eq!((frame.id, frame.op, frame.flags), (id, request.op() as u8, flags));
         assert_eq!(Request::decode(frame), Ok(request));
     }
 }
@@ -210,7 +238,7 @@ fn bytes_after_the_known_fields_are_ignored() {
 
 #[test]
 fn operations_of_later_versions_and_unknown_ones_are_unsupported() {
-    for op in [0x50, 0x00, 0x03, 0x33, 0x7f, 0xff] {
+    for op in [0x00, 0x03, 0x33, 0x7f, 0xff] {
         let error = Request::decode(frame_of(op, 0, Bytes::new())).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "operation 0x{op:02x}");
     }
@@ -284,9 +312,13 @@ fn a_request_knows_the_shape_of_its_reply() {
         let expect = match &request {
             Request::Session(SessionRequest::Hello(_)) => Some(Expect::Hello),
             Request::Session(SessionRequest::Stats) => Some(Expect::Stats),
+            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Open { .. })) => Some(Expect::Snapshot),
+            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { .. })) => Some(Expect::Closed),
             Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
             Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
-            Request::Read(ReadRequest::Get { .. }) => Some(Expect::Value),
+            Request::Read(ReadRequest::Get { .. }) | Request::OfSnapshot { read: SnapshotRead::Read(_), .. } => {
+                Some(Expect::Value)
+            }
             Request::Write(WriteRequest::Delete { .. }) => Some(Expect::Deleted),
             Request::Write(WriteRequest::Increment { .. }) => Some(Expect::Number),
             Request::Write(WriteRequest::NextSequence(_)) => Some(Expect::Sequence),
@@ -294,7 +326,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Write(_) => Some(Expect::Written),
             Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
             Request::Stream(StreamRequest::Backup) => Some(Expect::Backup),
-            Request::Stream(_) => Some(Expect::Entries),
+            Request::Stream(_) | Request::OfSnapshot { read: SnapshotRead::Stream(_), .. } => Some(Expect::Entries),
         };
         assert_eq!(request.expects(), expect, "{request:?}");
     }

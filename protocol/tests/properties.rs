@@ -8,8 +8,8 @@ use std::ops::{Bound, RangeBounds};
 use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, value_len, write_key, write_value};
 use boltkv_protocol::{
     Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
-    MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, StreamRequest,
-    Txn, TxnResultsWriter, WriteRequest,
+    MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead,
+    SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
@@ -112,6 +112,14 @@ fn request() -> impl Strategy<Value = Request> {
         (path(), any::<u64>()).prop_map(|(path, sequence)| WriteRequest::SetSequence { path, sequence }.into()),
         (path(), path()).prop_map(|(path, to)| WriteRequest::MoveBucket { path, to }.into()),
         Just(Request::Session(SessionRequest::Stats)),
+        any::<u32>().prop_map(|lease_ms| SessionRequest::Snapshot(SnapshotRequest::Open { lease_ms }).into()),
+        any::<u64>().prop_map(|snapshot| SessionRequest::Snapshot(SnapshotRequest::Close { snapshot }).into()),
+        (any::<u64>(), path(), bytes()).prop_map(|(snapshot, path, key)| {
+            Request::OfSnapshot { snapshot, read: SnapshotRead::Read(ReadRequest::Get { path, key }) }
+        }),
+        (any::<u64>(), scan()).prop_map(|(snapshot, scan)| {
+            Request::OfSnapshot { snapshot, read: SnapshotRead::Stream(StreamRequest::Scan(scan)) }
+        }),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucket(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucketIfMissing(path))),
         path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),
@@ -184,6 +192,9 @@ fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
         vec((bytes(), bytes()), 0..5).prop_map(|figures| (Expect::Stats, Reply::Stats(figures))),
         vec(entry, 0..5).prop_map(|entries| (Expect::Entries, Reply::Entries(entries))),
         any::<u64>().prop_map(|count| (Expect::Count, Reply::Count(count))),
+        any::<(u64, u64, u32)>()
+            .prop_map(|(id, txid, lease_ms)| (Expect::Snapshot, Reply::Snapshot { id, txid, lease_ms })),
+        Just((Expect::Closed, Reply::Closed)),
         error.prop_map(|error| (Expect::Value, Reply::Error(error))),
     ]
 }
@@ -203,6 +214,8 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Stats),
         Just(Expect::Txn),
         Just(Expect::Backup),
+        Just(Expect::Snapshot),
+        Just(Expect::Closed),
     ]
 }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use boltkv_protocol::ReadRequest;
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Tx};
 use tokio::sync::oneshot;
 
 use crate::commands::{self, ColdReads};
@@ -62,6 +62,8 @@ struct Queue {
 #[derive(Debug)]
 struct Wanted {
     reads: Vec<ReadRequest>,
+    /// As of this state; none: of the newest.
+    state: Option<Arc<Tx>>,
     done: oneshot::Sender<()>,
 }
 
@@ -87,6 +89,21 @@ impl Cold {
     }
 }
 
+impl Cold {
+    /// Has a read's pages brought into memory as of this state.
+    pub(crate) fn fault_in_at(&self, state: Arc<Tx>, read: ReadRequest) -> FaultIn {
+        self.want(vec![read], Some(state))
+    }
+
+    fn want(&self, reads: Vec<ReadRequest>, state: Option<Arc<Tx>>) -> FaultIn {
+        self.wary_for.store(CERTAIN, Relaxed);
+        let (done, fault_in) = oneshot::channel();
+        self.shared.lock().wanted.push_back(Wanted { reads, state, done });
+        self.shared.changed.notify_one();
+        fault_in
+    }
+}
+
 impl ColdReads for Cold {
     fn is_wary(&self) -> bool {
         self.wary_for.load(Relaxed) > 0
@@ -99,11 +116,7 @@ impl ColdReads for Cold {
 
     /// As of the newest state of the database.
     fn fault_in(&self, reads: Vec<ReadRequest>) -> FaultIn {
-        self.wary_for.store(CERTAIN, Relaxed);
-        let (done, fault_in) = oneshot::channel();
-        self.shared.lock().wanted.push_back(Wanted { reads, done });
-        self.shared.changed.notify_one();
-        fault_in
+        self.want(reads, None)
     }
 }
 
@@ -132,10 +145,9 @@ impl Shared {
 
     fn serve(&self, db: &Db) {
         while let Some(wanted) = self.take() {
-            let (reads, done): (Vec<_>, Vec<_>) = wanted.into_iter().map(|wanted| (wanted.reads, wanted.done)).unzip();
             // Should it ever panic, what it did not bring is waited for by the reads themselves.
-            let _ = catch_unwind(AssertUnwindSafe(|| commands::fault_in(db, &reads.concat())));
-            for done in done {
+            let _ = catch_unwind(AssertUnwindSafe(|| fault_in(db, &wanted)));
+            for Wanted { done, .. } in wanted {
                 // A connection that has ended needs no answer.
                 let _ = done.send(());
             }
@@ -161,6 +173,22 @@ impl Shared {
             }
         }
         Some(taken)
+    }
+}
+
+/// Waits until all that is wanted is in memory, what is of the newest state together.
+fn fault_in(db: &Db, wanted: &[Wanted]) {
+    let of_newest: Vec<_> =
+        wanted.iter().filter(|wanted| wanted.state.is_none()).flat_map(|w| w.reads.clone()).collect();
+    if !of_newest.is_empty()
+        && let Ok(tx) = db.begin()
+    {
+        commands::fault_in(&tx, &of_newest);
+    }
+    for Wanted { reads, state, .. } in wanted {
+        if let Some(state) = state {
+            commands::fault_in(state, reads);
+        }
     }
 }
 

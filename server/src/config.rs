@@ -101,6 +101,11 @@ pub struct Limits {
     /// Backups that may be under way, of all connections; one more gets `OVERLOADED`. Each has a thread and 2 MiB of `memory`.
     /// Up to 1,024; 0: none. Default: 2.
     pub max_backups: u32,
+    /// Snapshots that clients may hold open, of all connections; one more gets `OVERLOADED`. Each keeps the pages of its state
+    /// from being used again. 0: none. Default: 1,024.
+    pub max_snapshots: u32,
+    /// Snapshots that one connection may hold open; one more gets `OVERLOADED`. Default: 16.
+    pub max_connection_snapshots: u32,
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
     /// Bytes of the writes that wait for the writer: paths, keys, values and what it takes to keep them. Those that are being
@@ -133,8 +138,13 @@ pub struct Timeouts {
     /// Without a byte leaving for a client that does not read, before its connection is closed; in all, replies over 256 KiB
     /// have this time and a second for every 16 KiB. Default: 60 s.
     pub reply: Duration,
-    /// Without a byte leaving for a client that does not read, before its scans and backups are given up. Default: 30 s.
+    /// Without a byte leaving for a client that does not read, or without credit from one that has all that was sent, before
+    /// its scans and backups are given up. Default: 30 s.
     pub stream_stall: Duration,
+    /// How long a snapshot is kept open that is not used, where its client does not say. Default: 30 s.
+    pub snapshot_lease: Duration,
+    /// The longest that a client may ask for: a longer lease is granted as this. Default: 5 min.
+    pub longest_snapshot_lease: Duration,
     /// From the last reply to the end of the server's sending side, on a text connection that looks like a one-shot `nc`.
     /// Zero: never. Default: 100 ms.
     pub text_linger: Duration,
@@ -179,6 +189,8 @@ impl Default for Limits {
             max_in_flight: 1_024,
             max_streams: 16,
             max_backups: 2,
+            max_snapshots: 1_024,
+            max_connection_snapshots: 16,
             queue_requests: 1_024,
             queue_bytes: 64 << 20,
             memory: None,
@@ -196,6 +208,8 @@ impl Default for Timeouts {
             request: Duration::from_secs(30),
             reply: Duration::from_secs(60),
             stream_stall: Duration::from_secs(30),
+            snapshot_lease: Duration::from_secs(30),
+            longest_snapshot_lease: Duration::from_secs(300),
             text_linger: Duration::from_millis(100),
             lock: Duration::from_secs(1),
         }

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Tx};
 
 use crate::cold::Cold;
-use crate::commands::{Asker, Backups, Reader, ReplyRoom, Run, Snapshot, Write};
+use crate::commands::{Asker, Backups, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -30,6 +30,7 @@ pub(crate) struct Executor {
     cold: Cold,
     room: ReplyRoom,
     backups: Backups,
+    snapshots: Snapshots,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -48,8 +49,9 @@ impl Executor {
         cold: Cold,
         room: ReplyRoom,
         backups: Backups,
+        snapshots: Snapshots,
     ) -> Self {
-        Self { db, writer, health, cold, room, backups }
+        Self { db, writer, health, cold, room, backups, snapshots }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -67,6 +69,10 @@ impl Executor {
 
     pub(crate) const fn backups(&self) -> &Backups {
         &self.backups
+    }
+
+    pub(crate) const fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
     }
 
     /// Whether reads may have to wait for the disk.
@@ -91,10 +97,15 @@ impl<'a> Access<'a> {
         Reader::new(&self.executor.db, snapshot, self.executor.room.max_frame())
     }
 
-    /// Begins what is answered in steps.
-    pub(crate) fn stream(self, request: StreamRequest) -> Result<Run, ErrorReply> {
+    /// Opens a snapshot of the newest state.
+    pub(crate) fn open_snapshot(self) -> Result<NamedSnapshot, ErrorReply> {
+        self.executor.snapshots.open(&self.executor.db)
+    }
+
+    /// Begins what is answered in steps, from this state or the newest.
+    pub(crate) fn stream(self, request: StreamRequest, state: Option<Arc<Tx>>) -> Result<Run, ErrorReply> {
         let Executor { db, room, backups, .. } = self.executor;
-        Run::start(db, request, self.caller.asker.clone(), room, backups)
+        Run::start(db, state, request, self.caller.asker.clone(), room, backups)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.

@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::{Backups, ReplyRoom};
+use crate::commands::{Backups, ReplyRoom, Snapshots};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -85,7 +85,8 @@ impl Server {
             (Some(writer), Some(queue))
         };
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
-        let executor = Executor::new(db, queue, health, cold, room, Backups::new(limits.max_backups));
+        let (backups, snapshots) = (Backups::new(limits.max_backups), Snapshots::new(limits.max_snapshots));
+        let executor = Executor::new(db, queue, health, cold, room, backups, snapshots);
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
         Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })

@@ -36,6 +36,12 @@ pub(super) struct LimitArgs {
     /// Backups under way, of all connections; 0: none
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_backups)]
     max_backups: u32,
+    /// Snapshots that clients hold open, of all connections; 0: none
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_snapshots)]
+    max_snapshots: u32,
+    /// The longest that a snapshot is held open without being used
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = seconds)]
+    max_lease: Duration,
     /// Writes that wait to be written, of all connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue_requests)]
     queue_requests: usize,
@@ -76,6 +82,7 @@ impl LimitArgs {
         limits.max_in_flight = self.max_in_flight;
         limits.max_streams = self.max_streams;
         limits.max_backups = self.max_backups;
+        limits.max_snapshots = self.max_snapshots;
         limits.queue_requests = self.queue_requests;
         limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;
         limits.burst_threads = self.threads() / 2;
@@ -84,6 +91,7 @@ impl LimitArgs {
         timeouts.first_byte = never_if_zero(self.first_byte_timeout);
         timeouts.request = never_if_zero(self.request_timeout);
         timeouts.reply = never_if_zero(self.reply_timeout);
+        timeouts.longest_snapshot_lease = self.max_lease;
         Ok(())
     }
 

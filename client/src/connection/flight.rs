@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use boltkv_protocol::{EncodeError, ErrorReply, Expect, Frame, HelloReply, Reply, Request, SessionRequest};
+use boltkv_protocol::{
+    EncodeError, ErrorReply, Expect, Frame, HelloReply, Reply, Request, SessionRequest, SnapshotRead,
+};
 use bytes::BytesMut;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
@@ -143,6 +145,21 @@ impl Flight {
         drop(state);
         self.to_write.notify_one();
         Ok(id)
+    }
+
+    /// Puts a request into the buffer whose answer nobody waits for, if there is a slot for it at once.
+    pub(super) fn send_unheard(&self, request: &Request) -> bool {
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else { return false };
+        let mut state = self.lock();
+        let (id, at) = (state.fresh_id(), state.taken + state.out.len() as u64);
+        if state.unusable().is_some() || self.encode(&mut state, id, request).is_err() {
+            return false;
+        }
+        let slot = Slot { _request: slot, _stream: None };
+        state.pending.insert(id, Pending { waiter: Waiter::Nobody { late: 0 }, at, _slot: slot });
+        drop(state);
+        self.to_write.notify_one();
+        true
     }
 
     /// Waits until the server takes one more request. For a stream first among streams: who waits there takes no other's place.
@@ -328,7 +345,7 @@ impl Flight {
 
 /// Whether the server counts a request as a stream: a count is one, and a transaction that reads, though each has one reply.
 pub(super) const fn is_stream<B>(request: &Request<B>) -> bool {
-    matches!(request, Request::Stream(_))
+    matches!(request, Request::Stream(_) | Request::OfSnapshot { read: SnapshotRead::Stream(_), .. })
 }
 
 impl State {

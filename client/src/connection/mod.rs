@@ -131,6 +131,11 @@ impl Connection {
         Ok(Stream { id, pieces, flight: Arc::clone(&self.flight) })
     }
 
+    /// Sends a request whose answer nobody waits for. `false` if it cannot be sent at once.
+    pub(crate) fn send_unheard(&self, request: &Request) -> bool {
+        self.flight.send_unheard(request)
+    }
+
     /// Lets a stream send so many bytes more.
     pub(crate) fn credit(&self, stream: &Stream, bytes: u32) {
         self.flight.credit(stream.id, bytes);

@@ -128,8 +128,13 @@ impl Conn {
 
     /// The next request, which must be this one; returns its id.
     pub(crate) async fn expect(&mut self, op: u8, body: &str) -> u32 {
+        self.expect_flagged(op, 0, body).await
+    }
+
+    /// The next request, which must be this one, with these flags; returns its id.
+    pub(crate) async fn expect_flagged(&mut self, op: u8, flags: u8, body: &str) -> u32 {
         let request = self.request().await;
-        assert_eq!((request.op, request.flags), (op, 0));
+        assert_eq!((request.op, request.flags), (op, flags));
         assert_eq!(request.body, hex(body));
         request.id
     }

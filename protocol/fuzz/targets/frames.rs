@@ -24,6 +24,8 @@ const EXPECTED: [Expect; 13] = [
     Expect::Sequence,
     Expect::DeletedRange,
     Expect::Stats,
+    Expect::Snapshot,
+    Expect::Closed,
     Expect::Txn,
     Expect::Backup,
 ];

@@ -8,23 +8,25 @@
 
 mod read;
 mod session;
+mod snapshot;
 mod stream;
 mod txn;
 mod write;
 
 use std::num::NonZeroU64;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
 pub use read::ReadRequest;
 pub use session::{Hello, MAGIC, SessionRequest, VERSION};
+pub use snapshot::{SnapshotRead, SnapshotRequest};
 pub use stream::StreamRequest;
 pub(crate) use txn::put_with_len;
 pub use txn::{MAX_TXN_PARTS, Txn, TxnBuilder, TxnCondition, TxnConditions, TxnError, TxnRequests};
 pub use write::{Cond, WriteRequest};
 
 use crate::field::{DecodeError, EncodeError, Fields};
-use crate::frame::{Frame, write_frame};
+use crate::frame::{FLAG_SNAPSHOT, Frame, write_frame};
 use crate::{BucketOp, Expect, KeyRange, Op, Path, Scan};
 
 /// A request, by what becomes of it.
@@ -38,6 +40,13 @@ pub enum Request<B = Bytes> {
     Write(WriteRequest<B>),
     /// It is answered in steps.
     Stream(StreamRequest),
+    /// It is answered from a snapshot that the connection holds open.
+    OfSnapshot {
+        /// The snapshot's id.
+        snapshot: u64,
+        /// What is read.
+        read: SnapshotRead<B>,
+    },
 }
 
 impl<B: AsRef<[u8]>> Request<B> {
@@ -49,6 +58,7 @@ impl<B: AsRef<[u8]>> Request<B> {
             Self::Read(request) => request.op(),
             Self::Write(request) => request.op(),
             Self::Stream(request) => request.op(),
+            Self::OfSnapshot { read, .. } => read.op(),
         }
     }
 
@@ -60,6 +70,7 @@ impl<B: AsRef<[u8]>> Request<B> {
             Self::Read(request) => Some(request.expects()),
             Self::Write(request) => Some(request.expects()),
             Self::Stream(request) => Some(request.expects()),
+            Self::OfSnapshot { read, .. } => Some(read.expects()),
         }
     }
 
@@ -68,7 +79,8 @@ impl<B: AsRef<[u8]>> Request<B> {
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        write_frame(out, id, self.op() as u8, 0, |out| self.encode_body(out))
+        let flags = if matches!(self, Self::OfSnapshot { .. }) { FLAG_SNAPSHOT } else { 0 };
+        write_frame(out, id, self.op() as u8, flags, |out| self.encode_body(out))
     }
 
     fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
@@ -77,6 +89,10 @@ impl<B: AsRef<[u8]>> Request<B> {
             Self::Read(request) => request.encode_body(out),
             Self::Write(request) => request.encode_body(out),
             Self::Stream(request) => request.encode_body(out),
+            Self::OfSnapshot { snapshot, read } => {
+                out.put_u64(*snapshot);
+                read.encode_body(out)
+            }
         }
     }
 }
@@ -91,13 +107,13 @@ impl Request {
     pub fn decode(frame: Frame) -> Result<Self, DecodeError> {
         let Frame { id, op, flags, body } = frame;
         let op = Op::from_u8(op).ok_or(DecodeError::Unknown { what: "operation", number: op })?;
-        if flags != 0 {
+        if flags & !FLAG_SNAPSHOT != 0 {
             return Err(DecodeError::Unknown { what: "request flags", number: flags });
         }
         if id == 0 && !matches!(op, Op::Credit | Op::Cancel) {
             return Err(DecodeError::BadValue { field: "id", value: 0 });
         }
-        decode_body(op, body)
+        if flags == FLAG_SNAPSHOT { snapshot::decode_of_snapshot(op, body) } else { decode_body(op, body) }
     }
 }
 
@@ -140,9 +156,7 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
         Op::Txn => Txn::decode(&mut fields)?.into(),
         Op::Backup => StreamRequest::Backup.into(),
-        Op::Snapshot => {
-            return Err(DecodeError::NotYet { name: op.name() });
-        }
+        Op::Snapshot => SessionRequest::Snapshot(SnapshotRequest::decode(&mut fields)?).into(),
     })
 }
 

@@ -1,7 +1,8 @@
-//! What concerns the connection itself: its opening, and the streams that are under way on it.
+//! What concerns the connection itself: its opening, its snapshots, and the streams that are under way on it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use super::SnapshotRequest;
 use crate::field::{DecodeError, EncodeError, Fields, put_str16};
 use crate::{Expect, Op};
 
@@ -17,6 +18,8 @@ pub enum SessionRequest {
     Hello(Hello),
     /// The server's figures.
     Stats,
+    /// Opens or closes a snapshot.
+    Snapshot(SnapshotRequest),
     /// Lets a stream send more. Has no reply.
     Credit {
         /// The id of the request that the stream answers.
@@ -98,6 +101,7 @@ impl SessionRequest {
         match self {
             Self::Hello(_) => Op::Hello,
             Self::Stats => Op::Stats,
+            Self::Snapshot(_) => Op::Snapshot,
             Self::Credit { .. } => Op::Credit,
             Self::Cancel { .. } => Op::Cancel,
         }
@@ -107,6 +111,7 @@ impl SessionRequest {
         match self {
             Self::Hello(_) => Some(Expect::Hello),
             Self::Stats => Some(Expect::Stats),
+            Self::Snapshot(request) => Some(request.expects()),
             Self::Credit { .. } | Self::Cancel { .. } => None,
         }
     }
@@ -115,6 +120,7 @@ impl SessionRequest {
         match self {
             Self::Hello(hello) => return hello.encode(out),
             Self::Stats => {}
+            Self::Snapshot(request) => request.encode_body(out),
             Self::Credit { stream, bytes } => {
                 out.put_u32(*stream);
                 out.put_u32(*bytes);

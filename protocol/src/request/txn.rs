@@ -276,7 +276,7 @@ impl TxnBuilder {
     /// itself only.
     pub fn request<B: AsRef<[u8]>>(&mut self, request: &Request<B>) -> Result<(), TxnError> {
         let op = request.op();
-        if !may_be_within(op) {
+        if !may_be_within(op) || matches!(request, Request::OfSnapshot { .. }) {
             return Err(TxnError::NotWithin { name: op.name() });
         }
         self.requests.add("requests", |out| {

@@ -5,6 +5,7 @@
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
+//! - `snapshots`: those that clients hold open
 //! - `state`: what all of them look at: a snapshot, or the writer's transaction
 //! - `refusal`: what the engine's errors are called on the wire
 //!
@@ -18,15 +19,17 @@ mod refusal;
 mod results;
 mod run;
 mod scan;
+mod snapshots;
 mod state;
 mod txn;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
-pub(crate) use read::{Reader, Snapshot, fault_in};
+pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::Run;
 pub(crate) use scan::{Progress, ScanRun, Source};
+pub(crate) use snapshots::{NamedSnapshot, Snapshots};
 pub(crate) use txn::ColdReads;
 pub(crate) use write::{Asker, Effect, Write, apply};

@@ -12,8 +12,7 @@ use super::state::State;
 
 /// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
 /// asked of the disk together.
-pub(crate) fn fault_in(db: &Db, reads: &[ReadRequest]) {
-    let Ok(tx) = db.begin() else { return };
+pub(crate) fn fault_in(tx: &Tx, reads: &[ReadRequest]) {
     let wanted: Vec<_> = reads
         .iter()
         .filter_map(|read| match read {
@@ -28,6 +27,20 @@ pub(crate) fn fault_in(db: &Db, reads: &[ReadRequest]) {
         {
             bucket.fault_in(&keys);
         }
+    }
+}
+
+/// Answers a read from a snapshot that is held open.
+pub(crate) fn answer_at<'r>(state: &'r Tx, request: &'r ReadRequest, max_frame: usize) -> Reply<&'r [u8]> {
+    answer_in(state, request, max_frame)
+}
+
+/// Whether a read could be answered from this state without waiting for the disk.
+pub(crate) fn is_resident_at(state: &Tx, request: &ReadRequest) -> bool {
+    match request {
+        ReadRequest::Ping(_) => true,
+        // What cannot be had is found out at once.
+        ReadRequest::Get { path, key } => state.bucket_at(path).map_or(true, |bucket| bucket.is_resident(key)),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Requests that are answered in steps.
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use boltkv_protocol::{ErrorReply, StreamRequest};
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Tx};
 
 use super::backup::{BackupRun, Backups};
+use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
 use super::txn::TxnRun;
@@ -23,18 +25,21 @@ pub(crate) enum Run {
 }
 
 impl Run {
+    /// Begins one, from this state or the newest.
     pub(crate) fn start(
         db: &Db,
+        state: Option<Arc<Tx>>,
         request: StreamRequest,
         asker: Asker,
         room: &ReplyRoom,
         backups: &Backups,
     ) -> Result<Self, ErrorReply> {
         let max_frame = room.max_frame();
+        let tx = state.map_or_else(|| db.begin().map(Arc::new).map_err(refusal), Ok)?;
         Ok(match request.detached() {
-            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(db, scan, false, max_frame)?),
-            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(db, scan, true, max_frame)?),
-            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(db, &txn, asker, room)?)),
+            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx, scan, false, max_frame)?),
+            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx, scan, true, max_frame)?),
+            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx, &txn, asker, room))),
             StreamRequest::Backup => Self::Backup(backups.start(db, room)?),
         })
     }

@@ -5,10 +5,11 @@
 
 use std::num::NonZeroU64;
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode};
-use boltkv_storage::{Cursor, Db, Result, Tx};
+use boltkv_storage::{Cursor, Result, Tx};
 use bytes::Bytes;
 
 use super::refusal::refusal;
@@ -20,7 +21,7 @@ const STEP_ENTRIES: usize = 4_096;
 /// A scan that is under way, and the snapshot that it is of.
 #[derive(Debug)]
 pub(crate) struct ScanRun {
-    tx: Tx,
+    tx: Arc<Tx>,
     scanning: Scanning,
 }
 
@@ -66,16 +67,15 @@ pub(crate) enum Progress {
 }
 
 impl ScanRun {
-    /// A scan of the newest state; of an entry that does not fit a frame of `max_frame` bytes, it gives the size.
-    pub(crate) fn start(db: &Db, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self, ErrorReply> {
-        let tx = db.begin().map_err(refusal)?;
-        let scanning = Scanning::start(&tx, scan, buckets_only, max_frame).map_err(refusal)?;
+    /// A scan of a state; of an entry that does not fit a frame of `max_frame` bytes, it gives the size.
+    pub(crate) fn start(tx: Arc<Tx>, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self, ErrorReply> {
+        let scanning = Scanning::start(&*tx, scan, buckets_only, max_frame).map_err(refusal)?;
         Ok(Self { tx, scanning })
     }
 
     /// As [`Scanning::step`].
     pub(crate) fn step(&mut self, take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>) -> Result<Progress, ErrorReply> {
-        self.scanning.step(&self.tx, take).map_err(refusal)
+        self.scanning.step(&*self.tx, take).map_err(refusal)
     }
 }
 
@@ -227,7 +227,7 @@ fn is_within(key: &[u8], end: &Bound<Bytes>, reverse: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use boltkv_protocol::{KeyRange, LowBound, ScanOptions};
-    use boltkv_storage::{Error, Options};
+    use boltkv_storage::{Db, Error, Options};
     use proptest::prelude::*;
 
     use super::*;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn keys(db: &Db, scan: Scan, per_step: usize) -> Vec<Vec<u8>> {
-        let mut run = ScanRun::start(db, scan, false, 1 << 20).unwrap();
+        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, false, 1 << 20).unwrap();
         let mut keys = Vec::new();
         loop {
             let mut taken = 0;
@@ -325,7 +325,7 @@ mod tests {
     fn a_scan_sees_one_state_whatever_is_written_between_its_steps() {
         let db = database(&[b"a".to_vec(), b"b".to_vec(), b"c".to_vec()]);
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), ..Scan::default() };
-        let mut run = ScanRun::start(&db, scan, false, 1 << 20).unwrap();
+        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, false, 1 << 20).unwrap();
         let mut seen = Vec::new();
         let mut step = |run: &mut ScanRun| {
             let mut room = 1;
@@ -359,7 +359,7 @@ mod tests {
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), options, ..Scan::default() };
         let count = |scan, buckets_only| {
-            let mut run = ScanRun::start(&db, scan, buckets_only, 1 << 20).unwrap();
+            let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, buckets_only, 1 << 20).unwrap();
             let steps: Vec<_> = (0..3).map(|_| run.step(|_| panic!("a count gives no entries")).unwrap()).collect();
             assert_eq!(steps[..2], [Progress::More; 2]);
             steps[2]

@@ -6,18 +6,19 @@
 
 use std::ops::ControlFlow;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use boltkv_protocol::{
     ErrorCode, ErrorReply, Path, ReadRequest, Reply, Request, ScanMode, StreamRequest, Txn, TxnCondition,
     TxnConditions, TxnPart, TxnRequests, WriteRequest,
 };
-use boltkv_storage::{Db, Error, Tx, TxMut};
+use boltkv_storage::{Error, Tx, TxMut};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::delete_range::Counted;
-use super::read::{answer_in, no_such_key};
+use super::read::{answer_in, is_resident_at, no_such_key};
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom, Results};
 use super::scan::{Progress, Scanning, Source};
@@ -128,7 +129,7 @@ impl Doing {
             Request::Read(read) => self.answers.read(tx, &read),
             Request::Write(write) => self.write(tx, &write),
             Request::Stream(stream) => self.scan(tx, stream),
-            Request::Session(_) => Err(not_within()),
+            Request::Session(_) | Request::OfSnapshot { .. } => Err(not_within()),
         }
     }
 
@@ -266,7 +267,7 @@ pub(super) fn not_within() -> ErrorReply {
 /// A transaction that only reads, under way.
 #[derive(Debug)]
 pub(crate) struct TxnRun {
-    tx: Tx,
+    tx: Arc<Tx>,
     conditions: TxnConditions,
     requests: TxnRequests,
     /// How many conditions, or requests, were done.
@@ -291,11 +292,10 @@ impl Source for TxnRun {
 }
 
 impl TxnRun {
-    pub(super) fn start(db: &Db, txn: &Txn, asker: Asker, room: &ReplyRoom) -> Result<Self, ErrorReply> {
-        let tx = db.begin().map_err(refusal)?;
+    pub(super) fn start(tx: Arc<Tx>, txn: &Txn, asker: Asker, room: &ReplyRoom) -> Self {
         let answers = Answers::new(asker, room);
         let (conditions, requests) = (txn.conditions(), txn.requests());
-        Ok(Self { tx, conditions, requests, done: 0, scanning: None, answers, warm: 0, faulting: None })
+        Self { tx, conditions, requests, done: 0, scanning: None, answers, warm: 0, faulting: None }
     }
 
     /// Does some of it. The answer, once all is done.
@@ -327,7 +327,7 @@ impl TxnRun {
 
     fn condition(&mut self, condition: &TxnCondition) -> Result<(), ErrorReply> {
         let at = TxnPart::Condition(self.done);
-        self.answers.asker.check(&self.tx, condition).map_err(|error| error.within_txn(at))?;
+        self.answers.asker.check(&*self.tx, condition).map_err(|error| error.within_txn(at))?;
         self.done = if self.conditions.len() == 0 { 0 } else { self.done + 1 };
         Ok(())
     }
@@ -336,11 +336,11 @@ impl TxnRun {
         let at = TxnPart::Request(self.done);
         self.done = self.done.saturating_add(1);
         let done = match request {
-            Request::Read(read) => self.answers.read(&self.tx, &read),
-            Request::Stream(stream) => self.answers.begin_scan(&self.tx, stream).map(|scanning| {
+            Request::Read(read) => self.answers.read(&*self.tx, &read),
+            Request::Stream(stream) => self.answers.begin_scan(&*self.tx, stream).map(|scanning| {
                 self.scanning = scanning;
             }),
-            Request::Write(_) | Request::Session(_) => Err(not_within()),
+            Request::Write(_) | Request::Session(_) | Request::OfSnapshot { .. } => Err(not_within()),
         };
         done.map_err(|error| error.within_txn(at))
     }
@@ -348,7 +348,7 @@ impl TxnRun {
     fn go_on_scanning(&mut self) -> Result<(), ErrorReply> {
         let Some(scanning) = &mut self.scanning else { return Ok(()) };
         let at = TxnPart::Request(self.done.saturating_sub(1));
-        let more = self.answers.step_scan(&self.tx, scanning).map_err(|error| error.within_txn(at))?;
+        let more = self.answers.step_scan(&*self.tx, scanning).map_err(|error| error.within_txn(at))?;
         if !more {
             self.scanning = None;
         }
@@ -367,7 +367,7 @@ impl TxnRun {
         }
         let reads: Vec<_> = self.look_ups().take(AT_ONCE).collect();
         self.warm = AT_ONCE - 1;
-        if reads.iter().all(|read| self.is_resident(read)) {
+        if reads.iter().all(|read| is_resident_at(&self.tx, read)) {
             for _ in &reads {
                 cold.is_warm();
             }
@@ -386,12 +386,5 @@ impl TxnRun {
             _ => None,
         });
         self.conditions.clone().map(get).chain(reads)
-    }
-
-    fn is_resident(&self, read: &ReadRequest) -> bool {
-        match read {
-            ReadRequest::Get { path, key } => self.tx.bucket_at(path).map_or(true, |bucket| bucket.is_resident(key)),
-            ReadRequest::Ping(_) => true,
-        }
     }
 }

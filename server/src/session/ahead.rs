@@ -2,13 +2,14 @@
 //! wait for the disk.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use boltkv_protocol::ReadRequest;
+use boltkv_protocol::{ReadRequest, SnapshotRead};
 
 use super::codec::{Asked, Codec};
 use super::serve::{Session, Taken};
 use super::socket::Socket;
-use crate::commands::{ColdReads, Reader};
+use crate::commands::{ColdReads, Reader, is_resident_at};
 
 /// How many requests are taken at most, so that their pages are asked of the disk together. It is far more than a disk does
 /// at a time; and there are other connections.
@@ -18,6 +19,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Looks whether a request that was just taken would wait for the disk. If so it does not come back: it is put aside,
     /// with those behind it, until their pages are in memory.
     pub(super) fn put_aside_if_cold(&mut self, taken: Taken<C>, reader: &mut Reader<'_>) -> Option<Taken<C>> {
+        if let Asked::OfSnapshot(_, id, SnapshotRead::Read(request)) = &taken.asked {
+            let cold = self.leases.state(*id).filter(|state| !is_resident_at(state, request));
+            let Some(state) = cold else { return Some(taken) };
+            let faulting = self.conn.shared.executor.cold().fault_in_at(Arc::clone(state), request.clone());
+            self.conn.faulting = Some(faulting);
+            self.ahead.push_back(taken);
+            return None;
+        }
         let Asked::Read(_, request) = &taken.asked else { return Some(taken) };
         if reader.is_resident(request) {
             self.conn.shared.executor.cold().is_warm();

@@ -56,6 +56,8 @@ impl BinaryCodec {
             Ok(Request::Read(request)) => Asked::Read(due, request),
             Ok(Request::Write(request)) => Asked::Write(due, request),
             Ok(Request::Stream(request)) => Asked::Stream(due, request),
+            Ok(Request::OfSnapshot { snapshot, read }) => Asked::OfSnapshot(due, snapshot, read),
+            Ok(Request::Session(SessionRequest::Snapshot(request))) => Asked::Snapshot(due, request),
             Ok(Request::Session(SessionRequest::Cancel { stream })) => Asked::Cancel(stream),
             Ok(Request::Session(SessionRequest::Stats)) => Asked::Own(Own::Stats(id)),
             Ok(Request::Session(SessionRequest::Credit { stream, bytes })) => Asked::Credit { stream, bytes },

@@ -4,7 +4,9 @@
 //! A codec keeps what its dialect has to remember, and decides nothing: not what a request does, and not when anything is
 //! read, executed, sent or closed.
 
-use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, StreamRequest, WriteRequest};
+use boltkv_protocol::{
+    ErrorCode, ErrorReply, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, WriteRequest,
+};
 use bytes::BytesMut;
 use tokio::time::Instant;
 
@@ -99,6 +101,10 @@ pub(crate) enum Asked<T, O> {
     Read(Due<T>, ReadRequest),
     Write(Due<T>, WriteRequest),
     Stream(Due<T>, StreamRequest),
+    /// Opens or closes a snapshot.
+    Snapshot(Due<T>, SnapshotRequest),
+    /// Reads from the snapshot of this id.
+    OfSnapshot(Due<T>, u64, SnapshotRead),
     /// Ends the stream of this id early.
     Cancel(u32),
     /// Lets a stream send so many bytes more.
@@ -112,6 +118,20 @@ pub(crate) enum Asked<T, O> {
     Close(Option<O>),
     /// Something that has no answer.
     Nothing,
+}
+
+impl<T: Copy, O> Asked<T, O> {
+    /// The request that is to be answered, where it is one that the session answers.
+    pub(super) const fn due(&self) -> Option<Due<T>> {
+        match self {
+            Self::Read(due, _)
+            | Self::Write(due, _)
+            | Self::Stream(due, _)
+            | Self::Snapshot(due, _)
+            | Self::OfSnapshot(due, ..) => Some(*due),
+            Self::Cancel(_) | Self::Credit { .. } | Self::Own(_) | Self::Close(_) | Self::Nothing => None,
+        }
+    }
 }
 
 /// How a step of a stream ended.

@@ -32,6 +32,8 @@ pub(super) enum Overdue {
     Streams,
     /// The client gives a stream no credit.
     Credit,
+    /// A snapshot was not used for as long as its lease.
+    Lease,
     /// A reply has not got its memory.
     Memory,
     /// A client that waits for memory may be gone.
@@ -84,9 +86,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
         let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
         let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
+        // Snapshots are held for no longer than they are used, or leased.
+        let is_waiting = is_waiting || !self.leases.is_empty();
+        let lease = self.leases.next_end().map(|at| (at, Overdue::Lease));
         let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
-        let all = [introduction, self.item_deadline(), self.next_look(), quiet].into_iter().chain(executing);
+        let all = [introduction, self.item_deadline(), self.next_look(), quiet, lease].into_iter().chain(executing);
         all.flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -140,6 +145,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::Output => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
             Overdue::Credit => self.end_streams_without_credit(),
+            Overdue::Lease => self.leases.expire(Instant::now()),
             Overdue::Memory => self.refuse_starving(),
             Overdue::Look => self.look(),
             Overdue::EndOfSending => {
@@ -180,7 +186,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.conn.starving = None;
         let error = self.no_memory();
         match self.waiting.take().map(|taken| taken.asked) {
-            Some(Asked::Read(due, _)) => self.refuse(due, error),
+            Some(Asked::Read(due, _) | Asked::OfSnapshot(due, ..)) => self.refuse(due, error),
             _ => {
                 if let Some(stream) = self.streams.next() {
                     self.refuse(stream.due, error);

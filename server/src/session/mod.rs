@@ -4,7 +4,7 @@
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
-//!   `turn`: how much is done at a time; `ahead`, `faults`: what waits for the disk;
+//!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `ahead`, `faults`: what waits for the disk;
 //!   `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
@@ -22,6 +22,7 @@ mod linger;
 mod multi;
 mod pace;
 mod serve;
+mod snapshots;
 mod socket;
 mod steps;
 mod stream;

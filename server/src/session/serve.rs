@@ -16,6 +16,7 @@ use tracing::debug;
 use super::burst::{Burst, Until};
 use super::codec::{Asked, Codec, Due};
 use super::pace::Paces;
+use super::snapshots::Leases;
 use super::socket::Socket;
 use super::stream::Streams;
 use super::turn::Turn;
@@ -32,6 +33,8 @@ pub(crate) struct Session<C: Codec, S> {
     /// The writes that are not answered yet.
     pub(super) writes: HashMap<u32, C::Tag>,
     pub(super) streams: Streams<C::Tag>,
+    /// The snapshots that the client holds open.
+    pub(super) leases: Leases,
     /// A request that was taken and waits for memory, or for the answers to the writes before it.
     pub(super) waiting: Option<Taken<C>>,
     /// What was taken before its turn: reads whose pages are being brought into memory, or are there now.
@@ -63,6 +66,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             codec,
             writes: HashMap::new(),
             streams: Streams::new(),
+            leases: Leases::default(),
             waiting: None,
             ahead: VecDeque::new(),
             starved_at: None,
@@ -208,10 +212,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn execute(&mut self, taken: Taken<C>, reader: &mut Reader<'_>) {
-        let due = match &taken.asked {
-            Asked::Read(due, _) | Asked::Write(due, _) | Asked::Stream(due, _) => Some(*due),
-            _ => None,
-        };
+        let due = taken.asked.due();
         if self.muted && !matches!(taken.asked, Asked::Nothing | Asked::Close(None)) {
             debug!("resetting: a request came after the end of sending");
             self.resetting = !self.conn.wire.has_ended();
@@ -234,7 +235,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.waiting = Some(Taken { asked, leased: taken.leased });
             }
             Asked::Read(due, request) => self.read(due, request, taken.leased, reader),
-            Asked::Stream(due, request) => self.begin_stream(due, request),
+            Asked::Stream(due, request) => self.begin_stream(due, request, None),
+            Asked::Snapshot(due, request) => self.snapshot(due, request),
+            Asked::OfSnapshot(due, id, read) => self.read_of_snapshot(due, id, read, taken.leased),
             Asked::Cancel(id) => self.cancel(id),
             Asked::Credit { stream, bytes } => self.streams.give_credit(stream, bytes),
             Asked::Own(own) => {
@@ -245,15 +248,28 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     fn read(&mut self, due: Due<C::Tag>, request: ReadRequest, leased: bool, reader: &mut Reader<'_>) {
         let reply = reader.answer(&request);
-        let len = self.codec.reply_len(due, &reply);
+        if self.give(due, &reply, leased) {
+            self.wait_for_memory(Asked::Read(due, request), leased);
+        }
+    }
+
+    /// Gives the answer to a read, whose request holds memory or not. `true` if it is to wait for memory of its own.
+    pub(super) fn give(&mut self, due: Due<C::Tag>, reply: &Reply<&[u8]>, leased: bool) -> bool {
+        let len = self.codec.reply_len(due, reply);
         if self.conn.wire.make_output_room(len) {
-            self.codec.reply(due, &reply, &mut self.conn.wire.output);
+            self.codec.reply(due, reply, &mut self.conn.wire.output);
         } else if leased || self.exceeds_memory(len) {
             self.refuse(due, self.no_memory());
         } else {
             self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
-            self.waiting = Some(Taken { asked: Asked::Read(due, request), leased });
+            return true;
         }
+        false
+    }
+
+    /// Puts a request back that waits for memory.
+    pub(super) fn wait_for_memory(&mut self, asked: Asked<C::Tag, C::Own>, leased: bool) {
+        self.waiting = Some(Taken { asked, leased });
     }
 
     /// An item that is longer than a connection's own buffer is read only once there is memory for all of it.
@@ -292,6 +308,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Closes the connection with these last words, after the writes that it has sent are answered.
     pub(super) fn close(&mut self, last_words: Option<C::Own>) {
         self.end_streams(&ErrorReply::new(ErrorCode::Cancelled, "the connection is being closed"));
+        self.leases.clear();
         self.last_words = last_words;
         self.closing = true;
     }
@@ -301,6 +318,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.closing = true;
         self.conn.starving = None;
         self.conn.faulting = None;
+        self.leases.clear();
         self.end_streams(&shutting_down());
     }
 
@@ -322,9 +340,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
             && let Some(taken) = self.waiting.take().or_else(|| self.next_ahead()).or_else(|| self.take())
         {
             match taken.asked {
-                Asked::Read(due, _) | Asked::Write(due, _) | Asked::Stream(due, _) => {
-                    self.refuse(due, shutting_down());
-                }
+                Asked::Read(due, _)
+                | Asked::Write(due, _)
+                | Asked::Stream(due, _)
+                | Asked::Snapshot(due, _)
+                | Asked::OfSnapshot(due, ..) => self.refuse(due, shutting_down()),
                 Asked::Own(own) => self.codec.refuse(&own, shutting_down(), &mut self.conn.wire.output),
                 Asked::Cancel(_) | Asked::Credit { .. } | Asked::Nothing => {}
                 Asked::Close(_) => return,

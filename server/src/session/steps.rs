@@ -1,6 +1,9 @@
 //! What a session answers in steps: begun, taken on in turn, and ended early.
 
+use std::sync::Arc;
+
 use boltkv_protocol::{ErrorCode, ErrorReply, HEADER_LEN, StreamRequest};
+use boltkv_storage::Tx;
 
 use super::UseFor;
 use super::codec::{Codec, Due, Step};
@@ -11,14 +14,14 @@ use super::stream::Stream;
 use crate::commands::Run;
 
 impl<C: Codec, S: Socket> Session<C, S> {
-    /// Begins to answer in parts.
-    pub(super) fn begin_stream(&mut self, due: Due<C::Tag>, request: StreamRequest) {
+    /// Begins to answer in parts, from this state or the newest.
+    pub(super) fn begin_stream(&mut self, due: Due<C::Tag>, request: StreamRequest, state: Option<Arc<Tx>>) {
         let most = self.conn.shared.limits.max_streams as usize;
         if self.streams.len() >= most {
             let message = format!("a connection may have {most} streams open");
             return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
         }
-        match self.conn.shared.executor.admit(&self.caller).stream(request) {
+        match self.conn.shared.executor.admit(&self.caller).stream(request, state) {
             Ok(run) => self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) }),
             Err(error) => return self.refuse(due, error),
         }

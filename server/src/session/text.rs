@@ -135,7 +135,7 @@ impl TextCodec {
             Request::Write(write) => Asked::Write(due, write),
             Request::Stream(stream) => Asked::Stream(due, stream),
             // A transaction is one of the two.
-            Request::Read(_) | Request::Session(_) => Asked::Nothing,
+            Request::Read(_) | Request::Session(_) | Request::OfSnapshot { .. } => Asked::Nothing,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use boltkv_protocol::StreamRequest;
+use boltkv_protocol::{SnapshotRead, StreamRequest};
 
 use super::codec::Asked;
 use super::faults::has_waited_for_the_disk;
@@ -41,11 +41,12 @@ impl Turn {
     pub(super) fn count<T, O>(&mut self, asked: &Asked<T, O>) {
         self.taken += 1;
         self.done += match asked {
-            Asked::Stream(_, StreamRequest::Txn(txn)) => {
+            Asked::Stream(_, StreamRequest::Txn(txn))
+            | Asked::OfSnapshot(_, _, SnapshotRead::Stream(StreamRequest::Txn(txn))) => {
                 let parts = 1 + txn.conditions().len() + txn.requests().len();
                 u32::try_from(parts).unwrap_or(STREAM_COST).min(STREAM_COST)
             }
-            Asked::Stream(..) => STREAM_COST,
+            Asked::Stream(..) | Asked::OfSnapshot(_, _, SnapshotRead::Stream(_)) => STREAM_COST,
             _ => 1,
         };
     }
