@@ -29,6 +29,7 @@ mod scan;
 mod serve;
 mod set;
 mod shell;
+mod shrink;
 mod stats;
 mod tips;
 mod txn;
@@ -74,6 +75,7 @@ enum Command {
     Restore(file::restore::Restore),
     Export(export::Export),
     Import(import::Import),
+    Shrink(shrink::Shrink),
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
@@ -99,6 +101,7 @@ impl Command {
             Self::Restore(restore) => restore.run(),
             Self::Export(export) => export.run(),
             Self::Import(import) => import.run(),
+            Self::Shrink(shrink) => shrink.run(),
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),

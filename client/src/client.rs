@@ -8,7 +8,7 @@ use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest,
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
 use crate::link::Link;
-use crate::{Backup, Bucket, ClientBuilder, Error, Snapshot, Transaction, transaction};
+use crate::{Backup, Bucket, ClientBuilder, Error, Shrinking, Shrunk, Snapshot, Transaction, transaction};
 
 /// A client of one server. Cheap to clone; all clones share one connection.
 ///
@@ -128,6 +128,19 @@ impl Client {
     /// Dropped before it is ready, the snapshot is let go.
     pub async fn snapshot(&self, lease: Duration) -> Result<Snapshot, Error> {
         Snapshot::open(self, lease).await
+    }
+
+    /// Has the server make its file smaller, as far as free pages in it allow, while it goes on: it moves pages from the end
+    /// of the file into free ones before them, in transactions of 250 pages between those of other writers, and cuts the
+    /// file. `told` hears at least once a second how far that is. What an open snapshot can still see is not cut off.
+    ///
+    /// # Errors
+    /// `OVERLOADED` where the server is at it already; `READ_ONLY`; otherwise as for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the server ends it soon. What was moved by then stays so, and the file is sound.
+    pub async fn shrink(&self, told: impl FnMut(Shrinking)) -> Result<Shrunk, Error> {
+        crate::shrink::shrink(self, told).await
     }
 
     pub(crate) fn link(&self) -> &Link {

@@ -126,8 +126,8 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup` are what a caller sees. Under them `frames`
-//! is a stream as it arrives, `link` knows which connection a request takes, `shared` is the one that requests share, made anew when it is
+//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup`, `shrink` are what a caller sees. Under them
+//! `frames` is a stream as it arrives, `link` knows which connection a request takes, `shared` is the one that requests share, made anew when it is
 //! lost; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
 
 mod backup;
@@ -142,6 +142,7 @@ mod frames;
 mod link;
 mod scan;
 mod shared;
+mod shrink;
 mod snapshot;
 mod transaction;
 
@@ -154,5 +155,6 @@ pub use delete_range::{DeleteRange, RangeDeleted};
 pub use entries::Entries;
 pub use error::{Error, Loss};
 pub use scan::Scan;
+pub use shrink::{Shrinking, Shrunk};
 pub use snapshot::Snapshot;
 pub use transaction::{Committed, Transaction, TransactionResult};

@@ -31,6 +31,8 @@ pub enum Op {
     Stats = 0x60,
     /// The whole file as a stream.
     Backup = 0x61,
+    /// Make the file smaller, and tell how far that is.
+    Shrink = 0x62,
     /// Let a stream send more; has no reply.
     Credit = 0x70,
     /// End a stream early; has no reply.
@@ -39,7 +41,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation that has a number.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Hello,
         Self::Ping,
         Self::Get,
@@ -53,6 +55,7 @@ impl Op {
         Self::Snapshot,
         Self::Stats,
         Self::Backup,
+        Self::Shrink,
         Self::Credit,
         Self::Cancel,
     ];
@@ -74,6 +77,7 @@ impl Op {
             0x50 => Self::Snapshot,
             0x60 => Self::Stats,
             0x61 => Self::Backup,
+            0x62 => Self::Shrink,
             0x70 => Self::Credit,
             0x71 => Self::Cancel,
             _ => return None,
@@ -97,6 +101,7 @@ impl Op {
             Self::Snapshot => "SNAPSHOT",
             Self::Stats => "STATS",
             Self::Backup => "BACKUP",
+            Self::Shrink => "SHRINK",
             Self::Credit => "CREDIT",
             Self::Cancel => "CANCEL",
         }

@@ -89,6 +89,22 @@ pub enum Reply<B = Bytes> {
     },
     /// To SNAPSHOT CLOSE.
     Closed,
+    /// To SHRINK: how far it is. Another frame always follows.
+    Shrinking {
+        /// Pages that were moved so far.
+        moved: u64,
+        /// Pages that are known to be left; more may be found.
+        left: u64,
+    },
+    /// To SHRINK, at the end.
+    Shrunk {
+        /// Bytes that the file had before.
+        before: u64,
+        /// Bytes that it has now.
+        after: u64,
+        /// Pages that were moved.
+        moved: u64,
+    },
     /// To anything.
     Error(ErrorReply),
 }
@@ -146,6 +162,8 @@ pub enum Expect {
     Snapshot,
     /// [`Reply::Closed`]
     Closed,
+    /// [`Reply::Shrinking`] in any number of frames, then [`Reply::Shrunk`]
+    Shrink,
 }
 
 impl Reply<Bytes> {
@@ -157,8 +175,15 @@ impl Reply<Bytes> {
         if !frame.is_reply() {
             return Err(DecodeError::NotAReply);
         }
-        if expect == Expect::Backup && frame.has_more() && ErrorCode::from_u8(frame.op).is_none() {
-            return Ok(Self::Piece(Fields::new(frame.body).bytes32("piece")?));
+        if frame.has_more() && ErrorCode::from_u8(frame.op).is_none() {
+            let mut fields = Fields::new(frame.body.clone());
+            match expect {
+                Expect::Backup => return Ok(Self::Piece(fields.bytes32("piece")?)),
+                Expect::Shrink => {
+                    return Ok(Self::Shrinking { moved: fields.u64("moved")?, left: fields.u64("left")? });
+                }
+                _ => {}
+            }
         }
         decode_body(expect, frame.op, frame.body)
     }
@@ -192,17 +217,20 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
             Reply::Snapshot { id: fields.u64("snapshot")?, txid: fields.u64("txid")?, lease_ms: fields.u32("lease")? }
         }
         Expect::Closed => Reply::Closed,
+        Expect::Shrink => {
+            Reply::Shrunk { before: fields.u64("before")?, after: fields.u64("after")?, moved: fields.u64("moved")? }
+        }
     })
 }
 
 impl<B: AsRef<[u8]>> Reply<B> {
-    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece), which another follows. After an
-    /// error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
+    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece) and [`Shrinking`](Self::Shrinking),
+    /// which another follows. After an error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
     ///
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        let more = if matches!(self, Self::Piece(_)) { FLAG_MORE } else { 0 };
+        let more = if matches!(self, Self::Piece(_) | Self::Shrinking { .. }) { FLAG_MORE } else { 0 };
         write_frame(out, id, self.status(), FLAG_REPLY | more, |out| self.encode_body(out))
     }
 
@@ -233,6 +261,8 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::BackedUp { .. }
             | Self::Snapshot { .. }
             | Self::Closed
+            | Self::Shrinking { .. }
+            | Self::Shrunk { .. }
             | Self::Error(_) => None,
         }
     }
@@ -283,6 +313,15 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u32(*lease_ms);
             }
             Self::Closed => {}
+            Self::Shrinking { moved, left } => {
+                out.put_u64(*moved);
+                out.put_u64(*left);
+            }
+            Self::Shrunk { before, after, moved } => {
+                out.put_u64(*before);
+                out.put_u64(*after);
+                out.put_u64(*moved);
+            }
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())

@@ -108,6 +108,18 @@ fn of_numbers() -> Vec<Golden> {
             Reply::BackedUp { total: 32_768, crc32c: 0xa1b2_c3d4 },
             hex("00000012 00000005 00 80  0000000000008000 a1b2c3d4"),
         ),
+        (
+            5,
+            Expect::Shrink,
+            Reply::Shrinking { moved: 250, left: 9 },
+            hex("00000016 00000005 00 81  00000000000000fa 0000000000000009"),
+        ),
+        (
+            5,
+            Expect::Shrink,
+            Reply::Shrunk { before: 65_536, after: 32_768, moved: 259 },
+            hex("0000001e 00000005 00 80  0000000000010000 0000000000008000 0000000000000103"),
+        ),
     ]
 }
 

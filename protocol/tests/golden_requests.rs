@@ -154,6 +154,7 @@ fn scans() -> Vec<Golden> {
     let last_ten = ScanOptions { reverse: true, limit: NonZeroU64::new(10), ..keys };
     vec![
         (7, Request::Stream(StreamRequest::Backup), hex("00000006 00000007 61 00")),
+        (7, Request::Stream(StreamRequest::Shrink), hex("00000006 00000007 62 00")),
         (
             7,
             scan(LowBound::Unbounded, Bound::Unbounded, all),
@@ -326,6 +327,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Write(_) => Some(Expect::Written),
             Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
             Request::Stream(StreamRequest::Backup) => Some(Expect::Backup),
+            Request::Stream(StreamRequest::Shrink) => Some(Expect::Shrink),
             Request::Stream(_) | Request::OfSnapshot { read: SnapshotRead::Stream(_), .. } => Some(Expect::Entries),
         };
         assert_eq!(request.expects(), expect, "{request:?}");

@@ -169,7 +169,10 @@ fn results() -> impl Strategy<Value = (Expect, Reply)> {
 fn reply() -> impl Strategy<Value = (Expect, Reply)> {
     let piece = bytes().prop_map(|piece| (Expect::Backup, Reply::Piece(piece)));
     let end = any::<(u64, u32)>().prop_map(|(total, crc32c)| (Expect::Backup, Reply::BackedUp { total, crc32c }));
-    prop_oneof![4 => one_reply(), 1 => results(), 1 => piece, 1 => end]
+    let shrinking = any::<[u64; 2]>().prop_map(|[moved, left]| (Expect::Shrink, Reply::Shrinking { moved, left }));
+    let shrunk =
+        any::<[u64; 3]>().prop_map(|[before, after, moved]| (Expect::Shrink, Reply::Shrunk { before, after, moved }));
+    prop_oneof![4 => one_reply(), 1 => results(), 1 => piece, 1 => end, 1 => shrinking, 1 => shrunk]
 }
 
 fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
@@ -216,6 +219,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Backup),
         Just(Expect::Snapshot),
         Just(Expect::Closed),
+        Just(Expect::Shrink),
     ]
 }
 

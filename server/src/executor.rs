@@ -9,7 +9,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest}
 use boltkv_storage::{Db, Tx};
 
 use crate::cold::Cold;
-use crate::commands::{Asker, Backups, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Write};
+use crate::commands::{Asker, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -29,7 +29,7 @@ pub(crate) struct Executor {
     health: Arc<Health>,
     cold: Cold,
     room: ReplyRoom,
-    backups: Backups,
+    turns: Turns,
     snapshots: Snapshots,
 }
 
@@ -48,10 +48,10 @@ impl Executor {
         health: Arc<Health>,
         cold: Cold,
         room: ReplyRoom,
-        backups: Backups,
+        turns: Turns,
         snapshots: Snapshots,
     ) -> Self {
-        Self { db, writer, health, cold, room, backups, snapshots }
+        Self { db, writer, health, cold, room, turns, snapshots }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -67,8 +67,9 @@ impl Executor {
         &self.health
     }
 
-    pub(crate) const fn backups(&self) -> &Backups {
-        &self.backups
+    /// Who does what takes long, and how much of it.
+    pub(crate) const fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     pub(crate) const fn snapshots(&self) -> &Snapshots {
@@ -104,17 +105,23 @@ impl<'a> Access<'a> {
 
     /// Begins what is answered in steps, from this state or the newest.
     pub(crate) fn stream(self, request: StreamRequest, state: Option<Arc<Tx>>) -> Result<Run, ErrorReply> {
-        let Executor { db, room, backups, .. } = self.executor;
-        Run::start(db, state, request, self.caller.asker.clone(), room, backups)
+        let Executor { db, room, turns, .. } = self.executor;
+        if matches!(request, StreamRequest::Shrink) && self.executor.is_read_only() {
+            return Err(takes_no_writes());
+        }
+        Run::start(db, state, request, self.caller.asker.clone(), room, turns)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.
     pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Option<Push> {
         let Some(writer) = &self.executor.writer else {
-            let refusal = ErrorReply::new(ErrorCode::ReadOnly, "the server takes no writes");
-            ticket.answer(Reply::Error(refusal).into());
+            ticket.answer(Reply::Error(takes_no_writes()).into());
             return None;
         };
         writer.push(Write::new(request, self.caller.asker.clone()), ticket)
     }
+}
+
+fn takes_no_writes() -> ErrorReply {
+    ErrorReply::new(ErrorCode::ReadOnly, "the server takes no writes")
 }

@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::{Backups, ReplyRoom, Snapshots};
+use crate::commands::{Backups, ReplyRoom, Shrinks, Snapshots, Turns};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -85,8 +85,8 @@ impl Server {
             (Some(writer), Some(queue))
         };
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
-        let (backups, snapshots) = (Backups::new(limits.max_backups), Snapshots::new(limits.max_snapshots));
-        let executor = Executor::new(db, queue, health, cold, room, backups, snapshots);
+        let turns = Turns { backups: Backups::new(limits.max_backups), shrinks: Shrinks::new() };
+        let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
         Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })
@@ -157,7 +157,7 @@ impl Server {
         connections.wait().await;
         let failure = shared.executor.health().failure().map(str::to_owned);
         let db = is_opened_here.then(|| shared.executor.db().clone());
-        let backups = shared.executor.backups().clone();
+        let turns = shared.executor.turns().clone();
         // With the last of those who share it the last way to the writer is gone, so it ends.
         drop(shared);
         let sound = match writer {
@@ -165,7 +165,8 @@ impl Server {
             None => true,
         };
         // They hold the database, and shall not when it is opened again.
-        backups.end().await;
+        turns.backups.end().await;
+        turns.shrinks.end().await;
         let _ = spawn_blocking(|| waiting.join()).await;
         let ended = match (failure, db) {
             _ if !sound => Err(Error::WriterStopped),

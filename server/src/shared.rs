@@ -33,10 +33,11 @@ impl Shared {
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let executor = &self.executor;
         let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
-        figures.push(("backups", Figure::Number(executor.backups().under_way() as u64)));
+        figures.push(("backups", Figure::Number(executor.turns().backups.under_way() as u64)));
         let (snapshots, oldest) = executor.snapshots().figures();
         figures.push(("snapshots", Figure::Number(snapshots as u64)));
         figures.push(("snapshot_oldest_seconds", Figure::Number(oldest.as_secs())));
+        figures.push(("shrinking", Figure::Number(executor.turns().shrinks.under_way().into())));
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
         figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
         figures

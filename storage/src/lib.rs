@@ -159,7 +159,7 @@ pub use tools::{
     JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState, MetaChange,
     MetaUpdated, Orphans, PageInfo, PageInfos, PageType, Peek, PeekState, Peeked, PeekedEntries, RawBranchElement,
     RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent, RepairOptions, RepairPlace,
-    RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo, Restored, Reverted, Shrunk, Structure,
-    Surgery,
+    RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo, Restored, Reverted, Shrinking, Shrunk,
+    Structure, Surgery,
 };
 pub use tree::{Fill, Savepoint};

@@ -272,6 +272,8 @@ impl Machine {
             }
             Op::Shrink => {
                 self.commit(true);
+                self.db.shrink_telling(|_| false).unwrap();
+                self.verify("after a shrinking that was ended early");
                 self.db.shrink().unwrap();
                 self.verify("after shrinking");
             }

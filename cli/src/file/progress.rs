@@ -98,6 +98,11 @@ impl Progress {
         Self { bar, waiting }
     }
 
+    /// How much there is to do, as far as is known by now.
+    pub(crate) fn is_of(&self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     /// How much of the bar is done by now.
     pub(crate) fn reach(&self, position: u64) {
         self.bar.set_position(position);

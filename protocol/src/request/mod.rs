@@ -157,6 +157,7 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         Op::Txn => Txn::decode(&mut fields)?.into(),
         Op::Backup => StreamRequest::Backup.into(),
         Op::Snapshot => SessionRequest::Snapshot(SnapshotRequest::decode(&mut fields)?).into(),
+        Op::Shrink => StreamRequest::Shrink.into(),
     })
 }
 

@@ -18,6 +18,8 @@ pub enum StreamRequest {
     Txn(Txn),
     /// The whole file as of one transaction, piece by piece.
     Backup,
+    /// The file made smaller; how far that is, and what it came to.
+    Shrink,
 }
 
 impl StreamRequest {
@@ -31,6 +33,7 @@ impl StreamRequest {
             },
             Self::Txn(_) => Expect::Txn,
             Self::Backup => Expect::Backup,
+            Self::Shrink => Expect::Shrink,
         }
     }
 
@@ -43,7 +46,7 @@ impl StreamRequest {
                 detach([Some(scan.path.wire_mut()), low, high]);
             }
             Self::Txn(txn) => txn.detach(),
-            Self::Backup => {}
+            Self::Backup | Self::Shrink => {}
         }
         self
     }
@@ -54,6 +57,7 @@ impl StreamRequest {
             Self::ListBuckets(_) => Op::Bucket,
             Self::Txn(_) => Op::Txn,
             Self::Backup => Op::Backup,
+            Self::Shrink => Op::Shrink,
         }
     }
 
@@ -65,7 +69,7 @@ impl StreamRequest {
                 scan.encode(out)
             }
             Self::Txn(txn) => txn.encode_body(out),
-            Self::Backup => Ok(()),
+            Self::Backup | Self::Shrink => Ok(()),
         }
     }
 }

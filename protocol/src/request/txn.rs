@@ -187,7 +187,10 @@ fn decode_request(fields: &mut Fields) -> Result<Request, DecodeError> {
 
 /// Whether requests of this kind can be part of a transaction: those that are about what is stored.
 const fn may_be_within(op: Op) -> bool {
-    !matches!(op, Op::Hello | Op::Ping | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup | Op::Credit | Op::Cancel)
+    !matches!(
+        op,
+        Op::Hello | Op::Ping | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup | Op::Shrink | Op::Credit | Op::Cancel
+    )
 }
 
 impl TxnCondition {

@@ -74,8 +74,14 @@ impl Answer {
             }
             Reply::Stats(figures) => write_stats(figures, out),
             Reply::Pong(_) => write_line("PONG", out),
-            // Its results are printed one by one, by `QueuedAnswers`, which knows what each line asks for. A backup has no line.
-            Reply::Txn { .. } | Reply::Piece(_) | Reply::BackedUp { .. } | Reply::Snapshot { .. } | Reply::Closed => {}
+            // Its results are printed one by one, by `QueuedAnswers`, which knows what each line asks for. Some have no line.
+            Reply::Txn { .. }
+            | Reply::Piece(_)
+            | Reply::BackedUp { .. }
+            | Reply::Snapshot { .. }
+            | Reply::Closed
+            | Reply::Shrinking { .. }
+            | Reply::Shrunk { .. } => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! - `read`: what is answered at once, from a snapshot
 //! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan; `backup`: the whole file
+//! - `shrink`: the file made smaller, which a thread of its own does
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
@@ -19,6 +20,7 @@ mod refusal;
 mod results;
 mod run;
 mod scan;
+mod shrink;
 mod snapshots;
 mod state;
 mod txn;
@@ -28,8 +30,9 @@ pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};
-pub(crate) use run::Run;
+pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};
+pub(crate) use shrink::{ShrinkRun, Shrinks};
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
 pub(crate) use txn::ColdReads;
 pub(crate) use write::{Asker, Effect, Write, apply};

@@ -10,6 +10,7 @@ use super::backup::{BackupRun, Backups};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
+use super::shrink::{ShrinkRun, Shrinks};
 use super::txn::TxnRun;
 use super::write::Asker;
 
@@ -22,6 +23,15 @@ pub(crate) enum Run {
     Txn(Box<TxnRun>),
     /// The whole file goes out piece by piece.
     Backup(BackupRun),
+    /// How far it is goes out, and at last what it came to.
+    Shrink(ShrinkRun),
+}
+
+/// What requests that are answered in steps share with all others.
+#[derive(Debug, Clone)]
+pub(crate) struct Turns {
+    pub(crate) backups: Backups,
+    pub(crate) shrinks: Shrinks,
 }
 
 impl Run {
@@ -32,7 +42,7 @@ impl Run {
         request: StreamRequest,
         asker: Asker,
         room: &ReplyRoom,
-        backups: &Backups,
+        turns: &Turns,
     ) -> Result<Self, ErrorReply> {
         let max_frame = room.max_frame();
         let tx = state.map_or_else(|| db.begin().map(Arc::new).map_err(refusal), Ok)?;
@@ -40,7 +50,8 @@ impl Run {
             StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx, scan, false, max_frame)?),
             StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx, scan, true, max_frame)?),
             StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx, &txn, asker, room))),
-            StreamRequest::Backup => Self::Backup(backups.start(db, room)?),
+            StreamRequest::Backup => Self::Backup(turns.backups.start(db, room)?),
+            StreamRequest::Shrink => Self::Shrink(turns.shrinks.start(db)?),
         })
     }
 }
@@ -51,6 +62,7 @@ impl Source for Run {
             Self::Scan(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
             Self::Backup(run) => run.poll_ready(cx),
+            Self::Shrink(run) => run.poll_ready(cx),
         }
     }
 }

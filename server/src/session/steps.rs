@@ -11,7 +11,10 @@ use super::credit::Credit;
 use super::serve::Session;
 use super::socket::Socket;
 use super::stream::Stream;
-use crate::commands::Run;
+use crate::commands::{Run, ShrinkRun};
+
+/// Room for a reply of a few numbers, in bytes.
+const ROOM: usize = 64;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Begins to answer in parts, from this state or the newest.
@@ -78,6 +81,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
         match &mut stream.run {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
             Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
+            Run::Shrink(_) if room < ROOM => Ok(Step::Needs(ROOM)),
+            Run::Shrink(run) => {
+                let Some(reply) = run.take()? else { return Ok(Step::More) };
+                self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
+                Ok(if ShrinkRun::is_last(&reply) { Step::Ended } else { Step::More })
+            }
             Run::Txn(run) => {
                 let Some(outcome) = run.step(self.conn.shared.executor.cold())? else { return Ok(Step::More) };
                 self.settle(stream.due, outcome);

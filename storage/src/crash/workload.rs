@@ -87,7 +87,9 @@ impl<'a> Worker<'a> {
             self.durable();
         }
         if self.random.once_in(12) {
-            if self.is_killed(db.shrink()) {
+            let early = self.random.once_in(2);
+            let shrunk = if early { db.shrink_telling(|_| false) } else { db.shrink() };
+            if self.is_killed(shrunk) {
                 return false;
             }
             self.durable();

@@ -244,10 +244,16 @@ impl Db {
         self.0.shared.writer.with(|writer| writer.shrinking = writer.shrinking.saturating_add_signed(change));
     }
 
-    /// Cuts off what neither the metas nor any open snapshot speak of.
+    /// Cuts off what neither the metas nor any open snapshot speak of, in pieces: writers wait while the system drops what it
+    /// has of one in memory, and with their next sync while the file system gives it back to the disk.
     pub(crate) fn cut_file(&self) -> Result<()> {
-        self.0.shared.check_usable()?;
-        self.0.shared.writer.with(|writer| self.0.shared.cut(writer))
+        const PIECE: u64 = 16 << 20;
+        let shared = &self.0.shared;
+        shared.check_usable()?;
+        while shared.writer.with(|writer| shared.cut(writer, PIECE))? {
+            shared.sync_file()?;
+        }
+        Ok(())
     }
 
     /// Makes a batch of records that follow the newest state; see [`Shared::apply`].

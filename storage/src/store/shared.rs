@@ -112,17 +112,18 @@ impl Shared {
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 
-    /// Cuts the file behind the last page that the metas and the open snapshots speak of.
-    pub(crate) fn cut(&self, writer: &mut Writer) -> Result<()> {
+    /// Cuts off at most so many bytes of what lies behind the last page that the metas and the open snapshots speak of;
+    /// whether there was anything to cut off.
+    pub(crate) fn cut(&self, writer: &mut Writer, most: u64) -> Result<bool> {
         let current = self.readers.current().meta;
-        let mark = self.readers.highest_mark().max(writer.older_mark);
-        let len = mark * u64::from(current.page_size);
-        if writer.unsynced.is_some() || len >= writer.file_len {
-            return Ok(());
+        let mark = self.readers.highest_mark().max(writer.older_mark).max(writer.durable.mark);
+        let len = (mark * u64::from(current.page_size)).max(writer.file_len.saturating_sub(most));
+        if len >= writer.file_len {
+            return Ok(false);
         }
         self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
         writer.file_len = len;
-        self.sync_file()
+        Ok(true)
     }
 
     /// Syncs the file. Syncs take turns, and one that fails ends all writes before the next is begun: the system tells of a
@@ -130,7 +131,7 @@ impl Shared {
     ///
     /// # Errors
     /// This sync failed, or an earlier one.
-    pub(super) fn sync_file(&self) -> Result<()> {
+    pub(crate) fn sync_file(&self) -> Result<()> {
         let _turn = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_usable()?;
         self.disk.sync().map_err(|error| self.poison("sync", error))

@@ -34,5 +34,5 @@ pub use repair::{
     Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
 };
 pub use restore::{Restore, RestoreMoment, RestoreTo, Restored};
-pub use shrink::Shrunk;
+pub use shrink::{Shrinking, Shrunk};
 pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

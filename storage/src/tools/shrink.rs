@@ -6,18 +6,24 @@
 //! another file.
 
 mod step;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use crate::format::{LeafPage, Page, Pgid, bucket_value};
+use crate::format::{LeafPage, Page, Pgid, TxId, bucket_value};
 use crate::handles::{Db, Tx};
 use crate::pages::{PageSet, Spans};
 use crate::{Durability, Error, Result};
 use step::Step;
 
 /// Pages that one transaction moves at the most, so that other writers wait for none of them long.
-const STEP: usize = 1000;
+const STEP: usize = 250;
+/// Pages that are moved before the file is brought up to date, if it has a journal: all that was moved since is written back
+/// then, and what was moved away from becomes free only by that.
+const CHECKPOINT: u64 = 1000;
 /// Places that one look over the tree collects at the most: some megabytes of keys.
 const ROUND: usize = 50_000;
 
@@ -35,6 +41,19 @@ pub struct Shrunk {
     pub after: u64,
     /// Pages that were moved to lower places.
     pub moved: u64,
+}
+
+/// How long other writers are left to themselves after a step, at the most.
+const LONGEST_REST: Duration = Duration::from_millis(200);
+
+/// How far a shrinking is: what [`Db::shrink_telling`] tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Shrinking {
+    /// Pages that were moved so far.
+    pub moved: u64,
+    /// Pages that are known to lie too high still; more may be found.
+    pub left: u64,
 }
 
 /// A page that lies too high, by a key that leads through it.
@@ -101,11 +120,19 @@ impl Db {
     /// It stops where no free run is large enough, and does not cut what an open read transaction
     /// can still see: call it again later, or see [`Shrunk`] for what was reached. Interrupted at
     /// any point it leaves a sound file. It costs a rewrite of what is moved, and as many commits
-    /// as it takes in steps of 1,000 pages, whatever the database's durability.
+    /// as it takes in steps of 250 pages, between which other writers have their turn.
     ///
     /// # Errors
     /// As [`Db::begin_mut`] and [`TxMut::commit`](crate::TxMut::commit); [`Error::Corrupt`] where the file is damaged.
     pub fn shrink(&self) -> Result<Shrunk> {
+        self.shrink_telling(|_| true)
+    }
+
+    /// The same, and `goes_on` is told after each step how far it is: `false` ends it there, and cuts what can be cut.
+    ///
+    /// # Errors
+    /// As [`Self::shrink`].
+    pub fn shrink_telling(&self, mut goes_on: impl FnMut(Shrinking) -> bool) -> Result<Shrunk> {
         let before = self.file_len()?;
         // Whoever may not write may not shrink. What was deleted makes room.
         while self.begin_mut()?.has_detached() {}
@@ -113,8 +140,9 @@ impl Db {
         self.checkpoint()?;
         let _low = KeepLow::new(self);
         let mut moved = 0;
+        let mut written_back = 0;
         let mut fewest = usize::MAX;
-        loop {
+        'rounds: loop {
             let target = self.target_mark()?;
             let places = high_places(&self.begin()?, target)?;
             // A rewrite takes along the low pages on the way to a high one, and they may come to lie high: where a
@@ -129,10 +157,19 @@ impl Db {
             let mut moved_now = 0;
             let mut left = &places[..];
             while let Some(first) = left.first() {
+                let (clock, newest) = (Instant::now(), self.stats().txid);
                 let (step, later) = left.split_at(first.step().min(left.len()));
                 moved_now += Step::new(self.begin_mut()?, target).move_down(step)?;
                 left = later;
-                std::thread::yield_now();
+                if !goes_on(Shrinking { moved: moved + moved_now, left: left.len() as u64 }) {
+                    moved += moved_now;
+                    break 'rounds;
+                }
+                if moved + moved_now >= written_back + CHECKPOINT {
+                    written_back = moved + moved_now;
+                    self.checkpoint_of_journal()?;
+                }
+                self.give_way(newest, clock.elapsed());
             }
             moved += moved_now;
             if moved_now == 0 {
@@ -152,6 +189,20 @@ impl Db {
         }
         self.cut_file()?;
         Ok(Shrunk { before, after: self.file_len()?, moved })
+    }
+
+    /// Leaves others twice the time that a step took since the state `newest`, if they write, too: what they have to do in a
+    /// second is then done in two thirds of it.
+    fn give_way(&self, newest: TxId, step: Duration) {
+        // A step is a commit, and a checkpoint can be one.
+        if self.stats().txid > newest + 2 {
+            std::thread::park_timeout((2 * step).min(LONGEST_REST));
+        }
+    }
+
+    /// Without a journal each commit is in the file by itself.
+    fn checkpoint_of_journal(&self) -> Result<()> {
+        if self.stats().journal.is_some() { self.checkpoint().map(drop) } else { Ok(()) }
     }
 
     /// Where the high-water mark could be if every page in use lay below it.
@@ -212,138 +263,4 @@ fn buckets_in(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::rc::Rc;
-
-    use super::Nested;
-    use crate::{Db, Options};
-
-    fn key(number: u32) -> [u8; 4] {
-        number.to_be_bytes()
-    }
-
-    /// 2,000 keys in two buckets, one of which is deleted again.
-    fn half_empty(db: &Db) {
-        db.update(|tx| {
-            tx.create_bucket("gone")?.put("large", vec![1; 400_000])?;
-            let mut kept = tx.create_bucket("kept")?;
-            for number in 0..2000 {
-                kept.put(key(number), vec![2; 100])?;
-            }
-            let mut inner = kept.create_bucket("inner")?;
-            for number in 0..500 {
-                inner.put(key(number), vec![3; 200])?;
-            }
-            inner.put("overflow", vec![4; 20_000])
-        })
-        .unwrap();
-        db.update(|tx| tx.delete_bucket("gone")).unwrap();
-    }
-
-    fn assert_all_there(db: &Db) {
-        let tx = db.begin().unwrap();
-        let kept = tx.bucket("kept").unwrap();
-        assert_eq!(kept.iter().count(), 2001);
-        let inner = kept.bucket("inner").unwrap();
-        assert!((0..500).all(|number| inner.get(key(number)).unwrap() == Some(&[3; 200])));
-        assert_eq!(inner.get("overflow").unwrap().map(<[u8]>::len), Some(20_000));
-        assert_eq!(tx.check().unwrap(), []);
-    }
-
-    /// With one meta damaged, the other one must still lead to everything.
-    fn assert_either_meta_opens(file: &std::path::Path) {
-        for meta in 0..2 {
-            let mut bytes = std::fs::read(file).unwrap();
-            bytes[meta * 4096 + 20] ^= 0xFF;
-            let damaged = file.with_extension("damaged");
-            std::fs::write(&damaged, bytes).unwrap();
-            assert_all_there(&Db::open(&damaged).unwrap());
-        }
-    }
-
-    #[test]
-    fn a_half_empty_file_becomes_about_as_small_as_what_is_in_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("db");
-        let db = Db::open(&file).unwrap();
-        half_empty(&db);
-        let used = 4096 * (db.stats().pages - db.stats().free_pages.unwrap() - db.stats().pending_pages.unwrap());
-        let shrunk = db.shrink().unwrap();
-        assert_eq!(shrunk.after, std::fs::metadata(&file).unwrap().len());
-        assert!(shrunk.after < shrunk.before && shrunk.after <= used + 16 * 4096, "{shrunk:?}, {used} used");
-        assert_all_there(&db);
-        let again = db.shrink().unwrap();
-        assert!(again.after <= shrunk.after, "{again:?} after {shrunk:?}");
-        drop(db);
-        let db = Db::open(&file).unwrap();
-        assert_all_there(&db);
-        db.update(|tx| tx.create_bucket("more")?.put("k", vec![0; 1_000_000])).unwrap();
-        assert_all_there(&db);
-    }
-
-    #[test]
-    fn either_meta_alone_opens_the_file_that_was_cut() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("db");
-        let db = Db::open(&file).unwrap();
-        half_empty(&db);
-        db.shrink().unwrap();
-        drop(db);
-        assert_either_meta_opens(&file);
-    }
-
-    #[test]
-    fn commits_that_are_not_synced_are_taken_along() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("db");
-        let db = Options::new().durability(crate::Durability::Never).open(&file).unwrap();
-        half_empty(&db);
-        let shrunk = db.shrink().unwrap();
-        assert!(shrunk.after < shrunk.before, "{shrunk:?}");
-        assert_either_meta_opens(&file);
-    }
-
-    #[test]
-    fn what_a_reader_can_see_is_not_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("db");
-        let db = Db::open(&file).unwrap();
-        half_empty(&db);
-        let reader = db.begin().unwrap();
-        let shrunk = db.shrink().unwrap();
-        assert!(shrunk.after >= reader.size());
-        assert_eq!(reader.bucket("kept").unwrap().iter().flatten().count(), 2001);
-        assert_eq!(reader.check().unwrap(), []);
-        drop(reader);
-        let later = db.shrink().unwrap();
-        assert!(later.after < shrunk.after, "{later:?} after {shrunk:?}");
-        assert_all_there(&db);
-    }
-
-    #[test]
-    fn buckets_nested_deeper_than_a_stack_is_are_let_go() {
-        let nest = |parent, _| Some(Rc::new(Nested::new(parent, Vec::new())));
-        let deepest = (0..=1_000_000).fold(None, nest);
-        assert_eq!(deepest.as_ref().map(|bucket| bucket.depth), Some(1_000_000));
-        drop(deepest);
-    }
-
-    #[test]
-    fn a_database_in_memory_can_be_shrunk_too() {
-        let db = Options::new().open_in_memory().unwrap();
-        half_empty(&db);
-        let shrunk = db.shrink().unwrap();
-        assert!(shrunk.after < shrunk.before);
-        assert_all_there(&db);
-        half_empty_again(&db);
-        assert_all_there(&db);
-    }
-
-    fn half_empty_again(db: &Db) {
-        db.update(|tx| tx.create_bucket("more")?.put("large", vec![1; 300_000])).unwrap();
-        db.update(|tx| tx.delete_bucket("more")).unwrap();
-    }
 }
