@@ -200,7 +200,10 @@ fn about(file: &Path, error: &Error) -> String {
         Error::JournalWaits { .. } => {
             format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file))
         }
-        Error::JournalDoesNotFit { .. } | Error::JournalDamaged { .. } | Error::JournalVersion { .. } => {
+        Error::JournalDoesNotFit { .. }
+        | Error::FileOlderThanJournal { .. }
+        | Error::JournalDamaged { .. }
+        | Error::JournalVersion { .. } => {
             format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file))
         }
         _ => format!("{}: {error}", file.display()),

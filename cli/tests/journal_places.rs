@@ -256,3 +256,37 @@ fn a_journal_that_is_lost_leaves_the_file_of_its_last_checkpoint() {
     run(args!["file", "check", &db]).done();
     assert_eq!(Server::start(&db).text("GET k\n"), "checkpoint\n");
 }
+
+// Promises: ops-journal-older.
+#[test]
+fn an_older_copy_in_the_files_place_is_not_rolled_forward_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, backup] = ["a.db", "backup.db"].map(|name| folder.path().join(name));
+    for round in ["1", "2", "3"] {
+        let server = Server::start(&db);
+        assert_eq!(server.text(&format!("SET k {round}\n")), "OK\n");
+        server.stop().done();
+        if round == "1" {
+            fs::copy(&db, &backup).unwrap();
+        }
+    }
+    fs::copy(&backup, &db).unwrap();
+    let said = refused(&db, [""; 0]);
+    assert!(said.contains("an older copy") && said.contains("a.db-journal"), "{said}");
+    assert!(said.contains("--discard-journal") && said.contains("boltkv restore"), "{said}");
+    run(args!["file", "journal", &db]).failed(1);
+    assert_eq!(fs::read(&db).unwrap(), fs::read(&backup).unwrap());
+    assert_eq!(Server::start_with(&db, ["--discard-journal"]).text("GET k\n"), "1\n");
+}
+
+#[test]
+fn a_folder_without_a_segment_is_not_called_closed_and_a_file_that_does_not_open_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("a.db");
+    Server::start_with(&db, ["--journal=off"]).stop().done();
+    fs::create_dir(journal_of(&db)).unwrap();
+    let said = run(args!["file", "journal", &db]).done_text();
+    assert!(said.contains("nothing is recorded") && !said.contains("closed"), "{said}");
+    fs::write(&db, [7; 4096]).unwrap();
+    run(args!["file", "journal", &db]).failed(3);
+}

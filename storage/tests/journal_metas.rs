@@ -3,7 +3,7 @@
 
 mod common;
 
-use boltkv_storage::{Db, FileJournal, JournalKeep, JournalOptions, Options, RawFile};
+use boltkv_storage::{Db, Error, FileJournal, JournalKeep, JournalOptions, Options, RawFile};
 use common::{assert_check_clean, committed, copy_as_killed, folder_in_memory};
 use std::fs;
 use std::path::Path;
@@ -93,4 +93,71 @@ fn a_copy_older_by_one_meta_is_left_as_it_is() {
     let before = fs::read(&killed).unwrap();
     options().open(&killed).unwrap_err();
     assert!(fs::read(&killed).unwrap() == before, "nothing was written");
+}
+
+/// What a close leaves is the file as it was closed. An older copy in its place was put there by somebody, who may want it or
+/// not: it is not rolled forward.
+#[test]
+fn a_copy_from_before_a_clean_close_is_refused_until_the_journal_is_given_up() {
+    let folder = folder_in_memory();
+    let (file, backup) = (folder.path().join("app.db"), folder.path().join("backup.db"));
+    let db = options().open(&file).unwrap();
+    write_to_the_file(&db, 0..1);
+    let held = committed(&db);
+    db.close().unwrap();
+    fs::copy(&file, &backup).unwrap();
+    // What was closed and is opened again, also without a commit, is no older copy.
+    for round in 1..3 {
+        let db = options().open(&file).unwrap();
+        assert_eq!(db.stats().journal.unwrap().replayed, 0);
+        write(&db, round);
+        db.close().unwrap();
+        options().open(&file).unwrap().close().unwrap();
+    }
+    // Nor is one that was killed after that, with records behind the close.
+    let killed = folder.path().join("killed.db");
+    let db = options().open(&file).unwrap();
+    write(&db, 3);
+    copy_as_killed(&file, &killed);
+    assert_eq!(options().open(&killed).unwrap().stats().journal.unwrap().replayed, 40);
+    db.close().unwrap();
+    fs::copy(&backup, &file).unwrap();
+    let found = FileJournal::find(&file, None).unwrap().unwrap();
+    assert!(matches!(found.state(), Err(Error::FileOlderThanJournal { .. })), "{found:?}");
+    for refused in [options().open(&file), Db::open(&file), Options::new().read_only(true).open(&file)] {
+        let Err(error @ Error::FileOlderThanJournal { .. }) = refused else { panic!("{refused:?}") };
+        assert!(error.can_discard_journal() && error.is_of_journal(), "{error}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&backup).unwrap(), "nothing was written");
+    let kept = Options::new().journal(JournalOptions::new().discard(true)).open(&file).unwrap();
+    assert_eq!(committed(&kept), held);
+    assert_check_clean(&kept, "as the backup was");
+}
+
+/// All new files are alike: their metas do not tell whose journal it is.
+#[test]
+fn a_file_that_was_never_written_to_does_not_take_the_journal_of_one_that_was() {
+    for closes in [false, true] {
+        let folder = folder_in_memory();
+        let [first, second, shared] = ["first.db", "second.db", "shared"].map(|name| folder.path().join(name));
+        let in_shared = || Options::new().journal(JournalOptions::new().folder(&shared));
+        Db::open(&second).unwrap().close().unwrap();
+        let new = fs::read(&second).unwrap();
+        let db = in_shared().open(&first).unwrap();
+        write_to_the_file(&db, 0..2);
+        write(&db, 2);
+        let held = committed(&db);
+        if closes {
+            db.close().unwrap();
+        } else {
+            drop(db);
+        }
+        let refused = in_shared().open(&second);
+        assert!(
+            matches!(refused, Err(Error::FileOlderThanJournal { .. } | Error::JournalDoesNotFit { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read(&second).unwrap(), new);
+        assert_eq!(committed(&in_shared().open(&first).unwrap()), held);
+    }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_server::{Config, Server};
-use boltkv_storage::{Durability, Error, JournalKeep, JournalOptions};
+use boltkv_storage::{Durability, Error, FileJournal, JournalKeep, JournalOptions};
 use clap::Args;
 
 use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
@@ -76,6 +76,16 @@ impl JournalArgs {
         Ok(())
     }
 
+    /// Whether the journal records what the file lacks, as far as that can be told.
+    pub(super) fn is_needed(&self, file: &Path) -> bool {
+        let folder = match &self.journal {
+            Place::In(folder) => Some(folder.as_path()),
+            Place::Beside | Place::Off => None,
+        };
+        let found = FileJournal::find(file, folder).ok().flatten();
+        found.is_some_and(|journal| journal.segments().next().is_some() && !journal.is_contained())
+    }
+
     /// What is promised, as the line that says that the server is ready tells it.
     pub(super) fn promise(&self, file: &Path, server: &Server) -> String {
         let durability = Shown(self.durability);
@@ -105,9 +115,13 @@ fn as_asked(file: &Path, folder: &Path) -> PathBuf {
     if beside.canonicalize().is_ok_and(|beside| beside == folder) { beside } else { folder.into() }
 }
 
-/// What can be done about a journal that keeps a file from being served.
-pub(super) fn advice(error: &Error, read_only: bool) -> &'static str {
+/// What can be done about a journal that keeps a file from being served. One that is needed is not to be done without.
+pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'static str {
     match error {
+        Error::JournalIo { .. } if is_needed => {
+            "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
+             lies, or mend what is said, and start again"
+        }
         Error::JournalWaits { .. } if read_only => "; serve it once without --read-only, which applies it",
         Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",
         Error::JournalWithoutFile { .. } => {
@@ -115,6 +129,10 @@ pub(super) fn advice(error: &Error, read_only: bool) -> &'static str {
         }
         Error::JournalInUse { .. } => "; a journal belongs to one file",
         Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
+        Error::FileOlderThanJournal { .. } => {
+            "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
+             `boltkv restore --backup FILE --journal DIR NEW` makes a file of it and a kept journal"
+        }
         _ if error.can_discard_journal() => {
             "; --discard-journal serves the file as it is, without what only the journal has"
         }
@@ -206,6 +224,18 @@ mod tests {
         assert_eq!(replayed(0, Duration::from_secs(9)), "");
         assert_eq!(replayed(1, Duration::from_millis(900)), ", 1 transaction done again from it");
         assert_eq!(replayed(17, Duration::from_millis(2_340)), ", 17 transactions done again from it in 2.3 s");
+    }
+
+    #[test]
+    fn a_journal_that_is_needed_is_not_said_to_be_done_without() {
+        let full = || Error::JournalIo {
+            op: "write the journal in",
+            path: "app.db-journal".into(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        assert!(advice(&full(), false, false).contains("--journal off"));
+        let needed = advice(&full(), false, true);
+        assert!(needed.contains("make room") && !needed.contains("--journal"), "{needed}");
     }
 
     #[test]

@@ -149,7 +149,10 @@ impl Serve {
             Error::Open(error @ StorageError::LockTimeout { .. }) => {
                 Failure::unreachable(format!("{error}{}", holder::advice(&self.db, None)))
             }
-            Error::Open(error) => Failure::open(&self.db, error).followed_by(journal::advice(error, self.read_only)),
+            Error::Open(error) => {
+                let is_needed = error.is_of_journal() && self.journal.is_needed(&self.db);
+                Failure::open(&self.db, error).followed_by(journal::advice(error, self.read_only, is_needed))
+            }
             Error::Listen { .. } => Failure::unreachable(error.to_string()),
             // Limits are called by their options here.
             Error::Limit { name, value, min, max } if ["max_frame", "queue_bytes", "memory"].contains(name) => {

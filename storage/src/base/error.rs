@@ -144,6 +144,21 @@ pub enum Error {
         /// Transactions of metas that the journal names: the newest ones, in their order.
         found: Vec<u64>,
     },
+    /// The journal shows that the file held more than it does: an older copy was put in its place, or another file that was
+    /// never written to. Nothing was written.
+    #[error(
+        "the file is as transaction {file} left it, but its journal in {} shows that it held transaction {held}: an older \
+         copy or another file has its place",
+        folder.display()
+    )]
+    FileOlderThanJournal {
+        /// The journal's folder.
+        folder: PathBuf,
+        /// The newest transaction in the file.
+        file: u64,
+        /// One that the file held.
+        held: u64,
+    },
     /// What a journal recorded behind a transaction that is asked for is not there any more: its segments were used again,
     /// or are kept somewhere else.
     #[error(
@@ -318,24 +333,21 @@ impl Error {
     /// records and what the file holds do not go together.
     #[must_use]
     pub const fn is_of_journal(&self) -> bool {
-        matches!(
-            self,
-            Self::JournalIo { .. }
-                | Self::JournalDoesNotFit { .. }
-                | Self::JournalGap { .. }
-                | Self::JournalWaits { .. }
-                | Self::JournalWithoutFile { .. }
-                | Self::JournalDamaged { .. }
-                | Self::JournalVersion { .. }
-                | Self::JournalInUse { .. }
-        )
+        let is_kept = matches!(self, Self::JournalIo { .. } | Self::JournalVersion { .. } | Self::JournalInUse { .. });
+        is_kept || self.can_discard_journal() || matches!(self, Self::JournalGap { .. } | Self::JournalWaits { .. })
     }
 
     /// Whether [`JournalOptions::discard`](crate::JournalOptions::discard) goes past it, for who has decided to do without
     /// what only the journal records.
     #[must_use]
     pub const fn can_discard_journal(&self) -> bool {
-        matches!(self, Self::JournalDoesNotFit { .. } | Self::JournalDamaged { .. } | Self::JournalWithoutFile { .. })
+        matches!(
+            self,
+            Self::JournalDoesNotFit { .. }
+                | Self::FileOlderThanJournal { .. }
+                | Self::JournalDamaged { .. }
+                | Self::JournalWithoutFile { .. }
+        )
     }
 
     /// The same failure, for another of those whom it concerns: what a commit can return.

@@ -31,6 +31,8 @@ pub(super) struct Reach {
     pub(super) end_crc: u32,
     /// The last entry says that the database was closed.
     pub(super) closed: bool,
+    /// The last of the closes that records beyond the meta stand before: the file held these when it was closed.
+    pub(super) held: Option<TxId>,
     /// Where something begins that is not whole, if it is not simply the end of what was written.
     pub(super) torn: Option<Place>,
     /// The greatest number that any entry has: a checkpoint may have taken one for its meta.
@@ -62,11 +64,23 @@ impl<'a> Forward<'a> {
         Located { segment: located, contains, linked }: Located,
     ) -> Self {
         let (start, end) = ((0, 0), (0, 0));
-        let (records, bytes, last_time_ms, end_crc, closed, torn) = (0, 0, 0, 0, false, None);
+        let (records, bytes, last_time_ms, end_crc, closed, held, torn) = (0, 0, 0, 0, false, None, None);
         let (last, newest) = (contains, contains);
         let contains_time_ms = 0;
-        let reach =
-            Reach { start, records, bytes, last, last_time_ms, end, end_crc, closed, torn, newest, contains_time_ms };
+        let reach = Reach {
+            start,
+            records,
+            bytes,
+            last,
+            last_time_ms,
+            end,
+            end_crc,
+            closed,
+            held,
+            torn,
+            newest,
+            contains_time_ms,
+        };
         Self { path, folder, contains, located, linked, known: vec![*meta], reach, buffer: Vec::new() }
     }
 
@@ -165,6 +179,9 @@ impl<'a> Forward<'a> {
     /// Takes note of an entry; whether it is a record that the meta does not contain.
     fn take(&mut self, entry: &EntryHeader, (index, at): Place) -> Result<bool> {
         self.reach.closed = entry.kind == EntryKind::Closed;
+        if self.reach.closed && self.reach.records > 0 {
+            self.reach.held = Some(entry.txid);
+        }
         if entry.kind != EntryKind::Record {
             return Ok(false);
         }

@@ -7,6 +7,7 @@ use super::MetaBytes;
 use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
 use super::forward::{Forward, Reach};
 use super::log::{Chain, Log, Segment, damaged, limit, shows_a_sync_of, unreadable};
+use super::newest::NEWEST_OF_NEW;
 use super::replay::Records;
 use super::retain::{History, JournalLimits, Used};
 use super::segment::Spare;
@@ -14,9 +15,6 @@ use super::walk::{Blocks, Payload};
 use crate::base::TxId;
 use crate::disk::JournalFolder;
 use crate::{Error, Result};
-
-/// How many of the metas that were found an error names.
-const MOST_NAMED: usize = 8;
 
 /// A place among the segments: which of them, and the offset in it.
 pub(super) type Place = (usize, u64);
@@ -61,10 +59,14 @@ impl Log {
     ///
     /// # Errors
     /// No entry and no header names that meta: the journal is another file's, or the file was changed without it, and not
-    /// after a clean close. Or what follows it is damaged, or missing. Nothing is changed by looking.
+    /// after a clean close. Or what follows it is damaged, or missing; or the file lacks what it held. Nothing is changed.
     pub(crate) fn after(self, meta: &MetaBytes) -> Result<Waiting> {
+        self.refuse_new(meta)?;
         let (waiting, damage) = self.after_up_to_damage(meta)?;
-        damage.map_or(Ok(waiting), Err)
+        match waiting.reach.and_then(|reach| reach.held) {
+            Some(held) => Err(Error::FileOlderThanJournal { folder: waiting.folder, file: meta.txid(), held }),
+            None => damage.map_or(Ok(waiting), Err),
+        }
     }
 
     /// The same, up to where what follows the meta is damaged or cannot be read, and why.
@@ -156,7 +158,8 @@ impl Chain {
     /// changed without the journal since.
     fn closed(&self, highest: u64, newest: TxId) -> Result<Option<Reach>> {
         let last = self.path.len() - 1;
-        if self.path[last].header.number != highest {
+        // All new files are alike: one that was never written to is not the one that was closed and changed since.
+        if self.path[last].header.number != highest || newest <= NEWEST_OF_NEW {
             return Ok(None);
         }
         let meta = self.path[last].header.base;
@@ -202,7 +205,7 @@ impl Chain {
     }
 
     /// Calls with each whole link that begins in a segment, also behind what is not whole.
-    fn links_of(&self, index: usize, mut each: impl FnMut(TxId, MetaBytes, Place)) -> Result<()> {
+    pub(super) fn links_of(&self, index: usize, mut each: impl FnMut(TxId, MetaBytes, Place)) -> Result<()> {
         self.entries_of(index, |entry, link| {
             if let Some((meta, end)) = link {
                 each(entry.txid, meta, end);
@@ -243,23 +246,6 @@ impl Chain {
                 Some((then, offset)) if then == index => offset,
                 _ => at + BLOCK_LEN,
             };
-        }
-        Ok(())
-    }
-
-    /// Adds the numbers of the newest metas that are there: those in the headers, and the links of the newest segment.
-    pub(super) fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
-        for index in (0..self.path.len()).rev() {
-            let mut here = vec![self.path[index].header.base.txid()];
-            if index + 1 == self.path.len() {
-                self.links_of(index, |_, meta, _| here.push(meta.txid()))?;
-            }
-            found.extend(here.into_iter().rev());
-            found.dedup();
-            if found.len() >= MOST_NAMED {
-                found.truncate(MOST_NAMED);
-                break;
-            }
         }
         Ok(())
     }

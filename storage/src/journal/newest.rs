@@ -12,21 +12,37 @@
 use super::MetaBytes;
 use super::block::EntryKind;
 use super::log::{Chain, Log};
-use crate::Result;
 use crate::base::TxId;
 use crate::format::{Meta, Pgid};
+use crate::{Error, Result};
+
+/// How many of the metas that were found an error names.
+const MOST_NAMED: usize = 8;
+
+/// The transaction of a file that was created, and never written to since.
+pub(super) const NEWEST_OF_NEW: TxId = 1;
 
 impl Log {
     /// The meta that stood in this slot of a file whose newest one left is `meta`; `None` as below.
     pub(crate) fn meta_in(&self, slot: Pgid, left: &Meta) -> Result<Option<Meta>> {
-        let next = self.next_after(&MetaBytes::of(left))?.and_then(|next| next.meta());
+        let written = self.written(&MetaBytes::of(left))?;
+        let next = written.filter(|written| written.is_last).and_then(|written| written.next?.meta());
         Ok(next.filter(|next| next.slot() == slot && next.page_size == left.page_size))
     }
 
-    /// The newest meta that was on the disk, where it is the next one after `meta`, the newest that the file has left. `None`
-    /// where there is none, where the file is an older copy, or where nothing is known of `meta` here: then this may be
-    /// another file's journal.
-    fn next_after(&self, meta: &MetaBytes) -> Result<Option<MetaBytes>> {
+    /// All new files are alike, so that any of them seems to be the one that this journal was begun with. One that was never
+    /// written to is not, where that one's next meta was on the disk.
+    pub(super) fn refuse_new(&self, meta: &MetaBytes) -> Result<()> {
+        if meta.txid() > NEWEST_OF_NEW {
+            return Ok(());
+        }
+        let Some(next) = self.written(meta)?.and_then(|written| written.next) else { return Ok(()) };
+        let (folder, file) = (self.folder.clone(), meta.txid());
+        Err(Error::FileOlderThanJournal { folder, file, held: next.txid() })
+    }
+
+    /// What was on the disk after `meta`. `None` where nothing is known of it here: then this may be another file's journal.
+    fn written(&self, meta: &MetaBytes) -> Result<Option<Written>> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -52,7 +68,26 @@ impl Log {
                 break;
             }
         }
-        Ok(written.next.filter(|_| written.is_last))
+        Ok(Some(written))
+    }
+}
+
+impl Chain {
+    /// Adds the numbers of the newest metas that are there: those in the headers, and the links of the newest segment.
+    pub(super) fn add_newest_metas(&self, found: &mut Vec<TxId>) -> Result<()> {
+        for index in (0..self.path.len()).rev() {
+            let mut here = vec![self.path[index].header.base.txid()];
+            if index + 1 == self.path.len() {
+                self.links_of(index, |_, meta, _| here.push(meta.txid()))?;
+            }
+            found.extend(here.into_iter().rev());
+            found.dedup();
+            if found.len() >= MOST_NAMED {
+                found.truncate(MOST_NAMED);
+                break;
+            }
+        }
+        Ok(())
     }
 }
 

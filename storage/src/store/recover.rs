@@ -227,6 +227,6 @@ fn damaged(folder: &Path, txid: TxId, at: usize, what: &str) -> Error {
     Error::JournalDamaged {
         file: folder.into(),
         offset: at as u64,
-        what: format!("counted from the first effect of transaction {txid}: {what}"),
+        what: format!("of the effects of transaction {txid}: {what}"),
     }
 }

@@ -74,6 +74,9 @@ impl Journal {
         }
         let in_use = self.is_in_use()?;
         self.print(&journal, in_use.as_deref())?;
+        if let (Err(error), None, None) = (journal.file_txid(), &in_use, journal.segments().next()) {
+            return Err(Failure::open(path, error));
+        }
         let wrong = journal.state().err().filter(|_| in_use.is_none() && journal.segments().next().is_some());
         wrong.map_or(Ok(()), |error| {
             let discard = journal_command("--discard ", path);
@@ -172,6 +175,9 @@ impl Journal {
             writeln!(out, "In Use: the file is open{holders}; what follows may change")?;
         }
         match journal.state() {
+            Ok(state) if journal.segments().next().is_none() => {
+                writeln!(out, "State: nothing is recorded; the file is at transaction {}", state.contains)?;
+            }
             Ok(state) => print_state(state, out)?,
             Err(error) => writeln!(out, "State: {error}")?,
         }
