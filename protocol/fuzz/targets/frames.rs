@@ -12,7 +12,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 /// Room that a codec may keep beyond twice of what has arrived.
 const SPARE: usize = 16 * 1024;
 
-const EXPECTED: [Expect; 14] = [
+const EXPECTED: [Expect; 16] = [
     Expect::Hello,
     Expect::Pong,
     Expect::Value,
