@@ -41,7 +41,10 @@ impl Groups {
         let done = Applied::of(&self.db, &self.room, &jobs).and_then(Applied::make_durable);
         self.log(done.as_ref().err());
         match done {
-            Ok(durable) => answer(jobs, durable.publish()),
+            Ok(durable) => {
+                answer(jobs, durable.publish());
+                self.has_made_room = false;
+            }
             // The file may not grow, but pages that are free since the last checkpoint wait for the next one.
             Err(Error::MaxSizeReached { .. }) if self.make_room() => self.run_or_halve(jobs),
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
@@ -61,12 +64,11 @@ impl Groups {
         }
     }
 
-    /// Brings back, once for a group, the pages that commits have freed and the file on the disk still needs. `false` where
-    /// there are none.
+    /// Brings back, once until a part of the group is done, the pages that commits have freed and the file on the disk still
+    /// needs. Whether there are any is not asked: a checkpoint that came in between may have brought them back after the
+    /// group had begun.
     fn make_room(&mut self) -> bool {
-        let stats = self.db.stats();
-        let wait = stats.unsynced_commits > 0 || stats.journal.is_some_and(|journal| journal.since_checkpoint > 0);
-        !std::mem::replace(&mut self.has_made_room, true) && wait && self.db.checkpoint().is_ok()
+        !std::mem::replace(&mut self.has_made_room, true) && self.db.checkpoint().is_ok()
     }
 
     /// The engine takes no more writes after one whose outcome is unknown.
@@ -151,7 +153,7 @@ fn newest(tx: TxMut) -> u64 {
 #[cfg(test)]
 mod tests {
     use boltkv_protocol::{Cond, ErrorCode, Path, Txn, WriteRequest};
-    use boltkv_storage::Options;
+    use boltkv_storage::{JournalOptions, Options};
     use bytes::Bytes;
     use tokio::sync::mpsc::unbounded_channel;
 
@@ -267,5 +269,18 @@ mod tests {
         assert_eq!(run(&mut groups, vec![full("b")]), [Some(ErrorCode::NoSpace)]);
         let delete = WriteRequest::DeleteBucket(path());
         assert_eq!(run(&mut groups, vec![delete, create(), full("b")]), [None, None, None]);
+    }
+
+    #[test]
+    fn what_a_group_frees_has_room_for_what_comes_after_it_while_a_journal_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options::new().max_size(1 << 20).journal(JournalOptions::new());
+        let db = options.open(folder.path().join("a.db")).unwrap();
+        let mut groups = groups(&db);
+        let full = |key| set(key, 600_000, Cond::Always);
+        assert_eq!(run(&mut groups, vec![create(), full("a")]), [None, None]);
+        let other = || vec![WriteRequest::DeleteBucket(path()), create(), full("b")];
+        assert_eq!(run(&mut groups, other()), [None; 3], "after one checkpoint");
+        assert_eq!(run(&mut groups, other()), [None; 3], "after another");
     }
 }
