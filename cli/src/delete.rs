@@ -1,5 +1,9 @@
-//! `boltkv delete`: removes a key.
+//! `boltkv delete`: removes keys.
 
+use std::collections::HashSet;
+use std::io::{self, Write as _};
+
+use boltkv_client::{Bucket, Client, Committed, Error, TransactionResult, TxnPart};
 use bytes::Bytes;
 use clap::Args;
 
@@ -7,18 +11,23 @@ use crate::condition::DeleteCondition;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{InBucket, Remote, bytes_parser};
 
-/// Remove a key
+/// Remove keys
+///
+/// Several keys are removed as one transaction: nobody sees some of them gone and others not yet. How many there were is
+/// printed then; those that were not there do not keep the others from being removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv delete hello
+  boltkv delete red green blue
   boltkv delete --bucket users/eu ada
   boltkv delete lock --if-equals \"$HOSTNAME\"     (only one's own)
 
-Exit code 1: there was no such key, or the condition does not hold.")]
+Exit code 1: there was no such key, or, of several, one was not there: the others are removed. Or the condition does
+not hold: then nothing is removed, of several keys if it does not hold of one.")]
 pub(crate) struct Delete {
-    /// The key, byte for byte
-    #[arg(value_name = "KEY", value_parser = bytes_parser())]
-    key: Bytes,
+    /// The keys, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser(), required = true)]
+    keys: Vec<Bytes>,
     #[command(flatten)]
     condition: DeleteCondition,
     #[command(flatten)]
@@ -30,13 +39,60 @@ pub(crate) struct Delete {
 impl Delete {
     pub(crate) fn run(&self) -> Outcome {
         let path = self.bucket.of_entries()?;
-        let existed = self.remote.run(async |client| {
+        // A key that is named twice is removed once.
+        let mut named = HashSet::new();
+        let keys: Vec<_> = self.keys.iter().filter(|key| named.insert(*key)).collect();
+        let missing = self.remote.run(async |client| {
             let bucket = client.bucket_at(path);
-            match bucket.delete_if(&self.key, self.condition.cond()).await {
-                Err(error) if self.bucket.is_yet_to_be_made(&error) => Ok(false),
-                answer => answer.map(|deleted| deleted.existed).map_err(Failure::write),
+            match keys.as_slice() {
+                [key] => self.delete_one(&bucket, key).await,
+                keys => self.delete_each(&client, &bucket, keys).await,
             }
         })?;
-        if existed { Ok(()) } else { Err(self.bucket.no_key(&self.key)) }
+        if self.keys.len() > 1 {
+            let removed = keys.len() - missing.len();
+            writeln!(io::stdout().lock(), "{removed}").map_err(|error| Failure::stdout(&error))?;
+        }
+        match missing.as_slice() {
+            [] => Ok(()),
+            missing => Err(self.bucket.no_keys(missing)),
+        }
+    }
+
+    /// Removes a key; answers it where it was not there.
+    async fn delete_one<'a>(&self, bucket: &Bucket, key: &'a Bytes) -> Outcome<Vec<&'a Bytes>> {
+        let existed = match bucket.delete_if(key, self.condition.cond()).await {
+            Err(error) if self.bucket.is_yet_to_be_made(&error) => false,
+            answer => answer.map_err(Failure::write)?.existed,
+        };
+        Ok(if existed { Vec::new() } else { vec![key] })
+    }
+
+    /// Removes keys, all at once; answers those that were not there.
+    async fn delete_each<'a>(&self, client: &Client, bucket: &Bucket, keys: &[&'a Bytes]) -> Outcome<Vec<&'a Bytes>> {
+        let condition = self.condition.cond();
+        let all = keys.iter().fold(client.transaction(), |all, key| all.delete_if(bucket, key, &condition));
+        match all.commit().await {
+            Err(error) if self.bucket.is_yet_to_be_made(&error) => Ok(keys.to_vec()),
+            Err(error) => Err(self.refused(error, keys)),
+            Ok(Committed { results, .. }) => {
+                let existed =
+                    |result: &TransactionResult| matches!(result, TransactionResult::Deleted { existed: true });
+                Ok(keys.iter().zip(&results).filter(|(_, result)| !existed(result)).map(|(key, _)| *key).collect())
+            }
+        }
+    }
+
+    /// Why none of these was removed.
+    fn refused(&self, error: Error, keys: &[&Bytes]) -> Failure {
+        let key = match error.failed_part() {
+            Some(TxnPart::Request(at)) => keys.get(usize::from(at)),
+            _ => None,
+        };
+        let failure = Failure::write(error);
+        match key {
+            Some(key) => failure.prefixed(&self.bucket.named(key)),
+            None => failure,
+        }
     }
 }

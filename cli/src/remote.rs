@@ -1,5 +1,6 @@
 //! Where a server is, and how a command talks to it.
 
+use std::env;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
@@ -13,17 +14,27 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use crate::arguments::{address, some_seconds};
 use crate::failure::{Failure, Outcome};
 
+/// The variable of the environment that says where the server is.
+const ADDRESS: &str = "BOLTKV_ADDR";
+
 /// However long an answer may take, a server that is there takes a connection sooner.
 const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 
 /// So many of the keys that are not there are named.
 const MOST_NAMED: usize = 3;
 
+/// The variable that says where the server is. `None` where it is there and empty, as scripts leave one that they do not
+/// set: that says nothing.
+pub(crate) fn address_variable() -> Option<&'static str> {
+    let is_empty = env::var_os(ADDRESS).is_some_and(|address| address.is_empty());
+    (!is_empty).then_some(ADDRESS)
+}
+
 /// The server that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
     /// Where the server listens: HOST:PORT, or HOST for port 7878
-    #[arg(long, value_name = "ADDRESS", env = "BOLTKV_ADDR", default_value = "127.0.0.1:7878", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS", env = address_variable(), default_value = "127.0.0.1:7878", value_parser = address)]
     addr: String,
     /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_seconds)]
@@ -84,12 +95,17 @@ impl InBucket {
         }
     }
 
-    /// What `get` and `delete` say where there is nothing.
+    /// What `get` says where there is nothing.
     pub(crate) fn no_key(&self, key: &[u8]) -> Failure {
         Failure::not_done(format!("no key {} in bucket {}", shown(key), self.path))
     }
 
-    /// What `get` says when these of several keys are not there.
+    /// A key in this bucket, for a message.
+    pub(crate) fn named(&self, key: &[u8]) -> String {
+        format!("key {} in bucket {}", shown(key), self.path)
+    }
+
+    /// What `get` and `delete` say when these keys are not there.
     pub(crate) fn no_keys(&self, keys: &[&Bytes]) -> Failure {
         let names: Vec<_> = keys.iter().take(MOST_NAMED).map(|key| shown(key)).collect();
         let more = match keys.len().saturating_sub(names.len()) {

@@ -27,6 +27,23 @@ fn the_environment_may_say_where_it_is() {
     assert_eq!(output.status.code(), Some(0), "an argument says more than the environment");
 }
 
+#[test]
+fn an_empty_variable_is_as_good_as_none_and_an_empty_argument_is_none_at_all() {
+    // Whether somebody listens at the usual address is not this test's matter.
+    for args in [&["ping", "--help"][..], &["bench", "--help"]] {
+        let output = boltkv(args).env("BOLTKV_ADDR", "").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+    }
+    let output = boltkv(["ping"]).env("BOLTKV_ADDR", "").output().unwrap();
+    assert_ne!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("ping.db"));
+    let output = boltkv(["ping", "--addr", server.addr()]).env("BOLTKV_ADDR", "").output().unwrap();
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"PONG\n".to_vec()));
+    let output = boltkv(["ping", "--addr", ""]).env("BOLTKV_ADDR", server.addr()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "an empty argument is a mistake");
+}
+
 // Promises: ops-health.
 #[test]
 fn a_server_with_all_its_connections_open_is_healthy() {

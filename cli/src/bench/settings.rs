@@ -9,9 +9,8 @@ use boltkv_load::{Limit, Mix, Op, Order, Server, Target, Work};
 use super::{Bench, Distribution, Report};
 use crate::arguments::{Size, address_with};
 use crate::failure::{Failure, Outcome};
+use crate::remote::address_variable;
 
-/// The variable that names a boltkv server for all commands.
-const ADDRESS: &str = "BOLTKV_ADDR";
 /// One generator thread is enough for this many cores of a server beside it.
 const CORES_A_THREAD: usize = 4;
 
@@ -39,7 +38,8 @@ impl Bench {
             return Err(Failure::usage("there are only buckets at the top, /: name one of them"));
         }
         let target = Target::from(self.target);
-        let named = self.addr.clone().or_else(|| env::var(ADDRESS).ok().filter(|_| target == Target::Boltkv));
+        let variable = address_variable().filter(|_| target == Target::Boltkv);
+        let named = self.addr.clone().or_else(|| env::var(variable?).ok());
         let addr = address_with(named.as_deref().unwrap_or("127.0.0.1"), target.usual_port());
         Ok(Server {
             target,
