@@ -2,8 +2,6 @@
 //!
 //! An unquoted word is literal. A quoted one knows `\"`, `\\`, `\n`, `\r`, `\t` and `\xNN`, and must end where it is closed.
 
-use std::str::Utf8Chunk;
-
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::http;
@@ -11,6 +9,9 @@ use crate::escape;
 
 /// The length of `\xNN`.
 const HEX_LEN: usize = 4;
+
+/// Of a character in UTF-8, in bytes.
+const LONGEST_CHARACTER: usize = 4;
 
 /// Why a line has no such word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -149,11 +150,7 @@ pub fn value_len(value: &[u8]) -> usize {
     if is_bare(value) {
         return value.len();
     }
-    let chunk_len = |chunk: Utf8Chunk<'_>| {
-        let valid: usize = chunk.valid().chars().map(escaped_len).sum();
-        valid + HEX_LEN * chunk.invalid().len()
-    };
-    2 + value.utf8_chunks().map(chunk_len).sum::<usize>()
+    2 + shown(value).map(Shown::len).sum::<usize>()
 }
 
 /// A word for a message to people: quoted, escaped and cut.
@@ -196,42 +193,93 @@ fn reads_as_reply(bytes: &[u8]) -> bool {
 }
 
 fn write_quoted(bytes: &[u8], out: &mut BytesMut) {
+    let mut buffer = [0; 256];
+    let mut filled = 0;
     out.reserve(bytes.len() + 2);
     out.put_u8(b'"');
-    for chunk in bytes.utf8_chunks() {
-        write_escaped(chunk.valid(), out);
-        write_hex(chunk.invalid(), out);
+    for piece in shown(bytes) {
+        if filled > buffer.len() - HEX_LEN {
+            out.put_slice(&buffer[..filled]);
+            filled = 0;
+        }
+        buffer[filled..filled + HEX_LEN].copy_from_slice(&piece.text);
+        filled += piece.len();
     }
+    out.put_slice(&buffer[..filled]);
     out.put_u8(b'"');
 }
 
-fn write_escaped(text: &str, out: &mut BytesMut) {
-    for character in text.chars() {
-        let mut buffer = [0; 4];
-        let bytes = character.encode_utf8(&mut buffer).as_bytes();
-        match character {
-            '"' => out.put_slice(b"\\\""),
-            '\\' => out.put_slice(b"\\\\"),
-            '\n' => out.put_slice(b"\\n"),
-            '\r' => out.put_slice(b"\\r"),
-            '\t' => out.put_slice(b"\\t"),
-            _ if character.is_control() => write_hex(bytes, out),
-            _ => out.put_slice(bytes),
+/// What stands in quotes for a byte.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// Its first bytes; the others are nothing: what has one length is copied in one go.
+    text: [u8; HEX_LEN],
+    len: u8,
+}
+
+impl Shown {
+    /// That of a byte by itself.
+    const fn of(byte: u8) -> Self {
+        match byte {
+            b'"' | b'\\' => Self::escape(byte),
+            b' '..=b'~' => Self::itself(byte),
+            b'\n' => Self::escape(b'n'),
+            b'\r' => Self::escape(b'r'),
+            b'\t' => Self::escape(b't'),
+            _ => Self { text: escape::hex(byte), len: 4 },
         }
     }
-}
 
-/// How many bytes [`write_escaped`] takes for a character.
-fn escaped_len(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        _ if character.is_control() => HEX_LEN * character.len_utf8(),
-        _ => character.len_utf8(),
+    const fn itself(byte: u8) -> Self {
+        Self { text: [byte, 0, 0, 0], len: 1 }
+    }
+
+    const fn escape(byte: u8) -> Self {
+        Self { text: [b'\\', byte, 0, 0], len: 2 }
+    }
+
+    fn len(self) -> usize {
+        usize::from(self.len)
     }
 }
 
-fn write_hex(bytes: &[u8], out: &mut BytesMut) {
-    for &byte in bytes {
-        out.put_slice(&escape::hex(byte));
+/// That of each byte by itself: bytes of what is no text are like dice, which a processor does not guess.
+static SHOWN: [Shown; 256] = {
+    let mut shown = [Shown::itself(0); 256];
+    let mut byte = 0_u8;
+    while byte < u8::MAX {
+        shown[byte as usize] = Shown::of(byte);
+        byte += 1;
     }
+    shown[byte as usize] = Shown::of(byte);
+    shown
+};
+
+/// What stands for each of these bytes.
+fn shown(bytes: &[u8]) -> impl Iterator<Item = Shown> {
+    // How many of the next ones belong to a longer character, and stand as they are.
+    let mut as_they_are = 0;
+    bytes.iter().enumerate().map(move |(at, &byte)| {
+        if begins_character(&bytes[at..]) {
+            as_they_are = longer_character(&bytes[at..]);
+        }
+        if as_they_are == 0 {
+            return SHOWN[usize::from(byte)];
+        }
+        as_they_are -= 1;
+        Shown::itself(byte)
+    })
+}
+
+/// Whether bytes look like the first two of a character beyond ASCII.
+fn begins_character(bytes: &[u8]) -> bool {
+    let next = bytes.get(1).copied().unwrap_or_default();
+    matches!(bytes[0], 0xC2..=0xF4) & matches!(next, 0x80..=0xBF)
+}
+
+/// The length of the character that these bytes begin with, where it can be seen; 0 where not, or where they are none.
+fn longer_character(bytes: &[u8]) -> usize {
+    let start = &bytes[..bytes.len().min(LONGEST_CHARACTER)];
+    let text = start.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    text.chars().next().filter(|character| !character.is_control()).map_or(0, char::len_utf8)
 }
