@@ -127,6 +127,9 @@ pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'stati
         Error::JournalWithoutFile { .. } => {
             "; bring the file back, or move the journal away, or let --discard-journal begin anew"
         }
+        Error::NoSpace { .. } => {
+            "; what only the journal has is to be written to the file: make room on its disk, and start again"
+        }
         Error::JournalInUse { .. } => "; a journal belongs to one file",
         Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
         Error::FileOlderThanJournal { .. } => {

@@ -25,7 +25,7 @@ use crate::allocator;
 use crate::arguments::{Size, address, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
 use crate::file::holder;
-use signals::Signals;
+use signals::{Signals, fail_writes_past_the_size_limit};
 
 /// Serve a file over TCP
 ///
@@ -135,10 +135,12 @@ impl Serve {
     }
 
     async fn serve(&self, config: Config) -> Outcome {
+        let unhandled = |error: io::Error| Failure::not_done(format!("could not handle signals: {error}"));
+        // Opening may write, too.
+        fail_writes_past_the_size_limit().map_err(unhandled)?;
         let server = Server::bind(config).await.map_err(|error| self.failure(&error))?;
         // From here on a signal is a wish, not an end.
-        let signals =
-            Signals::new().map_err(|error| Failure::not_done(format!("could not handle signals: {error}")))?;
+        let signals = Signals::new().map_err(unhandled)?;
         self.announce(&server);
         server.run(signals.shutdown()).await.map_err(|error| self.failure(&error))
     }

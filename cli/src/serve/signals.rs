@@ -15,8 +15,12 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    /// A write past the file-size limit (`ulimit -f`) is to fail, as one to a full disk does, and not to end the process.
-    _file_size_exceeded: Signal,
+}
+
+/// From now on a write past the file-size limit (`ulimit -f`) fails, as one to a full disk does, and does not end the process.
+pub(super) fn fail_writes_past_the_size_limit() -> io::Result<()> {
+    // What is minded once stays minded.
+    signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED)).map(drop)
 }
 
 impl Signals {
@@ -26,7 +30,6 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
-            _file_size_exceeded: signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED))?,
         })
     }
 

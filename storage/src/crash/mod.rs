@@ -4,6 +4,7 @@
 //! - `power`: random work, a power cut at every moment of it
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
+//! - `full`: a process is killed whose disk is full, and what it left is opened with no more room
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
@@ -18,6 +19,7 @@ mod edit;
 mod effects;
 mod explore;
 mod fault;
+mod full;
 mod ground;
 mod journal;
 mod losses;

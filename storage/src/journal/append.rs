@@ -114,8 +114,11 @@ impl Journal {
             contains,
         };
         let mut free = found.free(&*folder, &limits);
-        let first = match free.pop() {
+        // A full disk is no reason not to open: what was used before is used again, and what has to be made may be short,
+        // unless nothing is there yet that waits.
+        let first = match free.pop().or_else(|| found.unneeded(&*folder, &limits, contains, header.time_ms)) {
             Some(spare) => spare,
+            None if found.store.is_some() => Spare::make_or_shortest(&*folder, limits.segment_size)?,
             None => Spare::make(&*folder, limits.segment_size)?,
         };
         let current = Current::begin(first, header)?;
@@ -144,7 +147,10 @@ impl Journal {
             closed: false,
             outcome: Arc::default(),
         };
-        journal.prepare_spare();
+        // Where records wait, the checkpoint of the opening is done first: it needs room, and makes segments free.
+        if found.waiting_records == 0 {
+            journal.prepare_spare();
+        }
         Ok(journal)
     }
 

@@ -4,16 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::MetaBytes;
-use super::block::{BLOCK_LEN, EntryHeader, EntryKind, Position};
+use super::block::{BLOCK_LEN, EntryHeader, EntryKind};
 use super::forward::{Forward, Reach};
 use super::log::{Chain, Log, Segment, damaged, limit, shows_a_sync_of, unreadable};
 use super::newest::NEWEST_OF_NEW;
 use super::replay::Records;
-use super::retain::{History, JournalLimits, Used};
-use super::segment::Spare;
 use super::walk::{Blocks, Payload};
 use crate::base::TxId;
-use crate::disk::JournalFolder;
 use crate::{Error, Result};
 
 /// A place among the segments: which of them, and the offset in it.
@@ -31,6 +28,9 @@ pub(crate) struct Waiting {
     /// The highest number that a segment has.
     pub(super) highest: u64,
     pub(super) contains: TxId,
+    /// The number of the segment with which reading of what the meta does not contain begins, at the latest; 0 where it does
+    /// not begin.
+    pub(super) first: u64,
     /// How far the segments were read; `None` where they are left aside.
     pub(super) reach: Option<Reach>,
 }
@@ -84,19 +84,21 @@ impl Log {
         loop {
             match chain.reading_place(meta)? {
                 Reading::From(first, located) => {
-                    let contains = located.contains;
+                    let (contains, first_number) = (located.contains, chain.path[first].header.number);
                     let (reach, damage) = Forward::new(&chain.path, &folder, meta, located).read_from(first);
                     let reach = Some(reach);
                     free.extend(chain.others.iter().map(Segment::name_and_len));
-                    let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, reach };
+                    let first = first_number;
+                    let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, first, reach };
                     return Ok((waiting, damage));
                 }
                 Reading::Torn(contains) => known = known.or(Some(contains)),
                 Reading::Unknown => {
                     if let Some(reach) = chain.closed(highest, meta.txid())? {
                         free.extend(chain.others.iter().map(Segment::name_and_len));
-                        let (contains, reach) = (meta.txid(), Some(reach));
-                        let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, reach };
+                        let (contains, reach, first) = (meta.txid(), Some(reach), highest);
+                        let waiting =
+                            Waiting { folder, path: chain.path, free, store, highest, contains, first, reach };
                         return Ok((waiting, None));
                     }
                     chain.add_newest_metas(&mut found)?;
@@ -113,7 +115,7 @@ impl Log {
         match known {
             // Of what followed the meta nothing was ever synced, and the first of it is lost.
             Some(contains) => {
-                Ok((Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }, None))
+                Ok((Waiting { folder, path: Vec::new(), free, store, highest, contains, first: 0, reach: None }, None))
             }
             None => Err(Error::JournalDoesNotFit { folder, file: meta.txid(), found }),
         }
@@ -125,7 +127,7 @@ impl Log {
         let store = segments.first().map(|segment| segment.header.store);
         let highest = segments.last().map_or(0, |segment| segment.header.number);
         let free = headless.into_iter().chain(segments.iter().map(Segment::name_and_len)).collect();
-        Waiting { folder, path: Vec::new(), free, store, highest, contains, reach: None }
+        Waiting { folder, path: Vec::new(), free, store, highest, contains, first: 0, reach: None }
     }
 }
 
@@ -320,66 +322,5 @@ impl Waiting {
     pub(super) fn sync(&self) -> io::Result<()> {
         let read = self.reach.map_or(0..0, |reach| reach.start.0..reach.end.0 + 1);
         self.path[read].iter().try_for_each(|segment| segment.file.sync())
-    }
-
-    /// What a new segment's header says of those before it.
-    pub(super) fn into_found(self) -> FoundLog {
-        let last = self.last();
-        let (store, highest, reach) = (self.store, self.highest, self.reach);
-        let mut found = FoundLog {
-            store,
-            highest,
-            last,
-            last_time_ms: reach.map_or(0, |reach| reach.last_time_ms),
-            waiting_records: self.records(),
-            waiting_bytes: self.bytes(),
-            end: Position::default(),
-            end_crc: 0,
-            history: History::default(),
-            free: self.free,
-        };
-        let Some(reach) = reach else { return found };
-        found.end = Position { segment: self.path[reach.end.0].header.number, offset: reach.end.1 };
-        found.end_crc = reach.end_crc;
-        let (read, behind) = self.path.split_at(reach.end.0 + 1);
-        found.free.extend(behind.iter().map(Segment::name_and_len));
-        for (index, segment) in read.iter().enumerate() {
-            let next = read.get(index + 1).map(|next| (next.header.follows, next.header.time_ms));
-            let (last, last_time_ms) = next.unwrap_or((last, reach.last_time_ms));
-            let (name, len) = segment.name_and_len();
-            found.history.push(Used { number: segment.header.number, name, len, last, last_time_ms });
-        }
-        found
-    }
-}
-
-/// What a new segment goes on from.
-#[derive(Debug)]
-pub(super) struct FoundLog {
-    pub(super) store: Option<u64>,
-    pub(super) highest: u64,
-    pub(super) last: TxId,
-    pub(super) last_time_ms: u64,
-    pub(super) waiting_records: u64,
-    pub(super) waiting_bytes: u64,
-    pub(super) end: Position,
-    pub(super) end_crc: u32,
-    pub(super) history: History,
-    free: Vec<(String, u64)>,
-}
-
-impl FoundLog {
-    /// The files that can be written over; what is too much, or too short, or too long, is removed.
-    pub(super) fn free(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Vec<Spare> {
-        let mut spares = Vec::new();
-        for (name, len) in self.free.drain(..) {
-            let fits = len == limits.segment_size && spares.len() < limits.most_free();
-            match folder.open(&name) {
-                Ok(disk) if fits => spares.push(Spare { name, disk, len }),
-                // One that stays takes its room, and no more.
-                _ => drop(folder.remove(&name)),
-            }
-        }
-        spares
     }
 }

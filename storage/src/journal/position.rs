@@ -44,6 +44,6 @@ impl Log {
         let first = from + has_all.filter(|_| !is_beyond).ok_or_else(gap)?;
         let located = Located { segment: first, contains, linked: None };
         let (reach, damage) = Forward::new(&path, &folder, &path[first].header.base, located).read_from(first);
-        Ok((Waiting { folder, path, free, store, highest, contains, reach: Some(reach) }, damage))
+        Ok((Waiting { folder, path, free, store, highest, contains, first: 0, reach: Some(reach) }, damage))
     }
 }

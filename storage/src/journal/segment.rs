@@ -7,6 +7,10 @@ use super::block::{BLOCK, BLOCK_LEN, Header};
 use super::retain::Used;
 use crate::disk::{Disk, JournalFolder};
 
+/// So many bytes has the shortest segment that an opening does with: room for its header, the links of the checkpoints that an
+/// opening and a close do, a close, and some small records.
+pub(super) const SHORTEST: u64 = 8 * BLOCK_LEN;
+
 /// A file that may become a segment: as long as one, and written from end to end.
 #[derive(Debug)]
 pub(super) struct Spare {
@@ -29,10 +33,30 @@ impl Spare {
         }
     }
 
+    /// The same; where there is no room for so much, one that is just long enough for an opening.
+    pub(super) fn make_or_shortest(folder: &dyn JournalFolder, len: u64) -> io::Result<Self> {
+        match Self::make(folder, len) {
+            Err(error) if is_full(&error) => {
+                let len = len.min(SHORTEST);
+                Self::make(folder, len).map_err(|error| {
+                    let what = format!("{error}; a segment of {len} bytes has to be made there");
+                    if is_full(&error) { io::Error::new(error.kind(), what) } else { error }
+                })
+            }
+            made => made,
+        }
+    }
+
     /// Bytes that entries may have in it.
     pub(super) fn room(&self) -> u64 {
         self.len - BLOCK_LEN
     }
+}
+
+/// Whether a file found no room on the disk, or in the limits of the user or the process.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Writes zeros, a block at a time: in longer writes the system's cache would take larger pieces of memory for them, in which

@@ -125,7 +125,7 @@ pub(super) fn write(
     let mut prepared = prepare(work, txid, writer, sync)?;
     let written = keep_reserve(work, &prepared, shared, writer)
         .and_then(|()| write_pages(work, &mut prepared, shared, writer))
-        .map_err(|error| with_room(error, "file", shared.path()))
+        .map_err(|error| with_room(with_need(error, pages(&prepared.allocated), work), "file", shared.path()))
         .and_then(|()| {
             let reserved = writer.reserve_journal(work, sync);
             reserved.map_err(|error| with_room(error, "journal", shared.journal()))
@@ -368,6 +368,15 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     // Who allocated a page matters while something older than it is pinned.
     let pinned = shared.readers.any_older() || writer.unsynced.is_some();
     writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned, prepared.freelist.is_some());
+}
+
+/// A disk that is full, and how much was to be written to it: no more room than that was missing.
+fn with_need(error: io::Error, pages: u64, work: &Work) -> io::Error {
+    if error.kind() != io::ErrorKind::StorageFull {
+        return error;
+    }
+    let bytes = pages.saturating_mul(work.pages().page_size() as u64);
+    io::Error::new(error.kind(), format!("{error}; {bytes} bytes were to be written to the file"))
 }
 
 /// A disk that is full, and how much it has left: where that is more than nothing, the commit wanted more than that.

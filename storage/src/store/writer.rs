@@ -223,8 +223,11 @@ impl Writer {
             }
             let len = if self.map_len <= GROW_STEP { self.map_len } else { needed + GROW_STEP };
             let len = len.min(max.max(self.file_len));
-            shared.disk.set_len(len)?;
-            self.file_len = len;
+            self.file_len = match shared.disk.set_len(len) {
+                // Where there is no room for a step, there may be for what is needed.
+                Err(error) if is_no_room(&error) => shared.disk.set_len(needed).map(|()| needed)?,
+                grown => grown.map(|()| len)?,
+            };
         }
         Ok(())
     }
@@ -250,6 +253,12 @@ impl Writer {
     pub(crate) fn keep_map(&mut self, shared: &Shared) {
         self.map_len = shared.readers.current().map.len() as u64;
     }
+}
+
+/// Whether the disk is full, or a limit of the user or the process is reached.
+fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Where the writer waits for whoever wants to write next: first come, first served.

@@ -183,8 +183,11 @@ impl Folder for SimFolder {
     fn remove(&self, name: &Path) -> io::Result<()> {
         self.trap.call(Call::Folder)?;
         let mut state = self.state();
-        named(&state, name)?;
+        let id = named(&state, name)?;
         self.change(&mut state, NameOp::Unbind(name.into()));
+        if !state.names.values().any(|&other| other == id) {
+            state.files[id].blocks.give_from(0, &self.trap);
+        }
         Ok(())
     }
 

@@ -3,12 +3,14 @@
 //!
 //! - here: the log, and the [`SimDisk`] that keeps it
 //! - `platter`: what a crash may leave of a file
+//! - `blocks`: the room that it takes
 //! - `folder`: files by name, and what a crash may leave of the names
 //! - `trap`: the call that fails
 //!
 //! Nothing here knows what the bytes mean, and nothing here may be kinder than a file system is
 //! allowed to be.
 
+mod blocks;
 mod folder;
 mod journal;
 mod platter;
@@ -17,6 +19,7 @@ mod trap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use blocks::Blocks;
 pub(crate) use folder::{NameOp, Names, SimFolder};
 pub(crate) use journal::SimJournalFolder;
 pub(crate) use platter::{FileOp, Loss, Platter};
@@ -81,13 +84,14 @@ pub(crate) struct SimDisk {
     now: Arc<HeapDisk>,
     log: Log,
     trap: Trap,
+    blocks: Blocks,
 }
 
 impl SimDisk {
     fn with_log(file: FileId, bytes: &[u8], log: Log, trap: Trap) -> Self {
         let now = HeapDisk::default();
         now.write_at(bytes, 0).expect("the heap takes it");
-        Self { file, now: Arc::new(now), log, trap }
+        Self { file, now: Arc::new(now), log, trap, blocks: Blocks::below(bytes.len() as u64) }
     }
 
     pub(crate) fn trap(&self) -> &Trap {
@@ -117,6 +121,7 @@ impl Disk for SimDisk {
         let result = self.trap.call(Call::Write { offset });
         let written = if result.is_ok() { data } else { &data[..self.trap.part_of(data.len())] };
         if !written.is_empty() {
+            self.blocks.take(offset..offset + written.len() as u64, &self.trap)?;
             self.now.write_at(written, offset)?;
             let offset = usize::try_from(offset).map_err(io::Error::other)?;
             self.logged(FileOp::Write { offset, data: written.into() });
@@ -127,6 +132,7 @@ impl Disk for SimDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.trap.call(Call::SetLen)?;
         self.now.set_len(len)?;
+        self.blocks.give_from(len, &self.trap);
         self.logged(FileOp::SetLen(usize::try_from(len).map_err(io::Error::other)?));
         Ok(())
     }

@@ -56,6 +56,8 @@ struct State {
     /// Calls that go well before the one that fails, and how that one fails.
     armed: Option<(u64, Fault)>,
     sprung: Option<(Call, Fault)>,
+    /// Bytes by which all files together may grow, where that is limited.
+    room: Option<u64>,
 }
 
 impl Trap {
@@ -68,11 +70,32 @@ impl Trap {
 
     /// From now on as [`Self::after`].
     pub(crate) fn arm(&self, calls: u64, fault: Fault) {
-        *self.state() = State { armed: Some((calls, fault)), sprung: None };
+        let mut state = self.state();
+        (state.armed, state.sprung) = (Some((calls, fault)), None);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on all files together grow by so many bytes at most: then the disk is full.
+    pub(crate) fn limit_room(&self, bytes: u64) {
+        self.state().room = Some(bytes);
+    }
+
+    /// Takes so much room, if it is there.
+    pub(super) fn take_room(&self, bytes: u64) -> io::Result<()> {
+        if let Some(room) = &mut self.state().room {
+            *room = room.checked_sub(bytes).ok_or_else(|| Fault::Full.error())?;
+        }
+        Ok(())
+    }
+
+    /// A file has become so much shorter, or is gone.
+    pub(super) fn give_room(&self, bytes: u64) {
+        if let Some(room) = &mut self.state().room {
+            *room += bytes;
+        }
     }
 
     /// No further call fails.

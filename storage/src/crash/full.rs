@@ -1,0 +1,138 @@
+//! A process is killed whose disk is full. What it left opens with no more room than the shortest segment of a journal and a
+//! few pages take, most of the time with none, and holds all that was promised. Where that is missing, the error says what is, and nothing is
+//! lost.
+
+use super::explore::is_clean;
+use super::ground::{Files, Ground};
+use super::model::Model;
+use super::random::Random;
+use super::setup::Setup;
+use super::workload::{Answered, edits};
+use crate::disk::sim::{Fault, Trap};
+use crate::{Db, Durability, Error, Result};
+
+const SEEDS: u64 = 30;
+/// Commits of a process, most of them on a full disk.
+const COMMITS: usize = 40;
+/// Processes one after the other.
+const LIVES: usize = 4;
+/// What the shortest segment takes.
+const SHORTEST: u64 = 8 * 4096;
+/// What the file may take: what many commits did is done again in fewer, whose nodes are split elsewhere.
+const MORE: u64 = 2 * 4096;
+
+/// Whether an error says that there was no room.
+fn is_full(error: &Error) -> bool {
+    match error {
+        Error::NoSpace { .. } => true,
+        Error::JournalIo { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+        _ => false,
+    }
+}
+
+fn write(db: &Db, edits: &[Answered]) -> Result<()> {
+    let mut tx = db.begin_mut()?;
+    edits.iter().try_for_each(|(edit, _)| edit.apply(&mut tx).map(drop))?;
+    tx.commit().map(drop)
+}
+
+/// One disk and the processes that write to it.
+struct Disk {
+    setup: Setup,
+    random: Random,
+    trap: Trap,
+    ground: Ground,
+    model: Model,
+    /// Commits that found no room, and openings that found none at all.
+    refused: usize,
+    without_room: usize,
+}
+
+impl Disk {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        // What is promised is there after a kill whatever the durability.
+        let journal = Some([20 << 10, 1 << 20, 4 << 20][random.below(3)]);
+        let setup = Setup { durability: Durability::Always, journal, ..Setup::random(&mut random) };
+        let trap = Trap::default();
+        let ground = Ground::new(&Files::new_database(&setup), &trap);
+        // A journal is begun where there is room.
+        ground.open(&setup.options()).and_then(Db::close).expect("nothing fails");
+        Self { setup, random, trap, ground, model: Model::default(), refused: 0, without_room: 0 }
+    }
+
+    fn life(&mut self) {
+        let db = self.open();
+        self.trap.limit_room(self.random.below(600_000) as u64);
+        for _ in 0..COMMITS {
+            let mut model = self.model.clone();
+            let edits = edits(&mut self.random, &mut model);
+            match write(&db, &edits) {
+                Ok(()) => self.model = model,
+                Err(error) => {
+                    assert!(is_full(&error), "{error}");
+                    self.refused += 1;
+                }
+            }
+        }
+        self.assert_holds(&db);
+        self.trap.arm(0, Fault::Killed);
+        drop(db);
+        self.trap.disarm();
+    }
+
+    /// Opens with what little room there may be.
+    fn open(&mut self) -> Db {
+        let opened = (0..2).find_map(|again| {
+            self.trap.limit_room(if again == 0 { 0 } else { SHORTEST + MORE });
+            match self.ground.open(&self.setup.options()) {
+                Ok(db) => Some(db),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(again == 0 && is_full(&error), "{error}");
+                    assert!(
+                        said.contains("bytes has to be made there") || said.contains("were to be written"),
+                        "{said}"
+                    );
+                    self.without_room += 1;
+                    None
+                }
+            }
+        });
+        let db = opened.expect("the second time there is room");
+        self.assert_holds(&db);
+        db
+    }
+
+    fn assert_holds(&self, db: &Db) {
+        let tx = db.begin().expect("readers always may");
+        assert!(self.model.is_seen_in(tx.buckets()).expect("it is whole"), "it does not hold what was committed");
+        is_clean(db).unwrap_or_else(|what| panic!("{what}"));
+    }
+}
+
+/// Tells which seed it was, if the test fails.
+struct Told(u64);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("it was seed {}", self.0);
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_process_leaves_on_a_full_disk_opens_with_little_more_room_than_none() {
+    let (mut refused, mut without_room) = (0, 0);
+    for seed in 1..=SEEDS {
+        let _told = Told(seed);
+        let mut disk = Disk::new(seed);
+        (0..LIVES).for_each(|_| disk.life());
+        drop(disk.open());
+        refused += disk.refused;
+        without_room += disk.without_room;
+    }
+    println!("{refused} commits refused, {without_room} openings");
+    assert!(refused > 100 && without_room > 10, "{refused} commits refused, {without_room} openings");
+}

@@ -1,0 +1,94 @@
+//! What was found of a journal when it is begun anew: what its new segment follows, and which files it can be.
+
+use super::block::Position;
+use super::judge::Waiting;
+use super::log::Segment;
+use super::retain::{History, JournalLimits, Used};
+use super::segment::Spare;
+use crate::base::TxId;
+use crate::disk::JournalFolder;
+
+impl Waiting {
+    /// What a new segment's header says of those before it.
+    pub(super) fn into_found(self) -> FoundLog {
+        let last = self.last();
+        let (store, highest, reach) = (self.store, self.highest, self.reach);
+        let mut found = FoundLog {
+            store,
+            highest,
+            last,
+            last_time_ms: reach.map_or(0, |reach| reach.last_time_ms),
+            waiting_records: self.records(),
+            waiting_bytes: self.bytes(),
+            first: self.first,
+            end: Position::default(),
+            end_crc: 0,
+            history: History::default(),
+            free: self.free,
+        };
+        let Some(reach) = reach else { return found };
+        found.end = Position { segment: self.path[reach.end.0].header.number, offset: reach.end.1 };
+        found.end_crc = reach.end_crc;
+        let (read, behind) = self.path.split_at(reach.end.0 + 1);
+        found.free.extend(behind.iter().map(Segment::name_and_len));
+        for (index, segment) in read.iter().enumerate() {
+            let next = read.get(index + 1).map(|next| (next.header.follows, next.header.time_ms));
+            let (last, last_time_ms) = next.unwrap_or((last, reach.last_time_ms));
+            let (name, len) = segment.name_and_len();
+            found.history.push(Used { number: segment.header.number, name, len, last, last_time_ms });
+        }
+        found
+    }
+}
+
+/// What a new segment goes on from.
+#[derive(Debug)]
+pub(super) struct FoundLog {
+    pub(super) store: Option<u64>,
+    pub(super) highest: u64,
+    pub(super) last: TxId,
+    pub(super) last_time_ms: u64,
+    pub(super) waiting_records: u64,
+    pub(super) waiting_bytes: u64,
+    /// As of [`Waiting`].
+    first: u64,
+    pub(super) end: Position,
+    pub(super) end_crc: u32,
+    pub(super) history: History,
+    free: Vec<(String, u64)>,
+}
+
+impl FoundLog {
+    /// The files that can be written over; what is too much, or too short, or too long, is removed.
+    pub(super) fn free(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Vec<Spare> {
+        let mut spares = Vec::new();
+        for (name, len) in self.free.drain(..) {
+            let fits = len == limits.segment_size && spares.len() < limits.most_free();
+            match folder.open(&name) {
+                Ok(disk) if fits => spares.push(Spare { name, disk, len }),
+                // One that stays takes its room, and no more.
+                _ => drop(folder.remove(&name)),
+            }
+        }
+        spares
+    }
+
+    /// The oldest segment, where the next opening, if this one comes to nothing, does not need it either: that begins no
+    /// further back than this one.
+    pub(super) fn unneeded(
+        &mut self,
+        folder: &dyn JournalFolder,
+        limits: &JournalLimits,
+        contains: TxId,
+        now_ms: u64,
+    ) -> Option<Spare> {
+        while let Some(used) = self.history.take_unneeded(self.first, contains, limits.keep, now_ms) {
+            if used.len == limits.segment_size {
+                return folder.open(&used.name).ok().map(|disk| Spare { name: used.name, disk, len: used.len });
+            }
+            // Its room may be what is needed. One that stays takes its room, and no more.
+            let _ = folder.remove(&used.name);
+        }
+        None
+    }
+}
