@@ -9,8 +9,9 @@ use crate::entries::Style;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{Remote, path_parser};
 use crate::scan;
+use crate::stats::{as_json, as_lines};
 
-/// Create, delete, move and list buckets, and their sequences
+/// Create, delete, move, list and measure buckets, and their sequences
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bucket {
     Create(Create),
@@ -19,6 +20,7 @@ pub(crate) enum Bucket {
     #[command(visible_alias = "ls")]
     List(List),
     Move(Move),
+    Stat(Stat),
     NextSequence(NextSequence),
     SetSequence(SetSequence),
 }
@@ -93,6 +95,35 @@ pub(crate) struct Move {
     remote: Remote,
 }
 
+/// Print a bucket's figures, a name and a number a line
+///
+/// Its keys, pages and bytes, with those of all buckets in it, as bbolt counts them; `depth` is that of the deepest. The server
+/// reads all pages of the bucket for it, while everything else goes on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket stat users
+  boltkv bucket stat users --json | jq .keys
+  boltkv bucket stat huge --timeout 5m")]
+pub(crate) struct Stat {
+    /// The bucket
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Stat {
+    fn run(&self) -> Outcome {
+        let stat = self.remote.run(async |client| Ok(client.bucket_at(self.path.clone()).stat().await?))?;
+        let figures = stat.figures().map(|(name, figure)| (name.to_owned(), figure.to_string()));
+        let text = if self.json { as_json(&figures) } else { as_lines(&figures) };
+        io::stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::stdout(&error))
+    }
+}
+
 /// Raise a bucket's sequence by one, and print it
 ///
 /// The sequence is a number that is stored with the bucket; nobody else who raises it gets the same.
@@ -133,6 +164,7 @@ impl Bucket {
             }),
             Self::Move(Move { path, to, remote }) => remote
                 .run(async |client| client.bucket_at(path.clone()).move_to(to).await.map(drop).map_err(Failure::write)),
+            Self::Stat(stat) => stat.run(),
             Self::NextSequence(NextSequence { path, remote }) => {
                 let raised = remote
                     .run(async |client| client.bucket_at(path.clone()).next_sequence().await.map_err(Failure::write))?;

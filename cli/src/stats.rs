@@ -58,11 +58,11 @@ impl Stats {
     }
 }
 
-fn as_lines(figures: &[(String, String)]) -> String {
+pub(crate) fn as_lines(figures: &[(String, String)]) -> String {
     figures.iter().flat_map(|(name, value)| [name, " ", value, "\n"]).collect()
 }
 
-fn as_json(figures: &[(String, String)]) -> String {
+pub(crate) fn as_json(figures: &[(String, String)]) -> String {
     let value = |value: &String| value.parse::<u64>().map_or_else(|_| value.clone().into(), serde_json::Value::from);
     let object: serde_json::Map<_, _> = figures.iter().map(|(name, figure)| (name.clone(), value(figure))).collect();
     format!("{}\n", serde_json::Value::Object(object))

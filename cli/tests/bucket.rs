@@ -26,6 +26,24 @@ fn buckets_are_created_with_their_parents_listed_and_deleted_with_all_within() {
 }
 
 #[test]
+fn a_buckets_figures_are_printed_as_lines_and_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("bucket.db"));
+    server.run(["bucket", "create", "users/eu"]).done();
+    server.run(["set", "-b", "users", "key", "value"]).done();
+    server.run(["bucket", "set-sequence", "users", "9"]).done();
+    let lines = server.run(["bucket", "stat", "users"]).done_text();
+    assert!(lines.starts_with("keys 2\nsequence 9\ndepth "), "{lines}");
+    assert!(lines.lines().any(|line| line == "buckets 2"), "{lines}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&server.run(["bucket", "stat", "users", "--json"]).done()).unwrap();
+    assert_eq!((&json["keys"], &json["sequence"]), (&2.into(), &9.into()));
+    let missing = server.run(["bucket", "stat", "nothing"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.stderr.contains("BUCKET_NOT_FOUND"), "{}", missing.stderr);
+}
+
+#[test]
 fn values_are_not_listed_among_buckets() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("bucket.db"));

@@ -1,9 +1,9 @@
 //! A bucket's handle: the requests that concern one bucket.
 
-use boltkv_protocol::{Cond, ErrorCode, Path, ReadRequest, Reply, WriteRequest};
+use boltkv_protocol::{Cond, ErrorCode, Path, ReadRequest, Reply, StreamRequest, WriteRequest};
 use bytes::Bytes;
 
-use crate::{Client, DeleteRange, Error, Scan};
+use crate::{BucketStat, Client, DeleteRange, Error, Scan};
 
 /// A bucket of the server, by its path. Cheap to clone. The bucket need not be there until it is used.
 ///
@@ -229,6 +229,19 @@ impl Bucket {
     /// The buckets within this one, in the order of their names.
     pub fn buckets(&self) -> Scan {
         Scan::buckets(self.client.clone(), self.path.clone())
+    }
+
+    /// The bucket's figures: how many keys, pages and bytes it has, with the buckets within it. The server reads all their pages
+    /// for it, beside everything else that it does: of a large bucket for seconds.
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the path leads to a key; `BUCKET_NAME_REQUIRED`; `OVERLOADED` where the
+    /// server counts several buckets already.
+    ///
+    /// # Cancellation
+    /// Dropped before it is ready, the server stops counting.
+    pub async fn stat(&self) -> Result<BucketStat, Error> {
+        BucketStat::of(&self.client.call(StreamRequest::BucketStat(self.path.clone())).await?)
     }
 
     /// Creates the bucket. Its parents must be there, itself must not.

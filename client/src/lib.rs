@@ -132,6 +132,7 @@
 
 mod backup;
 mod bucket;
+mod bucket_stat;
 mod builder;
 mod client;
 mod connection;
@@ -149,6 +150,7 @@ mod transaction;
 pub use backup::Backup;
 pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart};
 pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};
+pub use bucket_stat::BucketStat;
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use delete_range::{DeleteRange, RangeDeleted};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::bucket::wrong_shape;
 use crate::connection::Connection;
 use crate::link::Lease;
-use crate::{Bucket, Client, Committed, Entries, Error, Scan, Transaction};
+use crate::{Bucket, BucketStat, Client, Committed, Entries, Error, Scan, Transaction};
 
 /// One state of the server's database, which stays as it is for this handle, whatever is written meanwhile. From
 /// [`Client::snapshot`]; cheap to clone. With the last clone, and the last scan that reads from it, the server lets it go.
@@ -167,6 +167,18 @@ impl Snapshot {
             Reply::Count(count) => Ok(count),
             _ => Err(wrong_shape()),
         }
+    }
+
+    /// As [`Bucket::stat`], as of the snapshot.
+    ///
+    /// # Errors
+    /// As for [`Bucket::stat`], and as for [`get`](Self::get).
+    ///
+    /// # Cancellation
+    /// As for [`Bucket::stat`].
+    pub async fn stat(&self, bucket: &Bucket) -> Result<BucketStat, Error> {
+        let stat = StreamRequest::BucketStat(bucket.path().clone());
+        BucketStat::of(&self.ask(SnapshotRead::Stream(stat)).await?)
     }
 
     /// What a transaction that only reads finds in the snapshot, as [`Transaction::commit`] would in the newest state.

@@ -17,8 +17,6 @@ pub struct Command {
     pub wire: Option<Wire>,
     /// Its form in the text dialect; `None` for what only the binary dialect has.
     pub text: Option<TextForm>,
-    /// Whether this version can do it; what it cannot do is answered with `UNSUPPORTED`.
-    pub available: bool,
 }
 
 /// What a command touches.
@@ -92,6 +90,8 @@ pub enum Verb {
     BucketUse,
     /// The buckets within one.
     BucketList,
+    /// A bucket's figures.
+    BucketStat,
     /// Raise a bucket's sequence.
     BucketNext,
     /// Set a bucket's sequence.
@@ -152,7 +152,7 @@ impl Command {
     }
 
     const fn read(name: &'static str, summary: &'static str) -> Self {
-        Self { name, summary, effect: Effect::Read, wire: None, text: None, available: true }
+        Self { name, summary, effect: Effect::Read, wire: None, text: None }
     }
 
     const fn write(name: &'static str, summary: &'static str) -> Self {
@@ -182,11 +182,6 @@ impl Command {
         if let Some(form) = &mut self.text {
             form.alias = Some(alias);
         }
-        self
-    }
-
-    const fn later(mut self) -> Self {
-        self.available = false;
         self
     }
 }
@@ -257,7 +252,9 @@ pub const COMMANDS: &[Command] = &[
         0,
         1,
     ),
-    Command::read("BUCKET STAT", "a bucket's figures").bucket(BucketOp::Stat).later(),
+    Command::read("BUCKET STAT", "a bucket's figures, those of the buckets in it included")
+        .bucket(BucketOp::Stat)
+        .text(Verb::BucketStat, "path", 1, 1),
     Command::write("BUCKET NEXT", "raises a bucket's sequence by one, and gives it")
         .bucket(BucketOp::NextSequence)
         .text(Verb::BucketNext, "path", 1, 1),
@@ -380,7 +377,7 @@ mod tests {
         assert_eq!(verb("hello", None), None, "binary only");
         assert_eq!(
             second_words(b"Bucket").collect::<Vec<_>>(),
-            ["CREATE", "DELETE", "USE", "LIST", "NEXT", "SEQUENCE", "MOVE"]
+            ["CREATE", "DELETE", "USE", "LIST", "STAT", "NEXT", "SEQUENCE", "MOVE"]
         );
         assert_eq!(second_words(b"GET").count(), 0);
     }

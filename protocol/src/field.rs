@@ -33,17 +33,21 @@ pub enum DecodeError {
         /// The number.
         number: u8,
     },
-    /// An operation that the protocol names and this version cannot do.
-    #[error("{name} is not supported yet")]
-    NotYet {
-        /// The operation's name.
-        name: &'static str,
-    },
     /// An operation that is done by itself only.
     #[error("{name} cannot be part of a transaction")]
     NotWithinTxn {
         /// The operation's name.
         name: &'static str,
+    },
+    /// A part of a transaction that could not be read.
+    #[error("{part} {index} of the transaction: {error}")]
+    Part {
+        /// What it is: a condition or a request.
+        part: &'static str,
+        /// Which one, from 0.
+        index: u16,
+        /// What is wrong with it.
+        error: Box<DecodeError>,
     },
     /// A frame without the reply flag where a reply is due.
     #[error("the frame is not marked as a reply")]
@@ -53,10 +57,11 @@ pub enum DecodeError {
 impl DecodeError {
     /// The code a server answers with.
     #[must_use]
-    pub const fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         match self {
             Self::Short { .. } | Self::BadValue { .. } | Self::NotAReply => ErrorCode::Malformed,
-            Self::Unknown { .. } | Self::NotYet { .. } | Self::NotWithinTxn { .. } => ErrorCode::Unsupported,
+            Self::Unknown { .. } | Self::NotWithinTxn { .. } => ErrorCode::Unsupported,
+            Self::Part { error, .. } => error.code(),
         }
     }
 }

@@ -121,7 +121,7 @@ pub enum BucketOp {
     Delete = 3,
     /// The buckets within a bucket, as a stream.
     List = 4,
-    /// A bucket's figures. Reserved for a later version.
+    /// A bucket's figures.
     Stat = 5,
     /// Raise a bucket's sequence by one.
     NextSequence = 6,

@@ -120,6 +120,10 @@ fn request() -> impl Strategy<Value = Request> {
         (any::<u64>(), scan()).prop_map(|(snapshot, scan)| {
             Request::OfSnapshot { snapshot, read: SnapshotRead::Stream(StreamRequest::Scan(scan)) }
         }),
+        (any::<u64>(), path()).prop_map(|(snapshot, path)| {
+            Request::OfSnapshot { snapshot, read: SnapshotRead::Stream(StreamRequest::BucketStat(path)) }
+        }),
+        path().prop_map(|path| Request::Stream(StreamRequest::BucketStat(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucket(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucketIfMissing(path))),
         path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),

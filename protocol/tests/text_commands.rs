@@ -249,12 +249,12 @@ fn other_mistakes_say_what_is_wrong() {
         (
             "BUCKET",
             ErrorCode::Malformed,
-            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, NEXT, SEQUENCE, MOVE",
+            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, STAT, NEXT, SEQUENCE, MOVE",
         ),
         (
             "bucket x",
             ErrorCode::Malformed,
-            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, NEXT, SEQUENCE, MOVE",
+            "BUCKET is followed by one of CREATE, DELETE, USE, LIST, STAT, NEXT, SEQUENCE, MOVE",
         ),
         ("SCAN LIMIT 0", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"0\""),
         ("SCAN a LIMIT -1", ErrorCode::Malformed, "LIMIT takes a number of 1 or more, not \"-1\""),

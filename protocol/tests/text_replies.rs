@@ -203,6 +203,7 @@ fn help_has_a_line_for_every_command_this_version_has() {
         "INCR key [n] ",
         "DECR key [n] ",
         "DELRANGE low high [LIMIT n] ",
+        "BUCKET STAT path ",
         "BUCKET NEXT path ",
         "BUCKET SEQUENCE path n ",
         "BUCKET MOVE path path ",
@@ -214,5 +215,5 @@ fn help_has_a_line_for_every_command_this_version_has() {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!((lines.len(), lines.last()), (32, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (33, Some(&"END")));
 }

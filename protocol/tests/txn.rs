@@ -76,14 +76,16 @@ fn bytes_behind_what_is_known_are_ignored() {
 fn what_is_done_by_itself_only_is_refused_however_it_comes() {
     for (op, name) in [(0x01, "HELLO"), (0x02, "PING"), (0x40, "TXN"), (0x50, "SNAPSHOT"), (0x70, "CREDIT")] {
         let error = decode(hex(&format!("0000 0001 {op:02x} 00000004 00000000"))).unwrap_err();
-        assert_eq!(error, DecodeError::NotWithinTxn { name });
         assert_eq!(error.code(), ErrorCode::Unsupported);
+        let of_itself = Box::new(DecodeError::NotWithinTxn { name });
+        assert_eq!(error, DecodeError::Part { part: "request", index: 0, error: of_itself });
     }
     let mut txn = Txn::builder();
     for (request, name) in [
         (Request::<&[u8]>::Read(ReadRequest::Ping(b"")), "PING"),
         (Request::Session(SessionRequest::Cancel { stream: 1 }), "CANCEL"),
         (Request::Write(WriteRequest::Txn(Txn::default())), "TXN"),
+        (Request::Stream(StreamRequest::BucketStat(path())), "BUCKET STAT"),
     ] {
         assert_eq!(txn.request(&request), Err(TxnError::NotWithin { name }));
     }
@@ -95,8 +97,19 @@ fn parts_that_are_announced_and_do_not_come_are_refused_and_reserve_nothing() {
     for body in ["ffff", "0000 ffff", "0001 00 0001 6b", "0000 0001 10 ffffffff 00", "0000 0001 10 00000002 0000", "00"]
     {
         let error = decode(hex(body)).unwrap_err();
-        assert!(matches!(error, DecodeError::Short { .. }), "{body}: {error}");
+        assert_eq!(error.code(), ErrorCode::Malformed, "{body}: {error}");
+        assert!(error.to_string().contains("the body ends within"), "{body}: {error}");
     }
+}
+
+// Promises: wire-txn-undone.
+#[test]
+fn a_part_that_cannot_be_read_is_named() {
+    let get = "10 00000007 01 0001 62 0001 6b";
+    let second = decode(hex(&format!("0000 0002 {get} 10 00000002 0100"))).unwrap_err();
+    assert_eq!(second.to_string(), "request 1 of the transaction: the body ends within the field path");
+    let condition = decode(hex("0002 01 0001 62 0001 6b 01  01 0001 62 0001 6b 09  0000")).unwrap_err();
+    assert_eq!(condition.to_string(), "condition 1 of the transaction: the field cond cannot be 9");
 }
 
 #[test]

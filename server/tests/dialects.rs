@@ -9,7 +9,7 @@ use boltkv_protocol::{
 };
 use boltkv_storage::{Db, Error, Options};
 use bytes::{Bytes, BytesMut};
-use common::binary::{create_if_missing, delete, delete_bucket, get, list, path, scan, set};
+use common::binary::{bucket_stat, create_if_missing, delete, delete_bucket, get, list, path, scan, set};
 use common::{Binary, TestServer, Text};
 
 /// The same, said in text and in binary, in bucket `b`, and how text prints it.
@@ -30,6 +30,7 @@ fn commands() -> Vec<(String, Request, Answer)> {
     ];
     for bucket in ["b", "b/inner", "b/k1", "absent", "b/new/newer"] {
         commands.push((format!("BUCKET LIST {bucket}"), list(bucket), Answer::Names));
+        commands.push((format!("BUCKET STAT {bucket}"), bucket_stat(bucket), Answer::Figures));
         commands.push((format!("BUCKET CREATE {bucket}"), create_if_missing(bucket), Answer::Done));
         commands.push((format!("BUCKET LIST {bucket}"), list(bucket), Answer::Names));
     }

@@ -175,9 +175,7 @@ fn decode_bucket(fields: &mut Fields) -> Result<Request, DecodeError> {
             WriteRequest::SetSequence { path: Path::decode(fields)?, sequence: fields.u64("sequence")? }.into()
         }
         BucketOp::Move => WriteRequest::MoveBucket { path: Path::decode(fields)?, to: Path::decode(fields)? }.into(),
-        BucketOp::Stat => {
-            return Err(DecodeError::NotYet { name: sub.name() });
-        }
+        BucketOp::Stat => StreamRequest::BucketStat(Path::decode(fields)?).into(),
     })
 }
 

@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use super::Txn;
 use crate::detach::detach;
 use crate::field::EncodeError;
-use crate::{BucketOp, Expect, Op, Scan, ScanMode};
+use crate::{BucketOp, Expect, Op, Path, Scan, ScanMode};
 
 /// What is answered in steps, by as many frames as it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum StreamRequest {
     Scan(Scan),
     /// The buckets within one, as a scan; only they count.
     ListBuckets(Scan),
+    /// A bucket's figures, for which all its pages are read. Its answer is one frame.
+    BucketStat(Path),
     /// A transaction that only reads. Its answer is one frame all the same.
     Txn(Txn),
     /// The whole file as of one transaction, piece by piece.
@@ -31,6 +33,7 @@ impl StreamRequest {
                 ScanMode::Count => Expect::Count,
                 ScanMode::Entries | ScanMode::Keys => Expect::Entries,
             },
+            Self::BucketStat(_) => Expect::Stats,
             Self::Txn(_) => Expect::Txn,
             Self::Backup => Expect::Backup,
             Self::Shrink => Expect::Shrink,
@@ -45,6 +48,7 @@ impl StreamRequest {
                 let (low, high) = scan.range.keys_mut();
                 detach([Some(scan.path.wire_mut()), low, high]);
             }
+            Self::BucketStat(path) => detach([Some(path.wire_mut())]),
             Self::Txn(txn) => txn.detach(),
             Self::Backup | Self::Shrink => {}
         }
@@ -54,7 +58,7 @@ impl StreamRequest {
     pub(super) const fn op(&self) -> Op {
         match self {
             Self::Scan(_) => Op::Scan,
-            Self::ListBuckets(_) => Op::Bucket,
+            Self::ListBuckets(_) | Self::BucketStat(_) => Op::Bucket,
             Self::Txn(_) => Op::Txn,
             Self::Backup => Op::Backup,
             Self::Shrink => Op::Shrink,
@@ -67,6 +71,11 @@ impl StreamRequest {
             Self::ListBuckets(scan) => {
                 out.put_u8(BucketOp::List as u8);
                 scan.encode(out)
+            }
+            Self::BucketStat(path) => {
+                out.put_u8(BucketOp::Stat as u8);
+                out.put_slice(path.as_wire());
+                Ok(())
             }
             Self::Txn(txn) => txn.encode_body(out),
             Self::Backup | Self::Shrink => Ok(()),

@@ -9,7 +9,7 @@ use super::{Cond, Request, StreamRequest, WriteRequest, decode_body};
 use crate::detach::detach;
 use crate::field::{DecodeError, EncodeError, Fields, put_str16};
 use crate::frame::HEADER_LEN;
-use crate::{Expect, Op, Path};
+use crate::{BucketOp, Expect, Op, Path};
 
 /// The most conditions that a transaction has, and the most requests: their number is a `u16`.
 pub const MAX_TXN_PARTS: usize = u16::MAX as usize;
@@ -127,9 +127,10 @@ impl Txn {
 
     pub(super) fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
         let mut writes = false;
-        let conditions =
-            Parts::decode(fields, "number of conditions", |fields| TxnCondition::decode(fields).map(drop))?;
-        let requests = Parts::decode(fields, "number of requests", |fields| {
+        let conditions = Parts::decode(fields, "number of conditions", "condition", |fields| {
+            TxnCondition::decode(fields).map(drop)
+        })?;
+        let requests = Parts::decode(fields, "number of requests", "request", |fields| {
             writes |= matches!(decode_request(fields)?, Request::Write(_));
             Ok(())
         })?;
@@ -163,12 +164,13 @@ impl Parts {
     fn decode(
         fields: &mut Fields,
         count_field: &'static str,
+        what: &'static str,
         mut part: impl FnMut(&mut Fields) -> Result<(), DecodeError>,
     ) -> Result<Self, DecodeError> {
         let count = fields.u16(count_field)?;
         let wire = fields.rest().clone();
-        for _ in 0..count {
-            part(fields)?;
+        for index in 0..count {
+            part(fields).map_err(|error| DecodeError::Part { part: what, index, error: error.into() })?;
         }
         let len = wire.len() - fields.rest().len();
         Ok(Self { count, wire: wire.slice(..len) })
@@ -182,7 +184,17 @@ fn decode_request(fields: &mut Fields) -> Result<Request, DecodeError> {
     if !may_be_within(op) {
         return Err(DecodeError::NotWithinTxn { name: op.name() });
     }
-    decode_body(op, fields.bytes32("request")?)
+    let request = decode_body(op, fields.bytes32("request")?)?;
+    if is_by_itself(&request) {
+        return Err(DecodeError::NotWithinTxn { name: BucketOp::Stat.name() });
+    }
+    Ok(request)
+}
+
+/// Whether a request of an operation that can be part of a transaction is done by itself only: all pages of a bucket are no
+/// work for a transaction, which others may have to wait for.
+const fn is_by_itself<B>(request: &Request<B>) -> bool {
+    matches!(request, Request::Stream(StreamRequest::BucketStat(_)))
 }
 
 /// Whether requests of this kind can be part of a transaction: those that are about what is stored.
@@ -281,6 +293,9 @@ impl TxnBuilder {
         let op = request.op();
         if !may_be_within(op) || matches!(request, Request::OfSnapshot { .. }) {
             return Err(TxnError::NotWithin { name: op.name() });
+        }
+        if is_by_itself(request) {
+            return Err(TxnError::NotWithin { name: BucketOp::Stat.name() });
         }
         self.requests.add("requests", |out| {
             out.put_u8(op as u8);

@@ -182,7 +182,7 @@ pub fn write_error(error: &ErrorReply, out: &mut BytesMut) {
 
 /// Prints the commands that this version has, one a line, then `END`.
 pub fn write_help(out: &mut BytesMut) {
-    let lines = COMMANDS.iter().filter(|command| command.available).filter_map(|command| {
+    let lines = COMMANDS.iter().filter_map(|command| {
         let usage = command.usage()?;
         let alias = command.text?.alias.map(|alias| format!(" ({alias})")).unwrap_or_default();
         Some(format!("{usage:<26} {}{alias}", command.summary))

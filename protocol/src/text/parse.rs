@@ -76,10 +76,6 @@ pub fn parse(line: &Bytes, current: &Path) -> Result<Option<TextCommand>, ErrorR
         return Ok(None);
     };
     let (command, form) = find(&first, &mut words)?;
-    if !command.available {
-        let message = format!("{} is not supported yet", command.name);
-        return Err(ErrorReply::new(ErrorCode::Unsupported, message));
-    }
     if form.verb.ends_in_value() {
         return ending_in_value(form.verb, words, current, command).map(Some);
     }
@@ -169,16 +165,14 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
             let path = Path::parse(&path)?;
             write(WriteRequest::CreateBucketIfMissing(path), Answer::Done)
         }
-        (Verb::BucketDelete, Some(path)) => {
-            let path = Path::parse(&path)?;
-            write(WriteRequest::DeleteBucket(path), Answer::Done)
-        }
+        (Verb::BucketDelete, Some(path)) => write(WriteRequest::DeleteBucket(Path::parse(&path)?), Answer::Done),
         (Verb::BucketUse, Some(path)) => TextCommand::Use(Path::parse(&path)?),
         (Verb::BucketList, path) => {
             let path = path.map_or(Ok(Path::ROOT), |path| Path::parse(&path))?;
             let scan = Scan { path, ..Scan::default() };
             stream(StreamRequest::ListBuckets(scan), Answer::Names)
         }
+        (Verb::BucketStat, Some(path)) => stream(StreamRequest::BucketStat(Path::parse(&path)?), Answer::Figures),
         (Verb::Scan, first) => {
             let words = first.into_iter().chain(arguments).collect();
             stream(StreamRequest::Scan(scan(words, path, command)?), Answer::Entries)

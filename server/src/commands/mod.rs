@@ -2,7 +2,7 @@
 //!
 //! - `read`: what is answered at once, from a snapshot
 //! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan; `backup`: the whole file
-//! - `shrink`: the file made smaller, which a thread of its own does
+//! - `shrink`: the file made smaller, `bucket_stat`: a bucket counted, which threads of their own do; `stop`: what ends them
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
@@ -13,6 +13,7 @@
 //! Each handles every request of its kind, or does not compile. Nothing here knows who asks, and nothing here waits.
 
 mod backup;
+mod bucket_stat;
 mod delete_range;
 mod number;
 mod read;
@@ -23,10 +24,12 @@ mod scan;
 mod shrink;
 mod snapshots;
 mod state;
+mod stop;
 mod txn;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
+pub(crate) use bucket_stat::BucketStatTurns;
 pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};

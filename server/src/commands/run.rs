@@ -7,6 +7,7 @@ use boltkv_protocol::{ErrorReply, StreamRequest};
 use boltkv_storage::{Db, Tx};
 
 use super::backup::{BackupRun, Backups};
+use super::bucket_stat::{BucketStatRun, BucketStatTurns};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
@@ -19,6 +20,8 @@ use super::write::Asker;
 pub(crate) enum Run {
     /// Its answer goes out part by part.
     Scan(ScanRun),
+    /// A bucket's figures, which go out when it is counted.
+    BucketStat(BucketStatRun),
     /// Its answer goes out when there is all of it.
     Txn(Box<TxnRun>),
     /// The whole file goes out piece by piece.
@@ -32,6 +35,7 @@ pub(crate) enum Run {
 pub(crate) struct Turns {
     pub(crate) backups: Backups,
     pub(crate) shrinks: Shrinks,
+    pub(crate) bucket_stats: BucketStatTurns,
 }
 
 impl Run {
@@ -49,6 +53,7 @@ impl Run {
         Ok(match request.detached() {
             StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx, scan, false, max_frame)?),
             StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx, scan, true, max_frame)?),
+            StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx, path, room)?),
             StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx, &txn, asker, room))),
             StreamRequest::Backup => Self::Backup(turns.backups.start(db, room)?),
             StreamRequest::Shrink => Self::Shrink(turns.shrinks.start(db)?),
@@ -60,6 +65,7 @@ impl Source for Run {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Scan(run) => run.poll_ready(cx),
+            Self::BucketStat(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
             Self::Backup(run) => run.poll_ready(cx),
             Self::Shrink(run) => run.poll_ready(cx),

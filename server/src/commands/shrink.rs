@@ -4,7 +4,6 @@
 //! far that is. When it ends early, so does the thread, after the transaction that it is at.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::refusal::refusal;
 use super::scan::Source;
+use super::stop::{Stop, StopOnDrop};
 
 /// How often the client is told how far it is, at the least: it has to see that the server is there.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
@@ -35,16 +35,6 @@ pub(crate) struct ShrinkRun {
     told: Shrinking,
     tick: Interval,
     _ended: StopOnDrop,
-}
-
-/// Has the thread end.
-#[derive(Debug)]
-struct StopOnDrop(Arc<AtomicBool>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 impl Shrinks {
@@ -70,11 +60,11 @@ impl Shrinks {
             .try_acquire_owned()
             .map_err(|_| ErrorReply::new(ErrorCode::Overloaded, "the file is being made smaller already"))?;
         let (sender, parts) = channel(1);
-        let ended = StopOnDrop(Arc::new(AtomicBool::new(false)));
+        let ended = StopOnDrop::default();
         let thread = thread::Builder::new().name("boltkv-shrink".into());
         let moving = thread.spawn({
-            let (db, ended) = (db.clone(), Arc::clone(&ended.0));
-            move || shrink(db, &sender, &ended, turn)
+            let (db, stop) = (db.clone(), ended.stop());
+            move || shrink(db, &sender, &stop, turn)
         });
         if let Err(error) = moving {
             let message = format!("the system has no thread to make the file smaller: {error}");
@@ -121,11 +111,11 @@ impl Source for ShrinkRun {
 }
 
 /// The thread.
-fn shrink(db: Db, to: &Sender<Result<Reply<Bytes>, ErrorReply>>, ended: &AtomicBool, turn: OwnedSemaphorePermit) {
+fn shrink(db: Db, to: &Sender<Result<Reply<Bytes>, ErrorReply>>, stop: &Stop, turn: OwnedSemaphorePermit) {
     let shrunk = db.shrink_telling(|Shrinking { moved, left, .. }| {
         // What is not told now is told by what is told later.
         let _ = to.try_send(Ok(Reply::Shrinking { moved, left }));
-        !ended.load(Relaxed)
+        !stop.is_wanted()
     });
     drop((db, turn));
     let last = shrunk.map_err(refusal).map(|shrunk| {

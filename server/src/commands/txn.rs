@@ -214,7 +214,9 @@ impl Answers {
         let (scan, buckets_only) = match stream {
             StreamRequest::Scan(scan) => (scan, false),
             StreamRequest::ListBuckets(scan) => (scan, true),
-            StreamRequest::Txn(_) | StreamRequest::Backup | StreamRequest::Shrink => return Err(not_within()),
+            StreamRequest::BucketStat(_) | StreamRequest::Txn(_) | StreamRequest::Backup | StreamRequest::Shrink => {
+                return Err(not_within());
+            }
         };
         let (path, mode) = (scan.path.clone(), scan.options.mode);
         let scanning = match Scanning::start(state, scan, buckets_only, self.results.max_frame()) {

@@ -13,8 +13,9 @@ use super::socket::Socket;
 use super::stream::Stream;
 use crate::commands::{Run, ShrinkRun};
 
-/// Room for a reply of a few numbers, in bytes.
+/// Room for a reply of a few numbers, in bytes; for one of figures with their names.
 const ROOM: usize = 64;
+const FIGURES_ROOM: usize = 1024;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Begins to answer in parts, from this state or the newest.
@@ -86,6 +87,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 let Some(reply) = run.take()? else { return Ok(Step::More) };
                 self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
                 Ok(if ShrinkRun::is_last(&reply) { Step::Ended } else { Step::More })
+            }
+            Run::BucketStat(_) if room < FIGURES_ROOM => Ok(Step::Needs(FIGURES_ROOM)),
+            Run::BucketStat(run) => {
+                let Some(reply) = run.take()? else { return Ok(Step::More) };
+                self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
+                Ok(Step::Ended)
             }
             Run::Txn(run) => {
                 let Some(outcome) = run.step(self.conn.shared.executor.cold())? else { return Ok(Step::More) };

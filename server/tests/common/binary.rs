@@ -71,6 +71,10 @@ pub fn scan_all(bucket: &str) -> Request {
     scan(bucket, KeyRange::ALL, ScanOptions::default())
 }
 
+pub fn bucket_stat(bucket: &str) -> Request {
+    Request::Stream(StreamRequest::BucketStat(path(bucket)))
+}
+
 pub fn list(bucket: &str) -> Request {
     Request::Stream(StreamRequest::ListBuckets(Scan { path: path(bucket), ..Scan::default() }))
 }

@@ -1,5 +1,7 @@
 //! What handles more than one entry of a bucket at a time, or the one at its end.
 
+use std::ops::ControlFlow;
+
 use super::key_range::KeyRange;
 use super::{Bucket, BucketMut, Deleted, Entry, Tx, TxMut};
 use crate::Result;
@@ -32,9 +34,9 @@ impl<'tx> Bucket<'tx> {
     /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn count(&self) -> Result<u64> {
         let mut count = 0;
-        pages(self.source, self.root, &mut Allowance::new(&self.source), |view, _| {
+        let _: ControlFlow<()> = pages(self.source, self.root, &mut Allowance::new(&self.source), |view, _| {
             count += if view.is_leaf() { view.len() as u64 } else { 0 };
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         Ok(count)
     }

@@ -1,5 +1,7 @@
 //! Figures about a bucket and the buckets in it: bbolt's, to the byte.
 
+use std::ops::ControlFlow;
+
 use crate::Result;
 use crate::format::{BranchPage, LeafPage, PAGE_HEADER};
 use crate::handles::{Bucket, Tx};
@@ -46,9 +48,22 @@ impl Bucket<'_> {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) where the file is damaged.
     pub fn stats(&self) -> Result<BucketStats> {
-        let mut count = Count::new(self.source, &|_| ());
-        count.add(*self)?;
-        Ok(count.finish())
+        let counted = self.stats_while(|_| true)?;
+        Ok(counted.unwrap_or_default())
+    }
+
+    /// As [`stats`](Self::stats), for as long as `go_on` says so, which is told after each page how many bytes were read. `None`
+    /// where it was stopped.
+    ///
+    /// Beside pages, which are not kept, it takes some megabytes, and 100 bytes for each bucket within a bucket that has pages
+    /// of its own.
+    ///
+    /// # Errors
+    /// As [`stats`](Self::stats).
+    pub fn stats_while(&self, mut go_on: impl FnMut(u64) -> bool) -> Result<Option<BucketStats>> {
+        let mut reached = |read| if go_on(read) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        let mut count = Count::new(self.source, &mut reached);
+        Ok(count.add(*self)?.is_continue().then(|| count.finish()))
     }
 }
 
@@ -60,13 +75,17 @@ impl Tx {
     /// # Errors
     /// As [`Bucket::stats`].
     pub fn bucket_stats(&self, prefix: impl AsRef<[u8]>, reached: &dyn Fn(u64)) -> Result<(u64, BucketStats)> {
-        let mut count = Count::new(self.source(), reached);
+        let mut told = |read| {
+            reached(read);
+            ControlFlow::Continue(())
+        };
+        let mut count = Count::new(self.source(), &mut told);
         let mut buckets = 0;
         for found in self.buckets() {
             let (name, bucket) = found?;
             if name.starts_with(prefix.as_ref()) {
                 buckets += 1;
-                count.add(bucket)?;
+                let _: ControlFlow<()> = count.add(bucket)?;
             }
         }
         Ok((buckets, count.finish()))
@@ -83,39 +102,44 @@ struct Count<'tx, 'r> {
     ahead: Vec<(Bucket<'tx>, u64)>,
     /// Bytes that were read so far, and who wants to know.
     read: u64,
-    reached: &'r dyn Fn(u64),
+    reached: &'r mut dyn FnMut(u64) -> ControlFlow<()>,
 }
 
 impl<'tx, 'r> Count<'tx, 'r> {
-    fn new(source: Source<'tx>, reached: &'r dyn Fn(u64)) -> Self {
+    fn new(source: Source<'tx>, reached: &'r mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
         let allowance = Allowance::new(&source);
         Self { source, allowance, stats: BucketStats::default(), ahead: Vec::new(), read: 0, reached }
     }
 
-    /// Counts a bucket and all in it.
-    fn add(&mut self, bucket: Bucket<'tx>) -> Result<()> {
+    /// Counts a bucket and all in it, until who waits has enough of it.
+    fn add(&mut self, bucket: Bucket<'tx>) -> Result<ControlFlow<()>> {
         if bucket.is_inline() {
             self.stats.depth = self.stats.depth.max(1);
-            return self.stats.add_inline(&bucket);
+            self.stats.add_inline(&bucket)?;
+            return Ok(ControlFlow::Continue(()));
         }
         self.ahead.push((bucket, 0));
         while let Some((bucket, above)) = self.ahead.pop() {
-            self.add_tree(&bucket, above)?;
+            if self.add_tree(&bucket, above)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Counts a bucket's own pages and the inline buckets in them, and notes the others.
-    fn add_tree(&mut self, bucket: &Bucket<'tx>, above: u64) -> Result<()> {
+    fn add_tree(&mut self, bucket: &Bucket<'tx>, above: u64) -> Result<ControlFlow<()>> {
         let Self { source, allowance, stats, ahead, read, reached } = self;
         let page_size = source.pages.page_size();
         let noted = ahead.len();
         let (mut depth, mut below) = (0, 0);
         stats.buckets += 1;
-        pages_as_they_lie(*source, bucket.root, allowance, |view, levels| {
+        let ended = pages_as_they_lie(*source, bucket.root, allowance, |view, levels| {
             depth = depth.max(levels as u64 + 1);
             *read += stats.add_page(&view, page_size)?;
-            reached(*read);
+            if reached(*read).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
             let has_buckets = view.count_buckets()? > 0;
             let mut next = if has_buckets { view.first() } else { None };
             while let Some(at) = next {
@@ -132,14 +156,14 @@ impl<'tx, 'r> Count<'tx, 'r> {
                     ahead.push((inner, 0));
                 }
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
         .map_err(|error| bucket.located(error))?;
         for (_, levels) in &mut ahead[noted..] {
             *levels = above + depth;
         }
         stats.depth = stats.depth.max(above + depth + below);
-        Ok(())
+        Ok(ended)
     }
 
     fn finish(self) -> BucketStats {
@@ -203,4 +227,29 @@ fn used_by_leaf(leaf: &LeafPage<'_>) -> Result<usize> {
 fn used_by_branch(branch: &BranchPage<'_>) -> Result<usize> {
     let key = branch.key(branch.len() - 1)?;
     Ok(branch.offset_of(key) + key.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Options, Result};
+
+    #[test]
+    fn counting_stops_when_nobody_waits_any_more() -> Result<()> {
+        let db = Options::new().open_in_memory()?;
+        db.update(|tx| {
+            let mut bucket = tx.create_bucket("b")?;
+            (0..1000_u32).try_for_each(|key| bucket.put(key.to_be_bytes(), [7; 100]))
+        })?;
+        let tx = db.begin()?;
+        let bucket = tx.bucket("b")?;
+        let all = bucket.stats()?;
+        assert_eq!(bucket.stats_while(|_| true)?, Some(all));
+        let (mut pages, most) = (0, all.leaf_pages / 2);
+        let stopped = bucket.stats_while(|_| {
+            pages += 1;
+            pages < most
+        });
+        assert_eq!((stopped?, pages), (None, most));
+        Ok(())
+    }
 }

@@ -4,6 +4,7 @@
 //! written at any moment.
 
 use std::fmt;
+use std::ops::ControlFlow;
 
 use crate::check::reachable;
 use crate::format::{Between, ELEMENT, NO_FREELIST, PAGE_HEADER, PageHeader, PageKind, Pgid, freelist_ids};
@@ -112,7 +113,7 @@ impl<'tx> Structure<'tx> {
         let inline = bucket.is_inline();
         let (mut values, mut buckets, mut own_pages) = (0, 0, 0);
         let before = self.read;
-        pages_as_they_lie(bucket.source, bucket.root, &mut self.allowance, |view, _| {
+        let _: ControlFlow<()> = pages_as_they_lie(bucket.source, bucket.root, &mut self.allowance, |view, _| {
             if !inline {
                 own_pages += pages_under(&view, page_size);
                 self.read = before + own_pages * page_size as u64;
@@ -123,7 +124,7 @@ impl<'tx> Structure<'tx> {
                 buckets += inner;
                 values += view.len() as u64 - inner;
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
         .map_err(|error| bucket.located(error))?;
         let depth = self.way.len();

@@ -3,6 +3,8 @@
 //! A walk keeps its way on a stack of its own and spends an [`Allowance`], so that no file, however
 //! damaged, makes it recurse, run for ever or see one page without end.
 
+use std::ops::ControlFlow;
+
 use super::slots::At;
 use super::view::{Root, Source, View, too_deep};
 use crate::format::{ELEMENT, PAGE_HEADER, Pgid};
@@ -45,14 +47,14 @@ impl Allowance {
     }
 }
 
-/// Visits every page (or node) of one bucket's tree, parents first, from left to right; `visit` is
-/// also told how many levels are above.
+/// Visits every page (or node) of one bucket's tree, parents first, from left to right, until `visit` breaks, which is also
+/// told how many levels are above.
 pub(crate) fn pages<'tx>(
     source: Source<'tx>,
     root: Root<'tx>,
     allowance: &mut Allowance,
-    mut visit: impl FnMut(View<'tx>, usize) -> Result<()>,
-) -> Result<()> {
+    mut visit: impl FnMut(View<'tx>, usize) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
     let mut above: Vec<(View<'tx>, At)> = Vec::new();
     let mut view = source.root(root)?;
     loop {
@@ -60,10 +62,12 @@ pub(crate) fn pages<'tx>(
         if let View::Branch(branch) = view {
             source.pages.read_ahead(branch);
         }
-        visit(view, above.len())?;
+        if visit(view, above.len())?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
         let mut down = if view.is_leaf() { None } else { view.first().map(|first| (view, first)) };
         while down.is_none() {
-            let Some((parent, at)) = above.pop() else { return Ok(()) };
+            let Some((parent, at)) = above.pop() else { return Ok(ControlFlow::Continue(())) };
             down = parent.next(at).map(|next| (parent, next));
         }
         if let Some((parent, at)) = down {
@@ -87,8 +91,8 @@ pub(crate) fn pages_as_they_lie<'tx>(
     source: Source<'tx>,
     root: Root<'tx>,
     allowance: &mut Allowance,
-    mut visit: impl FnMut(View<'tx>, usize) -> Result<()>,
-) -> Result<()> {
+    mut visit: impl FnMut(View<'tx>, usize) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
     let start = source.root(root)?;
     if source.work.is_some() || start.is_leaf() {
         return pages(source, root, allowance, visit);
@@ -103,7 +107,9 @@ pub(crate) fn pages_as_they_lie<'tx>(
         {
             let view = View::from(source.pages.page(id)?);
             allowance.spend_page(&view)?;
-            visit(view, levels_above)?;
+            if visit(view, levels_above)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
             if let View::Branch(branch) = view {
                 if levels_above >= MAX_DEPTH {
                     return Err(too_deep(&view));
@@ -120,11 +126,13 @@ pub(crate) fn pages_as_they_lie<'tx>(
             levels.push(below);
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use super::{Allowance, Pgid, pages, pages_as_they_lie};
     use crate::{Options, Result, TxMut};
 
@@ -147,14 +155,15 @@ mod tests {
         let bucket = tx.bucket("b")?;
         let (mut in_key_order, mut as_they_lie) = (Vec::<(usize, Pgid)>::new(), Vec::new());
         let allowance = || Allowance::new(&bucket.source);
-        pages(bucket.source, bucket.root, &mut allowance(), |view, level| {
+        let whole = pages(bucket.source, bucket.root, &mut allowance(), |view, level| {
             in_key_order.push((level, view.page()));
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
-        pages_as_they_lie(bucket.source, bucket.root, &mut allowance(), |view, level| {
+        let also = pages_as_they_lie(bucket.source, bucket.root, &mut allowance(), |view, level| {
             as_they_lie.push((level, view.page()));
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
+        assert!(whole.is_continue() && also.is_continue());
         assert!(as_they_lie.iter().any(|(level, _)| *level == 2), "it is to have three levels");
         let backwards = |visited: &[(usize, Pgid)]| {
             visited.windows(2).filter(|pair| pair[0].0 == pair[1].0 && pair[0].1 > pair[1].1).count()
