@@ -200,7 +200,8 @@ fn about(file: &Path, error: &Error) -> String {
         Error::JournalWaits { .. } => {
             format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file))
         }
-        Error::JournalDoesNotFit { .. }
+        Error::MetaLost { .. }
+        | Error::JournalDoesNotFit { .. }
         | Error::FileOlderThanJournal { .. }
         | Error::JournalDamaged { .. }
         | Error::JournalVersion { .. } => {

@@ -155,8 +155,9 @@ fn a_second_server_waits_for_the_file_and_not_for_its_journal() {
 fn a_folder_that_cannot_be_made_or_is_none_is_named_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("a.db");
+    // The folder that the file is in is its journal's no more than a file is.
     fs::write(folder.path().join("file"), "no folder").unwrap();
-    for journal in ["no/such/folder", "file", "file/journal"] {
+    for journal in ["", "no/such/folder", "file", "file/journal"] {
         let said = refused(&db, args!["--journal", folder.path().join(journal)]);
         assert!(said.contains(journal) && said.contains("--journal DIR") && said.contains("--journal off"), "{said}");
     }

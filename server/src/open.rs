@@ -72,7 +72,11 @@ async fn patiently<T>(awaited: impl Future<Output = T>, mut say: impl FnMut(Dura
 /// Logs what opening has found.
 fn tell(db: &Db) {
     let file = db.path().unwrap_or(std::path::Path::new("")).display();
-    if let Some(damaged) = db.damaged_meta() {
+    let damaged = db.damaged_meta();
+    if let Some(damaged) = damaged.filter(|damaged| damaged.is_known) {
+        let done = if db.is_read_only() { "it is read from there" } else { "it was put back" };
+        warn!("{file}: {damaged}; {done}: check the disk");
+    } else if let Some(damaged) = damaged {
         // It may be what a power cut in a commit leaves: no reason not to serve what is there.
         warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
     }

@@ -15,6 +15,24 @@ fn a_journal_too_small_to_work_with_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn the_folder_of_the_file_is_no_folder_for_its_journal_whatever_leads_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("app.db"), folder.path().join("link"));
+    std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+    for is_there in [false, true] {
+        for journal in [folder.path(), &link, &link.join(".")] {
+            let error = Options::new().journal(JournalOptions::new().folder(journal)).open(&file).unwrap_err();
+            assert!(matches!(error, Error::JournalIo { op: "keep a journal in", .. }), "{error}");
+            assert!(error.to_string().contains("one of its own"), "{error}");
+            assert_eq!(file.exists(), is_there, "nothing was made");
+        }
+        Db::open(&file).unwrap();
+    }
+    let own = JournalOptions::new().folder(folder.path().join("journal"));
+    Options::new().journal(own).open(&file).unwrap();
+}
+
+#[test]
 fn what_is_wrong_with_a_journal_is_told_from_what_is_wrong_with_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.db");

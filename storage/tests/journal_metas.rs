@@ -3,7 +3,9 @@
 
 mod common;
 
-use boltkv_storage::{Db, Error, FileJournal, JournalKeep, JournalOptions, Options, RawFile};
+use boltkv_storage::{
+    Db, Error, FileJournal, JournalKeep, JournalOptions, Options, RawFile, RepairEvent, RepairOptions, RepairRoot,
+};
 use common::{assert_check_clean, committed, copy_as_killed, folder_in_memory};
 use std::fs;
 use std::path::Path;
@@ -160,4 +162,106 @@ fn a_file_that_was_never_written_to_does_not_take_the_journal_of_one_that_was() 
         assert_eq!(fs::read(&second).unwrap(), new);
         assert_eq!(committed(&in_shared().open(&first).unwrap()), held);
     }
+}
+
+/// How a meta's page is damaged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Damage {
+    Checksum,
+    Root,
+    Zeros,
+}
+
+fn damage_newest_meta(file: &Path, damage: Damage) {
+    let page = newest_slot(file);
+    let mut bytes = fs::read(file).unwrap();
+    let meta = &mut bytes[usize::try_from(page).unwrap() * PAGE..][..PAGE];
+    match damage {
+        Damage::Checksum => meta[72..76].fill(0xee),
+        Damage::Root => meta[32..40].fill(0xee),
+        Damage::Zeros => meta.fill(0),
+    }
+    fs::write(file, bytes).unwrap();
+}
+
+/// A killed process' file whose journal names only the newest meta: what is before it was let go.
+fn left_with_one_meta_named(folder: &Path) -> (Db, std::path::PathBuf) {
+    let (file, killed) = (folder.join("app.db"), folder.join("killed.db"));
+    let db = options().open(&file).unwrap();
+    write_to_the_file(&db, 0..3);
+    db.close().unwrap();
+    fs::remove_dir_all(folder.join("app.db-journal")).unwrap();
+    let db = options().open(&file).unwrap();
+    write(&db, 3);
+    copy_as_killed(&file, &killed);
+    (db, killed)
+}
+
+#[test]
+fn a_meta_whose_forerunner_is_no_longer_named_is_put_back_if_its_page_shows_it_and_else_the_older_one_is_not_taken() {
+    for damage in [Damage::Checksum, Damage::Root, Damage::Zeros] {
+        let folder = folder_in_memory();
+        let (db, killed) = left_with_one_meta_named(folder.path());
+        damage_newest_meta(&killed, damage);
+        let before = fs::read(&killed).unwrap();
+        let said = FileJournal::find(&killed, None).unwrap().unwrap();
+        if damage != Damage::Zeros {
+            assert_eq!(said.state().unwrap().records, 40, "{damage:?}");
+            let again = options().open(&killed).unwrap();
+            assert!(again.damaged_meta().unwrap().is_known, "{damage:?}");
+            assert_eq!(committed(&again), committed(&db), "{damage:?}");
+            assert_check_clean(&again, "with its meta put back");
+            continue;
+        }
+        assert!(matches!(said.state(), Err(Error::MetaLost { .. })), "{said:?}");
+        let discards = Options::new().journal(JournalOptions::new().discard(true));
+        let read_only = Options::new().read_only(true);
+        for refused in [options(), discards, read_only, Options::new()].map(|options| options.open(&killed)) {
+            let Err(error @ Error::MetaLost { .. }) = refused else { panic!("{refused:?}") };
+            assert!(error.is_of_journal() && !error.can_discard_journal(), "{error}");
+        }
+        assert!(fs::read(&killed).unwrap() == before, "nothing was written");
+        // Who knows that the file is what is wanted takes the journal away.
+        fs::rename(folder.path().join("killed.db-journal"), folder.path().join("aside")).unwrap();
+        let alone = Db::open(&killed);
+        assert!(!matches!(alone, Err(Error::MetaLost { .. })), "{alone:?}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_given_up_gives_the_file_its_damaged_meta_first() {
+    for damage in [Damage::Checksum, Damage::Zeros] {
+        let folder = folder_in_memory();
+        let (file, killed) = (folder.path().join("app.db"), folder.path().join("killed.db"));
+        let db = options().open(&file).unwrap();
+        write_to_the_file(&db, 0..3);
+        let held = committed(&db);
+        write(&db, 3);
+        copy_as_killed(&file, &killed);
+        damage_newest_meta(&killed, damage);
+        let kept = Options::new().journal(JournalOptions::new().discard(true)).open(&killed).unwrap();
+        assert!(kept.damaged_meta().unwrap().is_known, "{damage:?}");
+        assert_eq!(committed(&kept), held, "{damage:?}: the records are given up, and not the file's own state");
+        assert_check_clean(&kept, "without its journal");
+    }
+}
+
+#[test]
+fn a_repair_begins_with_the_damaged_meta_that_the_journal_has() {
+    let folder = folder_in_memory();
+    let (file, killed) = (folder.path().join("app.db"), folder.path().join("killed.db"));
+    let db = options().open(&file).unwrap();
+    write_to_the_file(&db, 0..3);
+    write(&db, 3);
+    copy_as_killed(&file, &killed);
+    let newest = RawFile::open(&killed, None).unwrap().newest_meta().unwrap().txid;
+    damage_newest_meta(&killed, Damage::Zeros);
+    let result = folder.path().join("repaired.db");
+    let repaired = RepairOptions::new().repair(&killed, &result, |event| {
+        assert!(matches!(event, RepairEvent::Read { .. }), "{event:?}");
+    });
+    let repaired = repaired.unwrap();
+    assert_eq!(repaired.root, RepairRoot::JournalMeta { txid: newest });
+    assert_eq!((repaired.lost, repaired.doubtful, repaired.journal.unwrap().applied), (0, 0, 40));
+    assert_eq!(committed(&Db::open(&result).unwrap()), committed(&db));
 }

@@ -172,6 +172,9 @@ impl Repair {
         let Repaired { buckets, values, root, root_page, .. } = repaired;
         let from = match (root, root_page) {
             (RepairRoot::Meta { txid }, _) => format!("of transaction {txid}"),
+            (RepairRoot::JournalMeta { txid }, _) => {
+                format!("of transaction {txid}, whose meta is damaged in the file and whole in its journal")
+            }
             (RepairRoot::Found { candidates: 0 }, _) | (_, None) => "for there is no root".to_owned(),
             (RepairRoot::Found { candidates }, Some(page)) => {
                 format!("from page {page} on, one of {candidates} that look like a root (--root takes another)")
@@ -272,7 +275,10 @@ impl<'a> Report<'a> {
         Self {
             output: output.display().to_string(),
             page_size: repaired.page_size,
-            txid: if let RepairRoot::Meta { txid } = repaired.root { Some(txid) } else { None },
+            txid: match repaired.root {
+                RepairRoot::Meta { txid } | RepairRoot::JournalMeta { txid } => Some(txid),
+                _ => None,
+            },
             root_page: repaired.root_page,
             buckets: repaired.buckets,
             values: repaired.values,

@@ -130,6 +130,10 @@ pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'stati
         Error::NoSpace { .. } => {
             "; what only the journal has is to be written to the file: make room on its disk, and start again"
         }
+        Error::MetaLost { .. } => {
+            "; `boltkv file repair` salvages what can be reached; a file that was put back from a backup is served once its \
+             journal's folder is moved aside"
+        }
         Error::JournalInUse { .. } => "; a journal belongs to one file",
         Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
         Error::FileOlderThanJournal { .. } => {

@@ -1,6 +1,7 @@
 //! What every floor uses: the numbers of pages and transactions, and errors.
 
 mod error;
+mod error_kind;
 mod excerpt;
 mod words;
 

@@ -158,7 +158,7 @@ impl Chain {
 
     /// The end of the segments, if they lead up to the newest one and end with a close: the file held everything then, and was
     /// changed without the journal since.
-    fn closed(&self, highest: u64, newest: TxId) -> Result<Option<Reach>> {
+    pub(super) fn closed(&self, highest: u64, newest: TxId) -> Result<Option<Reach>> {
         let last = self.path.len() - 1;
         // All new files are alike: one that was never written to is not the one that was closed and changed since.
         if self.path[last].header.number != highest || newest <= NEWEST_OF_NEW {

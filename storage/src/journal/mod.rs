@@ -39,6 +39,7 @@ pub(crate) use block::{EntryKind, Header};
 pub(crate) use judge::Waiting;
 pub(crate) use list::{Listed, Listing};
 pub(crate) use log::{Log, read, scan};
+pub(crate) use newest::DamagedPage;
 pub use position::JournalPosition;
 pub(crate) use replay::Record;
 pub use retain::JournalKeep;

@@ -13,7 +13,7 @@ use super::MetaBytes;
 use super::block::EntryKind;
 use super::log::{Chain, Log};
 use crate::base::TxId;
-use crate::format::{Meta, Pgid};
+use crate::format::{META_BYTES, Meta, MetaFields, Pgid};
 use crate::{Error, Result};
 
 /// How many of the metas that were found an error names.
@@ -22,12 +22,61 @@ const MOST_NAMED: usize = 8;
 /// The transaction of a file that was created, and never written to since.
 pub(super) const NEWEST_OF_NEW: TxId = 1;
 
+/// A page of a file where a meta should be, and none is that is whole.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DamagedPage {
+    pub(crate) page: Pgid,
+    /// What stands there.
+    pub(crate) bytes: [u8; META_BYTES],
+}
+
+impl DamagedPage {
+    /// Whether enough of a meta is left here: all that says where its transaction's pages are, or its checksum.
+    fn shows(&self, meta: &Meta) -> bool {
+        let fields = MetaFields::read(&meta.encode()).zip(MetaFields::read(&self.bytes));
+        let places = |meta: &MetaFields| (meta.txid, meta.root, meta.freelist, meta.high_water_mark);
+        fields.is_some_and(|(of, left)| of.checksum == left.checksum || places(&of) == places(&left))
+    }
+}
+
 impl Log {
-    /// The meta that stood in this slot of a file whose newest one left is `meta`; `None` as below.
-    pub(crate) fn meta_in(&self, slot: Pgid, left: &Meta) -> Result<Option<Meta>> {
-        let written = self.written(&MetaBytes::of(left))?;
-        let next = written.filter(|written| written.is_last).and_then(|written| written.next?.meta());
-        Ok(next.filter(|next| next.slot() == slot && next.page_size == left.page_size))
+    /// The meta that stood on a damaged page of a file whose newest one left is `left`; `None` where nothing is known of it.
+    ///
+    /// # Errors
+    /// [`Error::MetaLost`] where it was a newer one than the one that is left, and it is not known which.
+    pub(crate) fn meta_on(&self, damaged: &DamagedPage, left: &Meta) -> Result<Option<Meta>> {
+        let fits = |meta: &Meta| meta.slot() == damaged.page && meta.page_size == left.page_size;
+        if let Some(written) = self.written(&MetaBytes::of(left))? {
+            let next = written.next.filter(|_| written.is_last).and_then(|next| next.meta());
+            return Ok(next.filter(fits));
+        }
+        // The one that is left is named no more: the page itself must show what it was.
+        let Some((newest, linked)) = self.newest_written(left)? else { return Ok(None) };
+        let is_it = |meta: &Meta| fits(meta) && meta.txid > left.txid && damaged.shows(meta);
+        let shown = [linked, Some(newest)].into_iter().flatten().filter_map(|meta| meta.meta()).find(is_it);
+        if shown.is_none() && newest.txid() > left.txid {
+            let (page, left, newest, folder) = (damaged.page, left.txid, newest.txid(), self.folder.clone());
+            return Err(Error::MetaLost { page, left, newest, folder });
+        }
+        Ok(shown)
+    }
+
+    /// The newest meta that was on the disk, and one that may have been, which was linked behind it. `None` where others may
+    /// have changed the file since, after a clean close.
+    fn newest_written(&self, left: &Meta) -> Result<Option<(MetaBytes, Option<MetaBytes>)>> {
+        let Some(highest) = self.segments.last().map(|newest| newest.header.number) else { return Ok(None) };
+        let chain = Chain::new(self.folder.clone(), self.segments.clone());
+        if chain.closed(highest, left.txid)?.is_some() {
+            return Ok(None);
+        }
+        let last = chain.path.len() - 1;
+        let (mut newest, mut linked) = (chain.path[last].header.base, None);
+        chain.entries_of(last, |entry, link| match link {
+            Some((meta, _)) => linked = Some(meta),
+            None if entry.kind == EntryKind::Record => newest = linked.take().unwrap_or(newest),
+            None => {}
+        })?;
+        Ok(Some((newest, linked)))
     }
 
     /// All new files are alike, so that any of them seems to be the one that this journal was begun with. One that was never

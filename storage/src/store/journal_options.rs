@@ -40,6 +40,7 @@ impl JournalOptions {
     /// The folder of the journal, which nothing else may use. Default: beside the file, wherever links lead to it, with
     /// `-journal` behind its name; where that is on another device than the file, one of the two could be mounted without
     /// the other, and opening is refused. The folder is made where it is missing; the one that it lies in has to be there.
+    /// The folder of the database's file itself is refused.
     #[must_use]
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.folder = Some(folder.as_ref().into());

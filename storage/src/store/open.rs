@@ -12,6 +12,7 @@ use crate::format::{
     META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
     is_page_size,
 };
+use crate::journal::DamagedPage;
 use crate::pages::{Freelist, Run, Snapshot};
 use crate::{Error, Result};
 
@@ -26,6 +27,7 @@ const NEWEST_OF_NEW: TxId = 1;
 impl Shared {
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Self> {
         options.journal.as_ref().map_or(Ok(()), JournalOptions::check)?;
+        recover::refuse_own_folder(path, options)?;
         recover::refuse_orphans(path, options)?;
         Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders)
     }
@@ -91,11 +93,14 @@ impl Shared {
         let len = disk.len().map_err(Error::io("look at", path))?;
         let (mut meta, mut damaged_meta) = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
-        if let Some(damaged) = &mut damaged_meta
-            && let Some(newest) = recover::known_meta(&journals, &meta, damaged.page, options)?
-        {
-            newest.validate(len)?;
-            (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
+        if let Some(damaged) = &mut damaged_meta {
+            let mut page = DamagedPage { page: damaged.page, bytes: [0; META_BYTES] };
+            let offset = damaged.page * u64::from(meta.page_size);
+            disk.read_at(&mut page.bytes, offset).map_err(Error::io("read", path))?;
+            if let Some(newest) = recover::known_meta(&journals, &meta, &page, options)? {
+                newest.validate(len)?;
+                (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
+            }
         }
         let found = recover::look(journals, &meta, options)?;
         let map_len = map_size(len.max(options.initial_map_size));

@@ -15,8 +15,8 @@ use super::commit::{Sync, write};
 use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point};
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
-use crate::format::{Meta, Pgid, TxId};
-use crate::journal::{Journal, MetaBytes, Waiting, read, scan};
+use crate::format::{Meta, TxId};
+use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
 use crate::tree::{Batch, Recorded, Refused, Replay};
 use crate::{Error, Result};
 
@@ -59,6 +59,20 @@ pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn Jour
         folders.extend(opened(&usual, path, options)?);
     }
     Ok(folders)
+}
+
+/// Refuses the folder of the database's file for its journal: nothing else may use a journal's folder. Before anything is made.
+pub(super) fn refuse_own_folder(path: &Path, options: &Options) -> Result<()> {
+    let Some(asked) = options.journal.as_ref().and_then(|journal| journal.folder.as_deref()) else { return Ok(()) };
+    let file = path.canonicalize().ok();
+    let beside = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    let own = file.as_deref().and_then(Path::parent).or(beside).and_then(|folder| folder.canonicalize().ok());
+    if own.is_none() || asked.canonicalize().ok() != own {
+        return Ok(());
+    }
+    let what = "the database's file is in it, and nothing but a journal may be in a journal's folder: name one of its own \
+                (segments that lie there already can be moved into it)";
+    Err(Error::journal_io("keep a journal in", asked)(io::Error::new(io::ErrorKind::InvalidInput, what)))
 }
 
 /// The folder of a journal that will not be kept, if it is there.
@@ -109,18 +123,25 @@ pub(super) fn look(journals: Vec<Arc<dyn JournalFolder>>, meta: &Meta, options: 
     kept.map(|folder| Found::look(folder, meta, options)).transpose()
 }
 
-/// The meta that stood in this slot of a file whose newest one left this is, where a journal shows that it was on the disk.
+/// The meta that stood on this page of a file whose newest one left is `left`, where a journal shows that it was on the disk.
+/// That is no record to be given up: it is the state of the file as it is.
 pub(super) fn known_meta(
     journals: &[Arc<dyn JournalFolder>],
-    meta: &Meta,
-    slot: Pgid,
+    left: &Meta,
+    damaged: &DamagedPage,
     options: &Options,
 ) -> Result<Option<Meta>> {
-    if options.journal.as_ref().is_some_and(JournalOptions::discards) {
-        return Ok(None);
-    }
+    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
     for folder in journals {
-        let known = read(folder)?.meta_in(slot, meta)?;
+        let known = if discards {
+            match scan(folder)?.meta_on(damaged, left) {
+                Err(lost @ Error::MetaLost { .. }) => return Err(lost),
+                // Whatever is wrong with a journal that is given up.
+                known => known.ok().flatten(),
+            }
+        } else {
+            read(folder)?.meta_on(damaged, left)?
+        };
         if known.is_some() {
             return Ok(known);
         }

@@ -80,7 +80,11 @@ impl Journal {
         let wrong = journal.state().err().filter(|_| in_use.is_none() && journal.segments().next().is_some());
         wrong.map_or(Ok(()), |error| {
             let discard = journal_command("--discard ", path);
-            Err(Failure::not_done(format!("{}: {error}; `{discard}` goes on with the file as it is", path.display())))
+            let way_on = match error {
+                Error::MetaLost { .. } => "`boltkv file repair` salvages what can be reached".to_owned(),
+                _ => format!("`{discard}` goes on with the file as it is"),
+            };
+            Err(Failure::not_done(format!("{}: {error}; {way_on}", path.display())))
         })
     }
 
@@ -119,7 +123,7 @@ impl Journal {
         }
         let progress = Progress::doing(if self.discard { "discarding" } else { "applying" });
         let db = self.target.open_with(Options::new().create(false).journal(options))?;
-        let txid = db.stats().txid;
+        let (txid, damaged) = (db.stats().txid, db.damaged_meta());
         db.close().map_err(|error| Failure::storage(path, &error))?;
         drop(progress);
         let waited = journal.state().ok();
@@ -128,6 +132,10 @@ impl Journal {
             if self.json {
                 let after = FileJournal::find(path, self.folder.as_deref())?;
                 return after.map_or(Ok(()), |journal| Ok(json_line(&Line::Journal(head(&journal, false)), out)?));
+            }
+            if let Some(damaged) = damaged {
+                let put_back = if damaged.is_known { "; it was put back: check the disk" } else { "" };
+                writeln!(out, "{file}: {damaged}{put_back}")?;
             }
             match waited {
                 Some(state) if self.discard && state.records > 0 => {

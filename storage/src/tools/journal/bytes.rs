@@ -6,6 +6,7 @@ use super::{FileJournal, Metas};
 use crate::disk::{HeapJournalFolder, JournalFolder};
 use crate::format::{META_BYTES, Meta};
 use crate::handles::SegmentBytes;
+use crate::journal::DamagedPage;
 use crate::{Error, Result};
 
 impl FileJournal {
@@ -21,9 +22,14 @@ impl FileJournal {
 }
 
 fn metas_of(file: &[u8]) -> Result<Metas> {
-    let page = |at: usize| file.get(at..)?.first_chunk::<META_BYTES>().and_then(|page| Meta::decode(page).ok());
-    let size = page(0).map_or(1024, |meta| meta.page_size) as usize;
-    let metas = [page(0), page(size)];
-    let newest = metas.into_iter().flatten().max_by_key(|meta| meta.txid).ok_or(Error::ChecksumMismatch)?;
-    Ok(Metas { newest, damaged: metas.into_iter().zip(0..).find_map(|(meta, page)| meta.is_none().then_some(page)) })
+    let bytes = |at: usize| file.get(at..).and_then(|page| page.first_chunk::<META_BYTES>()).copied();
+    let meta = |page: &[u8; META_BYTES]| Meta::decode(page).ok();
+    let size = bytes(0).as_ref().and_then(meta).map_or(1024, |meta| meta.page_size) as usize;
+    let pages = [bytes(0), bytes(size)];
+    let newest = pages.iter().flatten().filter_map(meta).max_by_key(|meta| meta.txid).ok_or(Error::ChecksumMismatch)?;
+    let damaged = pages.into_iter().zip(0..).find_map(|(bytes, page)| {
+        let bytes = bytes.filter(|bytes| meta(bytes).is_none())?;
+        Some(DamagedPage { page, bytes })
+    });
+    Ok(Metas { newest, damaged })
 }

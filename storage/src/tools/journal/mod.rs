@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
-use crate::format::{Meta, Pgid};
-use crate::journal::{EntryKind, Header, Listing, Log, MetaBytes, read, scan};
+use crate::format::{META_BYTES, Meta, Pgid};
+use crate::journal::{DamagedPage, EntryKind, Header, Listing, Log, MetaBytes, read, scan};
 use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
 
@@ -133,7 +133,8 @@ impl FileJournal {
     /// What it holds beyond the file.
     ///
     /// # Errors
-    /// The file's error, where it has no meta to be compared with; [`Error::JournalDoesNotFit`]; [`Error::JournalDamaged`].
+    /// The file's error, where it has no meta to be compared with; [`Error::JournalDoesNotFit`]; [`Error::JournalDamaged`];
+    /// [`Error::MetaLost`].
     pub fn state(&self) -> Result<&JournalState, &Error> {
         self.file.as_ref().and(self.state.as_ref())
     }
@@ -176,7 +177,7 @@ impl FileJournal {
 impl JournalState {
     fn of(log: Log, metas: Metas) -> Result<Self> {
         let Metas { newest, damaged } = metas;
-        let known = damaged.map_or(Ok(None), |slot| log.meta_in(slot, &newest))?;
+        let known = damaged.map_or(Ok(None), |page| log.meta_on(&page, &newest))?;
         let waiting = log.after(&MetaBytes::of(&known.unwrap_or(newest)))?;
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
@@ -195,7 +196,7 @@ struct Metas {
     /// The newest of those that are valid.
     newest: Meta,
     /// The page of the other one, where that is not valid.
-    damaged: Option<Pgid>,
+    damaged: Option<DamagedPage>,
 }
 
 impl Metas {
@@ -205,7 +206,13 @@ impl Metas {
             file.meta(page).is_some_and(|meta| meta.fault().is_none() && meta.page_size == file.page_size())
         };
         let newest = file.newest_meta().and_then(|meta| meta.validated().ok()).ok_or(Error::ChecksumMismatch)?;
-        Ok(Self { newest, damaged: (0..2).find(|&page| !is_valid(page)) })
+        let mut damaged = None;
+        if let Some(page) = (0..2).find(|&page| !is_valid(page)) {
+            let mut bytes = [0; META_BYTES];
+            file.read_at(&mut bytes, page * u64::from(file.page_size()))?;
+            damaged = Some(DamagedPage { page, bytes });
+        }
+        Ok(Self { newest, damaged })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::format::{
     META_BYTES, MIN_PAGE_SIZE, Meta, MetaFields, NO_FREELIST, PAGE_HEADER, Page, PageHeader, PageKind, Pgid,
     ends_in_first_meta, freelist_ids, is_page_size,
 };
+use crate::journal::DamagedPage;
 use crate::store::open_locked;
 use crate::{Error, Options, Result};
 
@@ -55,6 +56,17 @@ impl Image {
         let meta_at = |offset: u32| meta_at(&map, offset.into()).filter(|meta| meta.page_size == page_size);
         let metas = [meta_at(0), meta_at(page_size)];
         Ok(Self { page_size, pages: len.div_ceil(page_size.into()), metas, map, looked_at: Cell::new(0), _file: file })
+    }
+
+    /// Where one of the metas is whole: the other page. No bytes of it where the file has fewer.
+    pub(super) fn damaged_page(&self) -> Option<(Meta, DamagedPage)> {
+        let (left, page) = match self.metas {
+            [Some(left), None] => (left, 1),
+            [None, Some(left)] => (left, 0),
+            _ => return None,
+        };
+        let bytes = self.map.bytes(page * u64::from(self.page_size), META_BYTES)?.first_chunk().copied()?;
+        Some((left, DamagedPage { page, bytes }))
     }
 
     /// What a meta page says that is not whole; nothing of it can be relied on.

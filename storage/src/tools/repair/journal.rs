@@ -9,7 +9,7 @@ use super::{RepairEvent, RepairedJournal};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::Meta;
 use crate::handles::Db;
-use crate::journal::{MetaBytes, Waiting, scan};
+use crate::journal::{DamagedPage, MetaBytes, Waiting, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
 
@@ -37,6 +37,16 @@ pub(super) fn apply(
         }
     }
     Ok(Some(applying.done))
+}
+
+/// The meta that stood on that page of a file whose only whole one is `left`, if its journal has it.
+pub(super) fn known_meta(broken: &Path, left: &Meta, page: &DamagedPage) -> Option<Meta> {
+    // Whatever is wrong with the journal is told where it is applied.
+    let folder = OsJournalFolder::look(&journal_path(broken).ok()?).ok()??;
+    let folder: Arc<dyn JournalFolder> = Arc::new(folder);
+    let log = scan(&folder).ok()?;
+    log.check().ok()?;
+    log.meta_on(page, left).ok()?
 }
 
 /// What waits, and where it ends before its end; or why nothing of it can be had.

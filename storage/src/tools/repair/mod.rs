@@ -200,8 +200,21 @@ impl RepairOptions {
         let result = result.as_ref();
         refuse_existing(result)?;
         let broken = broken.as_ref();
-        let image = Image::open(broken, self)?;
-        in_new_file(result, self.mode, image.page_size, |target| self.salvage(broken, &image, target, &mut on_event))
+        let mut image = Image::open(broken, self)?;
+        let from_journal = image.damaged_page().and_then(|(left, page)| {
+            let meta = journal::known_meta(broken, &left, &page)?;
+            image.metas[usize::from(page.page == 1)] = Some(meta);
+            Some(meta)
+        });
+        in_new_file(result, self.mode, image.page_size, |target| {
+            let mut repaired = self.salvage(broken, &image, target, &mut on_event)?;
+            if let (RepairRoot::Meta { txid }, Some(meta)) = (repaired.root, from_journal)
+                && txid == meta.txid
+            {
+                repaired.root = RepairRoot::JournalMeta { txid };
+            }
+            Ok(repaired)
+        })
     }
 
     fn salvage(

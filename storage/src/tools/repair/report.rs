@@ -14,6 +14,11 @@ pub enum RepairRoot {
         /// Its transaction.
         txid: TxId,
     },
+    /// The one of a meta that is damaged in the file, and that its journal has: nothing is lost by that.
+    JournalMeta {
+        /// Its transaction.
+        txid: TxId,
+    },
     /// The one that was asked for with [`RepairOptions::root_page`].
     Given,
     /// No meta was of any use. This many pages look like a root, among them older states of it; the
