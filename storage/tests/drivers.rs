@@ -19,7 +19,7 @@ const DRIVERS: [(&str, &[&str]); 3] = [
 const EDITS: &str = "tests/common/edit.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name.
-const NOT_OF_ITS_OWN: [&str; 17] = [
+const NOT_OF_ITS_OWN: [&str; 20] = [
     "update",
     "batch",
     "begin",
@@ -34,7 +34,10 @@ const NOT_OF_ITS_OWN: [&str; 17] = [
     "bytes",
     "damaged_meta",
     "durability",
+    "durable_position",
     "failure",
+    "follow",
+    "oldest_position",
     "journal",
     "journal_bytes",
 ];

@@ -173,6 +173,9 @@ pub enum Error {
         /// The oldest one behind which everything is there.
         oldest: u64,
     },
+    /// What is committed cannot be followed, because no journal is kept.
+    #[error("no journal is kept, so that what was committed cannot be followed")]
+    JournalNotKept,
     /// A state that is to be restored is not one that the backup and the journal lead to.
     #[error("{what}")]
     RestoreOutOfReach {

@@ -8,6 +8,7 @@ use super::batch::Batcher;
 use super::{Tx, TxMut};
 use crate::check::Problem;
 use crate::format::TxId;
+use crate::journal::Tail;
 use crate::store::{DamagedMeta, Durability, Figures, Opened, Options, Shared, Stats};
 use crate::tree::Batch;
 use crate::{Error, Result};
@@ -281,6 +282,11 @@ impl Db {
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.0.shared.failure()
+    }
+
+    /// What the writer of the journal tells those who follow it.
+    pub(crate) fn tail(&self) -> Option<&Arc<Tail>> {
+        self.0.shared.tail()
     }
 
     /// The folder of the journal that commits are recorded in; `None` where there is none.

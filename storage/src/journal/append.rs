@@ -8,7 +8,8 @@ use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Heade
 use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
 use super::sync::Outcome;
-use super::{MetaBytes, PendingSync, Waiting};
+use super::tail::Tail;
+use super::{JournalPosition, MetaBytes, PendingSync, Waiting};
 use crate::base::TxId;
 use crate::disk::{Disk, JournalFolder};
 use crate::{Error, Result};
@@ -25,6 +26,10 @@ pub(crate) struct Journal {
     /// Full segments that are not synced, in their order.
     unsynced: Vec<(u64, Arc<dyn Disk>)>,
     pub(super) synced: Position,
+    /// The last transaction up to there.
+    synced_txid: TxId,
+    /// What those who follow it are told.
+    pub(super) tail: Arc<Tail>,
     pub(super) history: History,
     pub(super) spares: Vec<Spare>,
     /// The thread that makes the next one.
@@ -125,12 +130,17 @@ impl Journal {
         current.disk.sync()?;
         folder.sync()?;
         let synced = Position { segment: header.number, offset: BLOCK_LEN };
+        let newest = JournalPosition { epoch, txid: follows };
+        let known = found.history.names().chain([(header.number, current.name.clone())]).collect();
+        let tail = Arc::new(Tail::new(Arc::clone(&folder), synced, newest, known));
         let mut journal = Self {
             folder,
             limits,
             current,
             unsynced: Vec::new(),
             synced,
+            synced_txid: follows,
+            tail,
             history: found.history,
             spares: free,
             making: None,
@@ -218,6 +228,7 @@ impl Journal {
         Some(PendingSync {
             disks: full.chain([Arc::clone(&self.current.disk)]).collect(),
             upto,
+            txid: self.follows,
             outcome: Arc::clone(&self.outcome),
         })
     }
@@ -226,9 +237,19 @@ impl Journal {
     pub(crate) fn synced(&mut self, done: &PendingSync) {
         self.figures.syncs += done.disks.len() as u64;
         if (done.upto.segment, done.upto.offset) > (self.synced.segment, self.synced.offset) {
-            self.synced = done.upto;
+            (self.synced, self.synced_txid) = (done.upto, done.txid);
             self.unsynced.retain(|&(number, _)| number >= done.upto.segment);
         }
+    }
+
+    /// Tells those who follow it what is synced: once everybody sees it.
+    pub(crate) fn tell(&self) {
+        self.tail.tell(self.synced, self.synced_txid);
+    }
+
+    /// For who follows it.
+    pub(crate) fn tail(&self) -> &Arc<Tail> {
+        &self.tail
     }
 
     /// Bytes of records that are not in the file yet.
@@ -369,6 +390,7 @@ impl Journal {
         self.figures.bytes_written += BLOCK_LEN;
         let full = std::mem::replace(&mut self.current, next);
         self.history.push(full.used());
+        self.tail.push(self.current.header.number, self.current.name.clone());
         self.unsynced.push((full.header.number, full.disk));
         self.prepare_spare();
         Ok(())

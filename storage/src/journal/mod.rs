@@ -8,6 +8,7 @@
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
+//! - `tail`: up to where it may be told to those who follow it; `follow`: following it while it is written
 //! - `since`: from a meta that the file once had; `position`: from a transaction; `replay`: these records, one by one; `list`: all that lies in a folder, for people
 //!
 //! What a record holds is bytes to all of them. `docs/journal.md` has the format and its reasons.
@@ -15,6 +16,7 @@
 mod append;
 mod block;
 mod file;
+mod follow;
 mod forward;
 mod found;
 mod judge;
@@ -28,6 +30,7 @@ mod segment;
 mod since;
 mod spares;
 mod sync;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -36,6 +39,7 @@ use crate::format::{META_BYTES, Meta, PAGE_HEADER};
 
 pub(crate) use append::Journal;
 pub(crate) use block::{EntryKind, Header};
+pub(crate) use follow::{Follow, Kept};
 pub(crate) use judge::Waiting;
 pub(crate) use list::{Listed, Listing};
 pub(crate) use log::{Log, read, scan};
@@ -46,6 +50,7 @@ pub use retain::JournalKeep;
 pub(crate) use retain::JournalLimits;
 pub(crate) use since::{Stretch, Until};
 pub(crate) use sync::PendingSync;
+pub(crate) use tail::Tail;
 
 /// A meta as it stands in its page, without the page's header.
 ///

@@ -5,7 +5,7 @@
 
 use super::forward::Forward;
 use super::judge::{Located, Waiting};
-use super::log::{Chain, Log};
+use super::log::{Chain, Log, Segment};
 use crate::base::TxId;
 use crate::{Error, Result};
 
@@ -34,16 +34,22 @@ impl Log {
         let Self { folder, segments, headless: free, .. } = self;
         let (highest, store) = segments.last().map_or((0, None), |last| (last.header.number, Some(last.header.store)));
         let Chain { path, .. } = Chain::new(folder.clone(), segments);
-        let JournalPosition { epoch, txid: contains } = position;
+        let contains = position.txid;
         let oldest = path.first().map_or(0, |oldest| oldest.header.follows);
         let gap = || Error::JournalGap { folder: folder.clone(), wanted: contains, oldest };
-        let from = path.iter().position(|segment| segment.header.epoch == epoch).ok_or_else(gap)?;
-        let of_epoch = path[from..].iter().take_while(|segment| segment.header.epoch == epoch).count();
-        let is_beyond = path.get(from + of_epoch).is_some_and(|next| contains > next.header.follows);
-        let has_all = path[from..from + of_epoch].iter().rposition(|segment| segment.header.follows <= contains);
-        let first = from + has_all.filter(|_| !is_beyond).ok_or_else(gap)?;
+        let first = segment_of(&path, position).ok_or_else(gap)?;
         let located = Located { segment: first, contains, linked: None };
         let (reach, damage) = Forward::new(&path, &folder, &path[first].header.base, located).read_from(first);
         Ok((Waiting { folder, path, free, store, highest, contains, first: 0, reach: Some(reach) }, damage))
     }
+}
+
+/// The newest of the segments that follow each other from which on everything behind a position is there; `None` where it is
+/// not kept any more, or the position is none of theirs.
+pub(super) fn segment_of(path: &[Segment], JournalPosition { epoch, txid }: JournalPosition) -> Option<usize> {
+    let from = path.iter().position(|segment| segment.header.epoch == epoch)?;
+    let of_epoch = path[from..].iter().take_while(|segment| segment.header.epoch == epoch).count();
+    let is_beyond = path.get(from + of_epoch).is_some_and(|next| txid > next.header.follows);
+    let has_all = path[from..from + of_epoch].iter().rposition(|segment| segment.header.follows <= txid);
+    has_all.filter(|_| !is_beyond).map(|index| from + index)
 }

@@ -41,7 +41,12 @@ pub(crate) struct Effects<'a> {
     crc: u32,
 }
 
-impl Effects<'_> {
+impl<'a> Effects<'a> {
+    /// The bytes of an entry, whose checksum is this.
+    pub(super) const fn new(payload: Payload<'a>, crc: u32) -> Self {
+        Self { payload, read_crc: 0, crc }
+    }
+
     /// Bytes that are still to be read.
     pub(crate) fn left(&self) -> u64 {
         self.payload.left()
@@ -96,7 +101,7 @@ impl<'a> Records<'a> {
             self.at = Payload::new(self.path, index, at, &entry).skip().ok_or_else(changed)?;
             if entry.kind == EntryKind::Record && entry.txid > self.contains {
                 let payload = Payload::new(self.path, index, at, &entry);
-                let effects = Effects { payload, read_crc: 0, crc: entry.payload_crc };
+                let effects = Effects::new(payload, entry.payload_crc);
                 return Ok(Some(Record {
                     txid: entry.txid,
                     epoch: segment.header.epoch,

@@ -62,6 +62,11 @@ impl History {
         self.0.len()
     }
 
+    /// Numbers and files.
+    pub(super) fn names(&self) -> impl Iterator<Item = (u64, String)> {
+        self.0.iter().map(|used| (used.number, used.name.clone()))
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.0.iter().map(|used| used.len).sum()
     }

@@ -43,6 +43,7 @@ impl Journal {
         let (link, header) = self.named_in;
         let link = if self.synced.segment >= header { u64::MAX } else { link };
         while let Some(used) = self.history.take_unneeded(link, self.base.0, self.limits.keep, now_ms) {
+            self.tail.forget(used.number);
             // One of another size is left to the next opening, which removes it.
             if used.len == self.limits.segment_size
                 && let Ok(disk) = self.folder.open(&used.name)

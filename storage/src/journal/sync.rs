@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Journal;
 use super::block::{EntryKind, Position};
+use crate::base::TxId;
 use crate::disk::Disk;
 
 /// What all who write and sync a journal know of it. The system tells of a block that it could not write once, to whoever
@@ -44,6 +45,8 @@ pub(crate) struct PendingSync {
     /// The segments with what is not synced, in their order.
     pub(super) disks: Vec<Arc<dyn Disk>>,
     pub(super) upto: Position,
+    /// The last transaction up to there.
+    pub(super) txid: TxId,
     pub(super) outcome: Arc<Outcome>,
 }
 

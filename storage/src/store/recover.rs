@@ -193,8 +193,9 @@ impl Shared {
             writer.max_size = max_size;
             let is_behind = !waiting.is_empty();
             self.keeps_journal_in(folder.path());
-            writer.journal =
-                Some(Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?);
+            let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
+            self.lets_follow(journal.tail());
+            writer.journal = Some(journal);
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.

@@ -10,6 +10,7 @@ use super::{
     sync_point,
 };
 use crate::disk::Disk;
+use crate::journal::{Journal, Tail};
 use crate::pages::Snapshot;
 use crate::{Error, Result};
 
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     failure: OnceLock<String>,
     /// The folder of the journal, where one is kept.
     journal: OnceLock<PathBuf>,
+    /// For those who follow it.
+    tail: OnceLock<Arc<Tail>>,
     pub(crate) syncer: Syncer,
     /// What was wrong with the other meta when the file was opened.
     damaged_meta: Option<DamagedMeta>,
@@ -54,6 +57,7 @@ impl Shared {
             syncs: Mutex::new(()),
             failure: OnceLock::new(),
             journal: OnceLock::new(),
+            tail: OnceLock::new(),
             syncer: Syncer::default(),
             damaged_meta,
         }
@@ -87,6 +91,16 @@ impl Shared {
         self.journal.get_or_init(|| folder.into());
     }
 
+    /// For who follows the journal; `None` where none is kept.
+    pub(crate) fn tail(&self) -> Option<&Arc<Tail>> {
+        self.tail.get()
+    }
+
+    /// Lets the journal that is kept from now on be followed.
+    pub(super) fn lets_follow(&self, tail: &Arc<Tail>) {
+        self.tail.get_or_init(|| Arc::clone(tail));
+    }
+
     /// What was wrong with the other meta when the file was opened.
     pub(crate) fn damaged_meta(&self) -> Option<DamagedMeta> {
         self.damaged_meta
@@ -97,8 +111,10 @@ impl Shared {
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps what [`Db::stats`](crate::Db::stats) says of the writer's side.
+    /// After each change of the writer's side: tells those who follow the journal what is durable, and keeps what
+    /// [`Db::stats`](crate::Db::stats) says.
     pub(crate) fn note_figures(&self, writer: &Writer) {
+        writer.journal.iter().for_each(Journal::tell);
         let figures = Figures {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),

@@ -11,6 +11,7 @@
 
 pub mod alone;
 pub mod edit;
+pub mod followed;
 pub mod generator;
 pub mod model;
 pub mod peer;

@@ -4,10 +4,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use super::Follower;
 use super::JournalEffect;
 use super::effects::each_effect;
 use crate::disk::{JournalFolder, OsJournalFolder};
-use crate::journal::{JournalPosition, Log, Record, Waiting, read};
+use crate::journal::{JournalPosition, Kept, Log, Record, Waiting, read};
 use crate::{Error, Result, TxId};
 
 /// How often a journal that seems to be damaged is looked at again: it may have been written meanwhile.
@@ -51,6 +53,8 @@ pub struct Committed {
 pub struct CommittedTransaction<'a> {
     record: Record<'a>,
     folder: &'a Path,
+    /// Of a journal that is followed while it is written.
+    kept: Option<Kept<'a>>,
 }
 
 impl Committed {
@@ -87,11 +91,15 @@ impl Committed {
         let Self { waiting, damage } = self;
         let damage = damage.take().map(Err);
         let folder = waiting.folder();
-        waiting.iter().map(move |record| Ok(CommittedTransaction { record: record?, folder })).chain(damage)
+        waiting.iter().map(move |record| Ok(CommittedTransaction::new(record?, folder, None))).chain(damage)
     }
 }
 
-impl CommittedTransaction<'_> {
+impl<'a> CommittedTransaction<'a> {
+    pub(super) const fn new(record: Record<'a>, folder: &'a Path, kept: Option<Kept<'a>>) -> Self {
+        Self { record, folder, kept }
+    }
+
     /// Where it stands: reading goes on behind it.
     #[must_use]
     pub fn position(&self) -> JournalPosition {
@@ -120,12 +128,17 @@ impl CommittedTransaction<'_> {
     /// moved keeps its content.
     ///
     /// # Errors
-    /// [`Error::JournalIo`], also where the segment was used again meanwhile; [`Error::JournalDamaged`] where the bytes are
+    /// [`Error::JournalIo`], also where the segment was used again meanwhile, and [`Error::JournalGap`] where a [`Follower`] has
+    /// handed it over; [`Error::JournalDamaged`] where the bytes are
     /// no effects; what `each` returns.
     pub fn changes<E: From<Error>>(self, each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
-        let Self { record, folder } = self;
+        let Self { record, folder, kept } = self;
         let txid = record.txid;
-        let bytes = record.effects.read_all().map_err(Error::journal_io("read the journal in", folder))?;
+        let read = record.effects.read_all().map_err(Error::journal_io("read the journal in", folder));
+        let bytes = read.map_err(|error| match kept {
+            Some(kept) => kept.explain(error),
+            None => error,
+        })?;
         each_effect(&bytes, txid, folder, 0, each)
     }
 }

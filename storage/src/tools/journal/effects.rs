@@ -9,7 +9,7 @@ use crate::{Error, Result, TxId};
 
 /// How many names of a path are handed over: the innermost ones. A record may have millions of buckets, each in the one
 /// before.
-const MOST_NAMES: usize = 64;
+const MOST_NAMES: usize = 256;
 
 /// An entry of a segment.
 pub struct JournalEntry<'a>(Listed<'a>);
@@ -17,7 +17,7 @@ pub struct JournalEntry<'a>(Listed<'a>);
 /// One change that a transaction has made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalEffect<'a> {
-    /// The bucket, from the top down; empty for the top. Of a path of more than 64 names, the innermost 64.
+    /// The bucket, from the top down; empty for the top. Of a path of more than 256 names, the innermost 256.
     pub path: &'a [&'a [u8]],
     /// What was done in it.
     pub change: JournalChange<'a>,

@@ -5,6 +5,7 @@
 mod bytes;
 mod committed;
 mod effects;
+mod follow;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::{Error, Result, TxId};
 pub(super) use committed::settled;
 pub use committed::{Committed, CommittedTransaction};
 pub use effects::{JournalChange, JournalEffect, JournalEntry};
+pub use follow::{Follower, FollowerStop};
 
 /// The journal of a file.
 ///
