@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
 use boltkv_protocol::{ErrorReply, Reply};
 use boltkv_storage::{Db, Error, TxMut};
 use tracing::{error, info};
 
 use super::queue::Job;
+use super::trouble::{Line, Trouble};
 use crate::commands::{Effect, Outcome, ReplyRoom, apply, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
@@ -18,15 +20,15 @@ pub(super) struct Groups {
     room: ReplyRoom,
     stats: Arc<Stats>,
     health: Arc<Health>,
-    /// The last group was not committed.
-    failing: bool,
+    /// What the log was told of refused writes.
+    trouble: Trouble,
     /// For this group a checkpoint has brought back all the pages that it can.
     has_made_room: bool,
 }
 
 impl Groups {
     pub(super) const fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        Self { db, room, stats, health, failing: false, has_made_room: false }
+        Self { db, room, stats, health, trouble: Trouble::new(), has_made_room: false }
     }
 
     /// Does what the jobs ask for, in their order, and answers each.
@@ -39,9 +41,11 @@ impl Groups {
     /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
         let done = Applied::of(&self.db, &self.room, &jobs).and_then(Applied::make_durable);
-        self.log(done.as_ref().err());
         match done {
             Ok(durable) => {
+                if let Some(Line::Works(refused)) = self.trouble.done(Instant::now) {
+                    info!(refused, "writes work again");
+                }
                 answer(jobs, durable.publish());
                 self.has_made_room = false;
             }
@@ -55,6 +59,9 @@ impl Groups {
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
+                if let Some(Line::Refused(refused)) = self.trouble.refused(jobs.len(), Instant::now()) {
+                    error!(%error, refused, "writes fail");
+                }
                 self.notice_end_of_writes();
                 let error = refusal(error);
                 let outcome = || Reply::Error(error.clone()).into();
@@ -76,16 +83,6 @@ impl Groups {
         if let Err(Error::Poisoned { reason }) = self.db.begin_mut() {
             self.health.fail(reason);
         }
-    }
-
-    /// Says when commits begin to fail and when they work again, not each time.
-    fn log(&mut self, failed: Option<&Error>) {
-        match failed {
-            Some(error) if !self.failing => error!(%error, "writes fail"),
-            None if self.failing => info!("writes work again"),
-            _ => {}
-        }
-        self.failing = failed.is_some();
     }
 }
 

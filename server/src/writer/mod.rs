@@ -6,6 +6,7 @@
 
 mod group;
 mod queue;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
 use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
+use super::stats::JournalStats;
 use super::sync::Outcome;
 use super::tail::Tail;
 use super::{JournalPosition, MetaBytes, PendingSync, Waiting};
@@ -47,28 +48,11 @@ pub(crate) struct Journal {
     /// Bytes of records, over all, and up to the last checkpoint's link.
     recorded: u64,
     checkpointed: u64,
-    figures: JournalStats,
+    pub(super) figures: JournalStats,
     buffer: Vec<u8>,
     /// The last entry says that the database was closed.
     pub(super) closed: bool,
     pub(super) outcome: Arc<Outcome>,
-}
-
-/// What a journal has done since it was begun, and what it takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct JournalStats {
-    /// Records that waited when it was begun.
-    pub(crate) replayed: u64,
-    pub(crate) records: u64,
-    pub(crate) links: u64,
-    pub(crate) syncs: u64,
-    /// Bytes written, with headers and what fills blocks.
-    pub(crate) bytes_written: u64,
-    /// Segments, and bytes of them: in use, kept, and free.
-    pub(crate) segments: u64,
-    pub(crate) bytes: u64,
-    /// Bytes of records that a checkpoint would let go.
-    pub(crate) since_checkpoint: u64,
 }
 
 impl Journal {
@@ -286,16 +270,6 @@ impl Journal {
     /// Drawn anew whenever the journal is begun.
     pub(crate) fn epoch(&self) -> u64 {
         self.current.header.epoch
-    }
-
-    pub(crate) fn stats(&self) -> JournalStats {
-        let free = self.spares.len();
-        JournalStats {
-            segments: (self.history.len() + free) as u64 + 1,
-            bytes: self.history.bytes() + self.current.len + self.spares.iter().map(|spare| spare.len).sum::<u64>(),
-            since_checkpoint: self.since_checkpoint(),
-            ..self.figures
-        }
     }
 
     /// Writes an entry; returns its bytes, with what fills its last block.

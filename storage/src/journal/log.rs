@@ -182,6 +182,14 @@ impl Chain {
         }
         path.reverse();
         others.reverse();
+        // A segment is left when it is full: what its file has behind that was put there by others.
+        for index in 1..path.len() {
+            let Header { epoch, before, .. } = path[index].header;
+            let full = &mut path[index - 1];
+            if full.header.epoch == epoch {
+                full.len = full.len.min(before.offset);
+            }
+        }
         Self { folder, path, others, missing: (wanted != 0).then_some(wanted) }
     }
 }

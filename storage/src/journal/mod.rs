@@ -4,7 +4,7 @@
 //! - `block`: the bytes
 //! - `segment`: a file of the journal, and how a new one is made
 //! - `append`: writing, by the one writer; `spares`: free segments, made ahead; `sync`: what makes it last; `retain`: which segments are used again, and when
-//! - `found`: what an opening goes on from
+//! - `found`: what an opening goes on from; `stats`: figures
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
 //! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
@@ -29,6 +29,7 @@ mod retain;
 mod segment;
 mod since;
 mod spares;
+mod stats;
 mod sync;
 mod tail;
 #[cfg(test)]
