@@ -29,6 +29,9 @@ static int is_failing(const char *call, int fd) {
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     if (readlink(link, name, sizeof name - 1) < 0 || !strstr(name, of))
         return 0;
+    /* A name with a slash before it is that of the file itself, and not of a folder. */
+    if (of[0] == '/' && strcmp(strrchr(name, '/'), of) != 0)
+        return 0;
     errno = EIO;
     return 1;
 }
@@ -129,6 +132,32 @@ fn a_server_whose_disk_fails_ends_with_1_and_says_why_and_what_was_answered_is_t
         assert_eq!(server.run(["get", "before"]).done_text(), "1");
         server.run(["set", "again", "3"]).done();
         assert_eq!(server.stop().code, Some(0));
+    }
+}
+
+// Promises: ops-failed-close.
+#[test]
+fn one_that_cannot_bring_its_file_up_to_date_at_its_end_says_whether_the_journal_has_everything() {
+    for (failing, says) in [
+        (["fdatasync", "/a.db"], "the journal has everything that was committed"),
+        (["fdatasync", ""], "the newest writes may be missing in the journal, too"),
+    ] {
+        let Some(disk) = Disk::new(failing) else { return };
+        // One that has just been made has the name under which that was done.
+        assert_eq!(disk.serve(&[]).stop().code, Some(0));
+        // Nothing is synced before the end.
+        let server = disk.serve(&["--durability=never"]);
+        server.run(["set", "k", "v"]).done();
+        disk.fail();
+        let ended = server.stop();
+        assert_eq!(ended.code, Some(1), "{failing:?}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains("could not close") && ended.stderr.contains(says),
+            "{failing:?}: {}",
+            ended.stderr
+        );
+        disk.mend();
+        assert_eq!(disk.serve(&[]).run(["get", "k"]).done_text(), "v");
     }
 }
 

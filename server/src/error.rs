@@ -20,8 +20,14 @@ pub enum Error {
     Open(#[from] boltkv_storage::Error),
     /// The database could not be closed. Everything that was answered is where it was promised to be, in the file or its
     /// journal; what was answered before it was synced may not be.
-    #[error("could not close the database: {0}")]
-    Close(#[source] boltkv_storage::Error),
+    #[error("could not close the database: {source}{}", of_journal(*.all_in_journal))]
+    Close {
+        /// Why not.
+        source: boltkv_storage::Error,
+        /// Whether all that was committed is in the journal, on the disk, so that the next start has it; `None` where there is
+        /// no journal.
+        all_in_journal: Option<bool>,
+    },
     /// A limit lies outside of what a server can work with.
     #[error("{name} is {value}, but must lie between {min} and {max}")]
     Limit {
@@ -47,4 +53,12 @@ pub enum Error {
     /// The writer panicked: a defect. Writes that it had taken were answered with `STORAGE_FAILED`.
     #[error("the writer stopped unexpectedly; writes were refused from then on")]
     WriterStopped,
+}
+
+fn of_journal(has_all: Option<bool>) -> &'static str {
+    match has_all {
+        Some(true) => "; the journal has everything that was committed, and the next start brings the file up to date",
+        Some(false) => "; the newest writes may be missing in the journal, too",
+        None => "",
+    }
 }

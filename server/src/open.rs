@@ -92,8 +92,11 @@ fn tell(db: &Db) {
 
 /// Brings the file that was opened here up to date, so that nothing else is needed beside it.
 pub(crate) async fn close(db: Db) -> Result<(), Error> {
-    let closed = spawn_blocking(|| db.close()).await;
-    closed.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Close)
+    let closed = spawn_blocking(|| {
+        let again = db.clone();
+        db.close().map_err(|source| Error::Close { source, all_in_journal: again.is_all_in_journal() })
+    });
+    closed.await.map_err(|failed| Error::Thread(failed.into()))?
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ const DRIVERS: [(&str, &[&str]); 3] = [
 const EDITS: &str = "tests/common/edit.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name.
-const NOT_OF_ITS_OWN: [&str; 20] = [
+const NOT_OF_ITS_OWN: [&str; 21] = [
     "update",
     "batch",
     "begin",
@@ -37,6 +37,7 @@ const NOT_OF_ITS_OWN: [&str; 20] = [
     "durable_position",
     "failure",
     "follow",
+    "is_all_in_journal",
     "oldest_position",
     "journal",
     "journal_bytes",

@@ -138,3 +138,32 @@ fn what_a_journal_has_is_done_again_whatever_the_limit() {
     db.update(|tx| tx.delete_bucket("b")).unwrap();
     db.close().unwrap();
 }
+
+#[test]
+fn a_file_that_is_larger_already_and_has_no_free_page_is_emptied_by_deletions() {
+    let folder = tempfile::tempdir().unwrap();
+    let (loose, tight) = (folder.path().join("loose"), folder.path().join("tight"));
+    let db = Options::new().page_size(4096).open(&loose).unwrap();
+    for key in 0..200 {
+        put(&db, key, 30_000).unwrap();
+    }
+    db.begin().unwrap().compact_to_file(&tight, 0o600, u64::MAX, &mut |_| ()).unwrap();
+    // No room behind the last page, as where a file was copied with its size cut.
+    let used = Db::open(&tight).unwrap().stats().pages * 4096;
+    std::fs::File::options().write(true).open(&tight).unwrap().set_len(used).unwrap();
+    for journal in [false, true] {
+        let file = folder.path().join(format!("{journal}"));
+        std::fs::copy(&tight, &file).unwrap();
+        let options = if journal { limited().journal(JournalOptions::new()) } else { limited() };
+        let db = options.open(&file).unwrap();
+        assert!(matches!(put(&db, 1000, 30_000), Err(Error::MaxSizeReached { max: Some(MAX) })));
+        for key in 0..200 {
+            or_after_a_checkpoint(&db, || delete(&db, key)).unwrap();
+            assert!(len(&file) <= used + RESERVE, "{key}: {} after {used}", len(&file));
+        }
+        assert_check_clean(&db, "emptied");
+        db.shrink().unwrap();
+        assert!(len(&file) <= MAX, "{}", len(&file));
+        put(&db, 1, 30_000).unwrap();
+    }
+}

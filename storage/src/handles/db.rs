@@ -224,10 +224,24 @@ impl Db {
     /// handle and transaction: unlike bbolt's `Close`, this does not wait for readers. It waits for
     /// the write transaction that is open, for ever on the thread that has it.
     ///
+    /// Where it fails and there is a journal, [`Self::is_all_in_journal`] of another handle tells whether anything is lost.
+    ///
     /// # Errors
     /// As [`TxMut::commit`].
     pub fn close(self) -> Result<()> {
         self.0.shared.sync_for_close()
+    }
+
+    /// Whether everything that was committed is in the journal, on the disk: then nothing is lost, whatever has become of the
+    /// file, and the next opening brings that up to date. `None` where no journal is kept, or the database is read-only. For
+    /// whoever learns that a write or [`Self::close`] has failed. What is in the journal and not on the disk yet is synced first.
+    /// Waits for the write transaction that is open, for ever on the thread that has it.
+    #[must_use]
+    pub fn is_all_in_journal(&self) -> Option<bool> {
+        if self.0.shared.options.read_only {
+            return None;
+        }
+        self.0.shared.is_all_in_journal()
     }
 
     /// Length of the file, in bytes.

@@ -174,6 +174,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether all that was committed is in the journal, on the disk, whatever becomes of the file; `None` where no journal is
+    /// kept. What is in it and not synced yet is synced for the answer.
+    pub(crate) fn is_all_in_journal(&self) -> Option<bool> {
+        self.writer.with(|writer| writer.journal.as_mut().map(|journal| journal.sync().is_ok()))
+    }
+
     /// Tells the journal that the file holds everything.
     pub(super) fn close_journal(&self, writer: &mut Writer) -> Result<()> {
         let closed = writer.journal.as_mut().map_or(Ok(()), Journal::close);

@@ -224,7 +224,8 @@ impl Options {
     /// Bytes of [`Self::max_size`] that are for transactions which only delete: a commit writes new pages before it frees old
     /// ones, so that from a file with no room nothing could be deleted. A transaction that puts, creates or moves anything
     /// and takes more pages than it frees is rolled back with [`Error::MaxSizeReached`](crate::Error::MaxSizeReached) where
-    /// it would leave less. Default: 0.
+    /// it would leave less. A file that is larger already grows by so many bytes for transactions which only delete, where none
+    /// of its pages is free. Default: 0.
     #[must_use]
     pub fn max_size_reserve(mut self, bytes: u64) -> Self {
         self.max_size_reserve = bytes;

@@ -75,6 +75,8 @@ pub(crate) struct Writer {
     pub(crate) shrinking: usize,
     /// The length in bytes that the file may not grow past; none while a journal is done again.
     pub(super) max_size: Option<u64>,
+    /// What a file that was larger already may grow to by deletions.
+    most_for_deletions: Option<u64>,
 }
 
 /// Commits that are not durable yet.
@@ -133,6 +135,7 @@ impl Writer {
             buffer: Vec::new(),
             shrinking: 0,
             max_size: None,
+            most_for_deletions: None,
         }
     }
 
@@ -210,14 +213,21 @@ impl Writer {
     }
 
     /// Makes room in the file for all pages below `mark`, in bbolt's steps.
-    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid) -> io::Result<()> {
+    ///
+    /// A limit holds for what `adds`. Of a file that is beyond it already no page may be free: what only deletes lets it grow by
+    /// what is kept for that, once.
+    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid, adds: bool) -> io::Result<()> {
         let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
         let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
         if needed >= self.map_len {
             self.map_len = map_size(needed);
         }
         if needed > self.file_len {
-            let max = self.max_size.unwrap_or(u64::MAX);
+            let mut max = self.max_size.unwrap_or(u64::MAX);
+            if !adds && self.file_len > max {
+                let most = self.file_len.saturating_add(shared.options.max_size_reserve);
+                max = *self.most_for_deletions.get_or_insert(most);
+            }
             if needed > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
