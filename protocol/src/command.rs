@@ -292,6 +292,7 @@ pub const COMMANDS: &[Command] = &[
     Command::read("SNAPSHOT", "holds a snapshot open, or lets it go").op(Op::Snapshot),
     Command::read("BACKUP", "the whole file as a stream").op(Op::Backup),
     Command::write("SHRINK", "makes the file smaller while it is in use").op(Op::Shrink),
+    Command::read("WATCH", "what is committed from now on, or from a position, as a stream").op(Op::Watch),
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),
     Command::connection("CANCEL", "ends a stream early").op(Op::Cancel),

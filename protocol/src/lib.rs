@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`Request`] | what a client can ask for, by what becomes of it, the same in every dialect; to and from a frame |
 //! | [`Reply`] | what the server says, and [`EntriesWriter`], which writes a scan's frames in place |
+//! | [`Watch`], [`Changes`] | what is watched, and what has changed of it |
 //! | [`Txn`], [`TxnResults`] | several requests as one, and what came of each |
 //! | [`ErrorReply`], [`ErrorCode`] | what the server says when it cannot |
 //! | [`FrameCodec`], [`Frame`] | the binary dialect's frames, cut from a stream of bytes |
@@ -18,6 +19,7 @@
 //!
 //! The wire itself is described in `docs/protocol.md`.
 
+mod changes;
 pub mod command;
 mod detach;
 mod dialect;
@@ -34,7 +36,9 @@ mod request;
 mod results;
 mod scan;
 pub mod text;
+mod watch;
 
+pub use changes::{Change, ChangeKind, Changes};
 pub use dialect::{Dialect, RESP_REFUSAL};
 pub use entries::{EntriesWriter, Entry, EntryKind, decode_entries};
 pub use error::{ErrorCode, ErrorReply};
@@ -53,3 +57,4 @@ pub use request::{
 };
 pub use results::{TxnPart, TxnResults, TxnResultsWriter};
 pub use scan::{Scan, ScanMode, ScanOptions};
+pub use watch::{Watch, WatchFrom, WatchPosition};

@@ -37,11 +37,13 @@ pub enum Op {
     Credit = 0x70,
     /// End a stream early; has no reply.
     Cancel = 0x71,
+    /// Follow what is committed, as a stream.
+    Watch = 0x80,
 }
 
 impl Op {
     /// Every operation that has a number.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Hello,
         Self::Ping,
         Self::Get,
@@ -58,6 +60,7 @@ impl Op {
         Self::Shrink,
         Self::Credit,
         Self::Cancel,
+        Self::Watch,
     ];
 
     /// The operation with this number, if there is one.
@@ -80,6 +83,7 @@ impl Op {
             0x62 => Self::Shrink,
             0x70 => Self::Credit,
             0x71 => Self::Cancel,
+            0x80 => Self::Watch,
             _ => return None,
         })
     }
@@ -104,6 +108,7 @@ impl Op {
             Self::Shrink => "SHRINK",
             Self::Credit => "CREDIT",
             Self::Cancel => "CANCEL",
+            Self::Watch => "WATCH",
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+use crate::changes::Changes;
 use crate::entries::{Entry, decode_entries, put_entries};
 use crate::error::{ErrorCode, ErrorReply};
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
@@ -105,6 +106,8 @@ pub enum Reply<B = Bytes> {
         /// Pages that were moved.
         moved: u64,
     },
+    /// To WATCH. Another frame always follows.
+    Changes(Changes<B>),
     /// To anything.
     Error(ErrorReply),
 }
@@ -164,6 +167,8 @@ pub enum Expect {
     Closed,
     /// [`Reply::Shrinking`] in any number of frames, then [`Reply::Shrunk`]
     Shrink,
+    /// [`Reply::Changes`] in any number of frames
+    Watch,
 }
 
 impl Reply<Bytes> {
@@ -217,6 +222,7 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
             Reply::Snapshot { id: fields.u64("snapshot")?, txid: fields.u64("txid")?, lease_ms: fields.u32("lease")? }
         }
         Expect::Closed => Reply::Closed,
+        Expect::Watch => Reply::Changes(Changes::decode(&mut fields)?),
         Expect::Shrink => {
             Reply::Shrunk { before: fields.u64("before")?, after: fields.u64("after")?, moved: fields.u64("moved")? }
         }
@@ -224,13 +230,14 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
 }
 
 impl<B: AsRef<[u8]>> Reply<B> {
-    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece) and [`Shrinking`](Self::Shrinking),
-    /// which another follows. After an error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
+    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece), [`Shrinking`](Self::Shrinking)
+    /// and [`Changes`](Self::Changes), which another follows. After an error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
     ///
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        let more = if matches!(self, Self::Piece(_) | Self::Shrinking { .. }) { FLAG_MORE } else { 0 };
+        let more =
+            if matches!(self, Self::Piece(_) | Self::Shrinking { .. } | Self::Changes(_)) { FLAG_MORE } else { 0 };
         write_frame(out, id, self.status(), FLAG_REPLY | more, |out| self.encode_body(out))
     }
 
@@ -263,6 +270,7 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::Closed
             | Self::Shrinking { .. }
             | Self::Shrunk { .. }
+            | Self::Changes(_)
             | Self::Error(_) => None,
         }
     }
@@ -322,6 +330,7 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u64(*after);
                 out.put_u64(*moved);
             }
+            Self::Changes(changes) => changes.encode(out)?,
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())

@@ -5,8 +5,8 @@
 mod common;
 
 use boltkv_protocol::{
-    DecodeError, EntriesWriter, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, HelloReply, Reply,
-    decode_entries,
+    Change, ChangeKind, Changes, DecodeError, EntriesWriter, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame,
+    FrameCodec, HelloReply, Path, Reply, WatchPosition, decode_entries,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -120,7 +120,27 @@ fn of_numbers() -> Vec<Golden> {
             Reply::Shrunk { before: 65_536, after: 32_768, moved: 259 },
             hex("0000001e 00000005 00 80  0000000000010000 0000000000008000 0000000000000103"),
         ),
+        (
+            5,
+            Expect::Watch,
+            Reply::Changes(changes()),
+            hex("00000049 00000005 00 81  a1b2c3d4e5f60718 000000000000012c 000001996c000000 01  00000003
+                 01 01 0001 62 0001 6b 00000001 76  03 01 0001 62 0001 78 00000000
+                 07 00 0001 62 00000004 01 0001 61"),
+        ),
     ]
+}
+
+fn changes() -> Changes {
+    let (root, b) = (Path::ROOT, Path::from_names(["b"]).unwrap());
+    let change = |kind, key, value| Change { kind, path: b.clone(), key: bytes(key), value: bytes(value) };
+    let moved = Change::moved(root, bytes("b"), &Path::from_names(["a"]).unwrap());
+    Changes {
+        position: WatchPosition { epoch: 0xa1b2_c3d4_e5f6_0718, txid: 300 },
+        time_ms: 0x0199_6c00_0000,
+        is_whole: true,
+        changes: vec![change(ChangeKind::Put, "k", "v"), change(ChangeKind::Deleted, "x", ""), moved],
+    }
 }
 
 fn usual() -> Vec<Golden> {

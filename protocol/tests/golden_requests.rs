@@ -10,7 +10,7 @@ use std::ops::Bound;
 use boltkv_protocol::{
     Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound, MAGIC, Path,
     ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest,
-    StreamRequest, WriteRequest,
+    StreamRequest, Watch, WatchFrom, WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -160,6 +160,17 @@ fn scans() -> Vec<Golden> {
     vec![
         (7, Request::Stream(StreamRequest::Backup), hex("00000006 00000007 61 00")),
         (7, Request::Stream(StreamRequest::Shrink), hex("00000006 00000007 62 00")),
+        (7, Request::Stream(StreamRequest::Watch(Watch::default())), hex("0000000b 00000007 80 00  00  00  0000  00")),
+        (
+            7,
+            Request::Stream(StreamRequest::Watch(Watch {
+                from: WatchFrom::Position(WatchPosition { epoch: 0xa1b2_c3d4_e5f6_0718, txid: 300 }),
+                path: path("b"),
+                prefix: bytes("k"),
+                keys_only: true,
+            })),
+            hex("0000001f 00000007 80 00  01 a1b2c3d4e5f60718 000000000000012c  01 0001 62  0001 6b  01"),
+        ),
         (
             7,
             scan(LowBound::Unbounded, Bound::Unbounded, all),
@@ -335,6 +346,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Stream(StreamRequest::Scan(scan)) if scan.options.mode == ScanMode::Count => Some(Expect::Count),
             Request::Stream(StreamRequest::Backup) => Some(Expect::Backup),
             Request::Stream(StreamRequest::Shrink) => Some(Expect::Shrink),
+            Request::Stream(StreamRequest::Watch(_)) => Some(Expect::Watch),
             Request::Stream(_) | Request::OfSnapshot { read: SnapshotRead::Stream(_), .. } => Some(Expect::Entries),
         };
         assert_eq!(request.expects(), expect, "{request:?}");

@@ -7,9 +7,10 @@ use std::ops::{Bound, RangeBounds};
 
 use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, value_len, write_key, write_value};
 use boltkv_protocol::{
-    Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound,
-    MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead,
-    SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, WriteRequest,
+    Change, ChangeKind, Changes, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
+    KeyRange, LowBound, MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions,
+    SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, Watch, WatchFrom,
+    WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
@@ -129,6 +130,7 @@ fn request() -> impl Strategy<Value = Request> {
         path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),
         scan().prop_map(|scan| Request::Stream(StreamRequest::ListBuckets(scan))),
         scan().prop_map(|scan| StreamRequest::Scan(scan).into()),
+        watch(),
         any::<[u32; 2]>().prop_map(|[stream, bytes]| Request::Session(SessionRequest::Credit { stream, bytes })),
         any::<u32>().prop_map(|stream| Request::Session(SessionRequest::Cancel { stream })),
     ]
@@ -176,7 +178,34 @@ fn reply() -> impl Strategy<Value = (Expect, Reply)> {
     let shrinking = any::<[u64; 2]>().prop_map(|[moved, left]| (Expect::Shrink, Reply::Shrinking { moved, left }));
     let shrunk =
         any::<[u64; 3]>().prop_map(|[before, after, moved]| (Expect::Shrink, Reply::Shrunk { before, after, moved }));
-    prop_oneof![4 => one_reply(), 1 => results(), 1 => piece, 1 => end, 1 => shrinking, 1 => shrunk]
+    prop_oneof![4 => one_reply(), 1 => results(), 1 => piece, 1 => end, 1 => shrinking, 1 => shrunk, 1 => changes()]
+}
+
+fn changes() -> impl Strategy<Value = (Expect, Reply)> {
+    let kind = prop_oneof![
+        Just(ChangeKind::Put),
+        Just(ChangeKind::PutTooLarge),
+        Just(ChangeKind::Deleted),
+        Just(ChangeKind::RangeDeleted),
+        Just(ChangeKind::BucketCreated),
+        Just(ChangeKind::BucketDeleted),
+        Just(ChangeKind::BucketMoved),
+        Just(ChangeKind::Sequence),
+    ];
+    let change =
+        (kind, path(), bytes(), bytes()).prop_map(|(kind, path, key, value)| Change { kind, path, key, value });
+    (any::<[u64; 3]>(), any::<bool>(), vec(change, 0..5)).prop_map(|([epoch, txid, time_ms], is_whole, changes)| {
+        let position = WatchPosition { epoch, txid };
+        (Expect::Watch, Reply::Changes(Changes { position, time_ms, is_whole, changes }))
+    })
+}
+
+fn watch() -> impl Strategy<Value = Request> {
+    let position = any::<[u64; 2]>().prop_map(|[epoch, txid]| WatchFrom::Position(WatchPosition { epoch, txid }));
+    let from = prop_oneof![Just(WatchFrom::Now), Just(WatchFrom::Oldest), position];
+    (from, path(), bytes(), any::<bool>()).prop_map(|(from, path, prefix, keys_only)| {
+        StreamRequest::Watch(Watch { from, path, prefix, keys_only }).into()
+    })
 }
 
 fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
@@ -224,6 +253,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Snapshot),
         Just(Expect::Closed),
         Just(Expect::Shrink),
+        Just(Expect::Watch),
     ]
 }
 

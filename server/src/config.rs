@@ -21,6 +21,9 @@ const MOST_BURST_THREADS: usize = 1_024;
 /// Each reads all of the file: more at a time would only take the disk from each other.
 const MOST_BACKUPS: usize = 1_024;
 
+/// Each has a thread.
+const MOST_WATCHES: usize = 16_384;
+
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
 
@@ -101,6 +104,9 @@ pub struct Limits {
     /// Backups that may be under way, of all connections; one more gets `OVERLOADED`. Each has a thread and 2 MiB of `memory`.
     /// Up to 1,024; 0: none. Default: 2.
     pub max_backups: u32,
+    /// Watches that may be under way, of all connections; one more gets `OVERLOADED`. Each has a thread and 400 KiB of `memory`,
+    /// and more while it tells a large transaction. Up to 16,384; 0: none. Default: 128.
+    pub max_watches: u32,
     /// Snapshots that clients may hold open, of all connections; one more gets `OVERLOADED`. Each keeps the pages of its state
     /// from being used again. 0: none. Default: 1,024.
     pub max_snapshots: u32,
@@ -189,6 +195,7 @@ impl Default for Limits {
             max_in_flight: 1_024,
             max_streams: 16,
             max_backups: 2,
+            max_watches: 128,
             max_snapshots: 1_024,
             max_connection_snapshots: 16,
             queue_requests: 1_024,
@@ -244,6 +251,7 @@ impl Limits {
             ("max_in_flight", self.max_in_flight as usize, 1, u32::MAX as usize),
             ("max_streams", self.max_streams as usize, 1, u32::MAX as usize),
             ("max_backups", self.max_backups as usize, 0, MOST_BACKUPS),
+            ("max_watches", self.max_watches as usize, 0, MOST_WATCHES),
             ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
             ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
             ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),

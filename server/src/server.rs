@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::{Backups, BucketStatTurns, ReplyRoom, Shrinks, Snapshots, Turns};
+use crate::commands::{Backups, BucketStatTurns, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -86,7 +86,12 @@ impl Server {
         };
         let (cold, waiting) = Cold::start(&db).map_err(Error::Thread)?;
         let backups = Backups::new(limits.max_backups);
-        let turns = Turns { backups, shrinks: Shrinks::new(), bucket_stats: BucketStatTurns::new() };
+        let turns = Turns {
+            backups,
+            shrinks: Shrinks::new(),
+            watches: Watches::new(limits.max_watches),
+            bucket_stats: BucketStatTurns::new(),
+        };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
@@ -168,6 +173,7 @@ impl Server {
         // They hold the database, and shall not when it is opened again.
         turns.backups.end().await;
         turns.shrinks.end().await;
+        turns.watches.end().await;
         turns.bucket_stats.end().await;
         let _ = spawn_blocking(|| waiting.join()).await;
         let ended = match (failure, db) {

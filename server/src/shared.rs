@@ -34,6 +34,7 @@ impl Shared {
         let executor = &self.executor;
         let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
         figures.push(("backups", Figure::Number(executor.turns().backups.under_way() as u64)));
+        figures.push(("watches", Figure::Number(executor.turns().watches.under_way() as u64)));
         let (snapshots, oldest) = executor.snapshots().figures();
         figures.push(("snapshots", Figure::Number(snapshots as u64)));
         figures.push(("snapshot_oldest_seconds", Figure::Number(oldest.as_secs())));

@@ -155,11 +155,11 @@ pub use handles::{
 pub use journal::{JournalKeep, JournalPosition};
 pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
 pub use tools::{
-    Abandoned, BucketStats, BucketStructure, Cleared, Committed, CommittedTransaction, Copied, FileJournal, Follower,
-    FollowerStop, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState,
-    MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType, Peek, PeekState, Peeked, PeekedEntries,
-    RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative, RepairEvent,
-    RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo, Restored,
-    Reverted, Shrinking, Shrunk, Structure, Surgery,
+    Abandoned, BucketStats, BucketStructure, Cleared, Committed, CommittedChanges, CommittedTransaction, Copied,
+    FileJournal, Follower, FollowerStop, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment,
+    JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType, Peek, PeekState, Peeked,
+    PeekedEntries, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative,
+    RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo,
+    Restored, Reverted, Shrinking, Shrunk, Structure, Surgery,
 };
 pub use tree::{Fill, Savepoint};

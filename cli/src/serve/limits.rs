@@ -36,6 +36,9 @@ pub(super) struct LimitArgs {
     /// Backups under way, of all connections; 0: none
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_backups)]
     max_backups: u32,
+    /// Watches under way, of all connections; 0: none
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_watches)]
+    max_watches: u32,
     /// Snapshots that clients hold open, of all connections; 0: none
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_snapshots)]
     max_snapshots: u32,
@@ -82,6 +85,7 @@ impl LimitArgs {
         limits.max_in_flight = self.max_in_flight;
         limits.max_streams = self.max_streams;
         limits.max_backups = self.max_backups;
+        limits.max_watches = self.max_watches;
         limits.max_snapshots = self.max_snapshots;
         limits.queue_requests = self.queue_requests;
         limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;

@@ -12,7 +12,7 @@ use tokio_util::codec::{Decoder as _, Encoder as _};
 /// Room that a codec may keep beyond twice of what has arrived.
 const SPARE: usize = 16 * 1024;
 
-const EXPECTED: [Expect; 16] = [
+const EXPECTED: [Expect; 17] = [
     Expect::Hello,
     Expect::Pong,
     Expect::Value,
@@ -29,6 +29,7 @@ const EXPECTED: [Expect; 16] = [
     Expect::Txn,
     Expect::Backup,
     Expect::Shrink,
+    Expect::Watch,
 ];
 
 // The first two bytes say how many bytes come at a time, and how long a frame may be.

@@ -27,7 +27,7 @@ pub use write::{Cond, WriteRequest};
 
 use crate::field::{DecodeError, EncodeError, Fields};
 use crate::frame::{FLAG_SNAPSHOT, Frame, write_frame};
-use crate::{BucketOp, Expect, KeyRange, Op, Path, Scan};
+use crate::{BucketOp, Expect, KeyRange, Op, Path, Scan, Watch};
 
 /// A request, by what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +158,7 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         Op::Backup => StreamRequest::Backup.into(),
         Op::Snapshot => SessionRequest::Snapshot(SnapshotRequest::decode(&mut fields)?).into(),
         Op::Shrink => StreamRequest::Shrink.into(),
+        Op::Watch => StreamRequest::Watch(Watch::decode(&mut fields)?).into(),
     })
 }
 

@@ -5,7 +5,7 @@ use bytes::{BufMut, BytesMut};
 use super::Txn;
 use crate::detach::detach;
 use crate::field::EncodeError;
-use crate::{BucketOp, Expect, Op, Path, Scan, ScanMode};
+use crate::{BucketOp, Expect, Op, Path, Scan, ScanMode, Watch};
 
 /// What is answered in steps, by as many frames as it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum StreamRequest {
     Backup,
     /// The file made smaller; how far that is, and what it came to.
     Shrink,
+    /// What is committed from some position on, without end.
+    Watch(Watch),
 }
 
 impl StreamRequest {
@@ -37,6 +39,7 @@ impl StreamRequest {
             Self::Txn(_) => Expect::Txn,
             Self::Backup => Expect::Backup,
             Self::Shrink => Expect::Shrink,
+            Self::Watch(_) => Expect::Watch,
         }
     }
 
@@ -50,6 +53,7 @@ impl StreamRequest {
             }
             Self::BucketStat(path) => detach([Some(path.wire_mut())]),
             Self::Txn(txn) => txn.detach(),
+            Self::Watch(watch) => detach([Some(watch.path.wire_mut()), Some(&mut watch.prefix)]),
             Self::Backup | Self::Shrink => {}
         }
         self
@@ -62,6 +66,7 @@ impl StreamRequest {
             Self::Txn(_) => Op::Txn,
             Self::Backup => Op::Backup,
             Self::Shrink => Op::Shrink,
+            Self::Watch(_) => Op::Watch,
         }
     }
 
@@ -78,6 +83,7 @@ impl StreamRequest {
                 Ok(())
             }
             Self::Txn(txn) => txn.encode_body(out),
+            Self::Watch(watch) => watch.encode(out),
             Self::Backup | Self::Shrink => Ok(()),
         }
     }

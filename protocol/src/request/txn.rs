@@ -201,7 +201,16 @@ const fn is_by_itself<B>(request: &Request<B>) -> bool {
 const fn may_be_within(op: Op) -> bool {
     !matches!(
         op,
-        Op::Hello | Op::Ping | Op::Txn | Op::Snapshot | Op::Stats | Op::Backup | Op::Shrink | Op::Credit | Op::Cancel
+        Op::Hello
+            | Op::Ping
+            | Op::Txn
+            | Op::Snapshot
+            | Op::Stats
+            | Op::Backup
+            | Op::Shrink
+            | Op::Watch
+            | Op::Credit
+            | Op::Cancel
     )
 }
 

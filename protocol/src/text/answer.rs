@@ -81,6 +81,7 @@ impl Answer {
             | Reply::Snapshot { .. }
             | Reply::Closed
             | Reply::Shrinking { .. }
+            | Reply::Changes(_)
             | Reply::Shrunk { .. } => {}
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - `read`: what is answered at once, from a snapshot
 //! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan; `backup`: the whole file
+//! - `watch`: what is committed, as it comes
 //! - `shrink`: the file made smaller, `bucket_stat`: a bucket counted, which threads of their own do; `stop`: what ends them
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
@@ -26,6 +27,8 @@ mod snapshots;
 mod state;
 mod stop;
 mod txn;
+mod watch;
+mod watched;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
@@ -38,4 +41,5 @@ pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use shrink::{ShrinkRun, Shrinks};
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
 pub(crate) use txn::ColdReads;
+pub(crate) use watch::Watches;
 pub(crate) use write::{Asker, Effect, Write, apply};

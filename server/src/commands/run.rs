@@ -13,6 +13,7 @@ use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
 use super::shrink::{ShrinkRun, Shrinks};
 use super::txn::TxnRun;
+use super::watch::{WatchRun, Watches};
 use super::write::Asker;
 
 /// A request that is answered in steps, under way.
@@ -26,6 +27,8 @@ pub(crate) enum Run {
     Txn(Box<TxnRun>),
     /// The whole file goes out piece by piece.
     Backup(BackupRun),
+    /// What is committed goes out as it comes.
+    Watch(WatchRun),
     /// How far it is goes out, and at last what it came to.
     Shrink(ShrinkRun),
 }
@@ -35,6 +38,7 @@ pub(crate) enum Run {
 pub(crate) struct Turns {
     pub(crate) backups: Backups,
     pub(crate) shrinks: Shrinks,
+    pub(crate) watches: Watches,
     pub(crate) bucket_stats: BucketStatTurns,
 }
 
@@ -56,6 +60,7 @@ impl Run {
             StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx, path, room)?),
             StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx, &txn, asker, room))),
             StreamRequest::Backup => Self::Backup(turns.backups.start(db, room)?),
+            StreamRequest::Watch(watch) => Self::Watch(turns.watches.start(db, watch, room)?),
             StreamRequest::Shrink => Self::Shrink(turns.shrinks.start(db)?),
         })
     }
@@ -68,6 +73,7 @@ impl Source for Run {
             Self::BucketStat(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
             Self::Backup(run) => run.poll_ready(cx),
+            Self::Watch(run) => run.poll_ready(cx),
             Self::Shrink(run) => run.poll_ready(cx),
         }
     }

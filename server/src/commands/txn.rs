@@ -214,7 +214,11 @@ impl Answers {
         let (scan, buckets_only) = match stream {
             StreamRequest::Scan(scan) => (scan, false),
             StreamRequest::ListBuckets(scan) => (scan, true),
-            StreamRequest::BucketStat(_) | StreamRequest::Txn(_) | StreamRequest::Backup | StreamRequest::Shrink => {
+            StreamRequest::BucketStat(_)
+            | StreamRequest::Txn(_)
+            | StreamRequest::Backup
+            | StreamRequest::Shrink
+            | StreamRequest::Watch(_) => {
                 return Err(not_within());
             }
         };

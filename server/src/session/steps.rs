@@ -82,6 +82,16 @@ impl<C: Codec, S: Socket> Session<C, S> {
         match &mut stream.run {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
             Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
+            Run::Watch(run) => {
+                let len = run.len();
+                if len > room {
+                    return Ok(Step::Needs(len));
+                }
+                if let Some(reply) = run.take()? {
+                    self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
+                }
+                Ok(Step::More)
+            }
             Run::Shrink(_) if room < ROOM => Ok(Step::Needs(ROOM)),
             Run::Shrink(run) => {
                 let Some(reply) = run.take()? else { return Ok(Step::More) };

@@ -25,8 +25,8 @@ mod surgery;
 pub use bucket_stats::BucketStats;
 pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
 pub use journal::{
-    Committed, CommittedTransaction, FileJournal, Follower, FollowerStop, JournalChange, JournalEffect, JournalEntry,
-    JournalEntryKind, JournalSegment, JournalState,
+    Committed, CommittedChanges, CommittedTransaction, FileJournal, Follower, FollowerStop, JournalChange,
+    JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState,
 };
 pub use peek::{Peek, PeekState, Peeked, PeekedEntries};
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};

@@ -1,7 +1,7 @@
 //! Transactions that were committed, read from a journal from a position on.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[cfg(doc)]
@@ -55,6 +55,14 @@ pub struct CommittedTransaction<'a> {
     folder: &'a Path,
     /// Of a journal that is followed while it is written.
     kept: Option<Kept<'a>>,
+}
+
+/// What a transaction has changed, in memory.
+#[derive(Debug)]
+pub struct CommittedChanges {
+    bytes: Vec<u8>,
+    txid: TxId,
+    folder: PathBuf,
 }
 
 impl Committed {
@@ -132,6 +140,14 @@ impl<'a> CommittedTransaction<'a> {
     /// handed it over; [`Error::JournalDamaged`] where the bytes are
     /// no effects; what `each` returns.
     pub fn changes<E: From<Error>>(self, each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
+        self.read()?.each(each)
+    }
+
+    /// Reads its changes, for who hands them on: [`Self::changes`] in two steps.
+    ///
+    /// # Errors
+    /// As [`Self::changes`].
+    pub fn read(self) -> Result<CommittedChanges> {
         let Self { record, folder, kept } = self;
         let txid = record.txid;
         let read = record.effects.read_all().map_err(Error::journal_io("read the journal in", folder));
@@ -139,7 +155,23 @@ impl<'a> CommittedTransaction<'a> {
             Some(kept) => kept.explain(error),
             None => error,
         })?;
-        each_effect(&bytes, txid, folder, 0, each)
+        Ok(CommittedChanges { bytes, txid, folder: folder.into() })
+    }
+}
+
+impl CommittedChanges {
+    /// Hands them over, in order: as [`CommittedTransaction::changes`]. Keys and values are slices of [`AsRef::as_ref`].
+    ///
+    /// # Errors
+    /// [`Error::JournalDamaged`] where the bytes are no effects; what `each` returns.
+    pub fn each<E: From<Error>>(&self, each: impl FnMut(&JournalEffect<'_>) -> Result<(), E>) -> Result<(), E> {
+        each_effect(&self.bytes, self.txid, &self.folder, 0, each)
+    }
+}
+
+impl AsRef<[u8]> for CommittedChanges {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

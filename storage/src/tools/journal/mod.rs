@@ -17,7 +17,7 @@ use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
 
 pub(super) use committed::settled;
-pub use committed::{Committed, CommittedTransaction};
+pub use committed::{Committed, CommittedChanges, CommittedTransaction};
 pub use effects::{JournalChange, JournalEffect, JournalEntry};
 pub use follow::{Follower, FollowerStop};
 

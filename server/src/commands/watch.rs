@@ -1,0 +1,335 @@
+//! WATCH: what is committed from a position on, as it comes.
+//!
+//! A thread of its own reads the journal and waits for what is synced; it runs ahead of the stream by a few frames and then
+//! waits for that. So a watch takes nobody's turn, and one that its client does not read costs a thread and a little memory,
+//! until the stream is given up, or the journal is not kept any more as far back. What all of them cost is bounded by their
+//! number, and what large transactions take by the memory that all connections share.
+
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use boltkv_protocol::{Changes, ErrorCode, ErrorReply, Reply, Watch, WatchFrom, WatchPosition};
+use boltkv_storage::{CommittedChanges, CommittedTransaction, Db, Error, Follower, FollowerStop, JournalPosition};
+use bytes::Bytes;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::refusal::refusal;
+use super::results::ReplyRoom;
+use super::scan::Source;
+use super::watched::{Batch, Watched};
+use crate::memory::Lease;
+
+/// So many frames are made before the first of them is taken.
+const AHEAD: usize = 3;
+/// A transaction with so many bytes of changes has room in what every watch has.
+const SMALL: usize = 16 * 1024;
+/// Bytes that a watch takes of the server's memory: a frame more is made, and one is being written.
+const MEMORY: usize = (AHEAD + 2) * (SMALL + Batch::FULL);
+/// How often the client is told something at the least: it has to see that the server is there.
+const TOLD_EVERY: Duration = Duration::from_secs(1);
+/// How long a transaction waits for the memory that it takes.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether there is memory.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often the oldest position is asked for that was given up meanwhile.
+const MOST_ASKED: usize = 8;
+
+/// The watches that may be under way at a time, of all connections.
+#[derive(Debug, Clone)]
+pub(crate) struct Watches {
+    most: u32,
+    turns: Arc<Semaphore>,
+}
+
+/// A watch that is under way.
+#[derive(Debug)]
+pub(crate) struct WatchRun {
+    parts: Receiver<Part>,
+    next: Option<Part>,
+    stop: Arc<OnceLock<FollowerStop>>,
+}
+
+/// What the thread has for the stream.
+type Part = Result<Changes, ErrorReply>;
+
+impl Watches {
+    /// At most so many.
+    pub(crate) fn new(most: u32) -> Self {
+        Self { most, turns: Arc::new(Semaphore::new(most as usize)) }
+    }
+
+    /// How many there are.
+    pub(crate) fn under_way(&self) -> usize {
+        (self.most as usize).saturating_sub(self.turns.available_permits())
+    }
+
+    /// Waits until there are none, and their threads have let go of the database. No more can begin then.
+    pub(crate) async fn end(&self) {
+        if self.turns.acquire_many(self.most).await.is_ok() {
+            self.turns.close();
+        }
+    }
+
+    /// Begins one.
+    pub(super) fn start(&self, db: &Db, watch: Watch, room: &ReplyRoom) -> Result<WatchRun, ErrorReply> {
+        // What is now is what is now, and not when the thread has its first turn.
+        let now = db.durable_position().ok_or_else(no_journal)?;
+        let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| self.too_many())?;
+        let lease = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a watch"))?;
+        let (to, parts) = channel(AHEAD);
+        let stop = Arc::new(OnceLock::new());
+        let telling = Telling { db: db.clone(), room: room.clone(), to, told: Instant::now() };
+        let thread = thread::Builder::new().name("boltkv-watch".into()).spawn({
+            let stop = Arc::clone(&stop);
+            move || telling.run(watch, now, &stop, (turn, lease))
+        });
+        match thread {
+            Ok(_) => Ok(WatchRun { parts, next: None, stop }),
+            Err(error) => {
+                let message = format!("the system has no thread for a watch: {error}");
+                Err(ErrorReply::new(ErrorCode::Overloaded, message))
+            }
+        }
+    }
+
+    fn too_many(&self) -> ErrorReply {
+        let message = match self.most {
+            0 => "the server does no watches (--max-watches)".to_owned(),
+            most => format!("{most} watches are under way, and the server does no more at a time (--max-watches)"),
+        };
+        ErrorReply::new(ErrorCode::Overloaded, message)
+    }
+}
+
+impl WatchRun {
+    /// How many bytes the next frame takes.
+    pub(crate) fn len(&self) -> usize {
+        match &self.next {
+            Some(Ok(changes)) => changes.frame_len(),
+            _ => 0,
+        }
+    }
+
+    /// The next frame; `None` where there is none yet.
+    pub(crate) fn take(&mut self) -> Result<Option<Reply>, ErrorReply> {
+        Ok(self.next.take().transpose()?.map(Reply::Changes))
+    }
+}
+
+impl Source for WatchRun {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.next.is_none() {
+            match self.parts.poll_recv(cx) {
+                Poll::Pending => return Poll::Pending,
+                // A thread that has ended without an error has panicked.
+                Poll::Ready(part) => self.next = Some(part.unwrap_or_else(|| Err(broken_off()))),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl Drop for WatchRun {
+    fn drop(&mut self) {
+        // In this order: the thread says how it is stopped, and then looks whether anybody is there.
+        self.parts.close();
+        if let Some(stop) = self.stop.get() {
+            stop.stop();
+        }
+    }
+}
+
+/// Why a watch ends.
+enum Ended {
+    /// Nobody wants it any more.
+    Gone,
+    Failed(ErrorReply),
+    Engine(Error),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// What the thread of a watch has.
+struct Telling {
+    db: Db,
+    room: ReplyRoom,
+    to: Sender<Part>,
+    /// When something was told last.
+    told: Instant,
+}
+
+impl Telling {
+    fn run(
+        mut self,
+        watch: Watch,
+        now: JournalPosition,
+        stop: &OnceLock<FollowerStop>,
+        place: (OwnedSemaphorePermit, Lease),
+    ) {
+        let Err(ended) = self.follow(watch, now, stop);
+        let error = match ended {
+            Ended::Gone => None,
+            Ended::Failed(error) => Some(error),
+            Ended::Engine(error) => Some(self.failed(error)),
+        };
+        let Self { db, to, .. } = self;
+        drop(db);
+        if let Some(error) = error {
+            // Where nobody wants it, that is why it has ended.
+            let _ = to.blocking_send(Err(error));
+        }
+        drop(place);
+    }
+
+    fn follow(
+        &mut self,
+        watch: Watch,
+        now: JournalPosition,
+        stop: &OnceLock<FollowerStop>,
+    ) -> Result<std::convert::Infallible, Ended> {
+        let mut follower = self.begin(watch.from, now)?;
+        let _ = stop.set(follower.stopper());
+        let mut watched = Watched::new(watch, self.room.max_frame());
+        self.tell_position(follower.position())?;
+        loop {
+            while let Some(transaction) = follower.next()? {
+                let position = transaction.position();
+                let is_told = self.tell(transaction, &mut watched)?;
+                if !is_told && self.told.elapsed() >= TOLD_EVERY {
+                    self.tell_position(position)?;
+                }
+            }
+            let left = TOLD_EVERY.saturating_sub(self.told.elapsed());
+            if !follower.wait(Some(left)) {
+                self.tell_position(follower.position())?;
+            }
+        }
+    }
+
+    fn begin(&self, from: WatchFrom, now: JournalPosition) -> Result<Follower, Ended> {
+        let after = match from {
+            WatchFrom::Now => now,
+            WatchFrom::Position(WatchPosition { epoch, txid }) => JournalPosition { epoch, txid },
+            WatchFrom::Oldest => {
+                for _ in 1..MOST_ASKED {
+                    let oldest = self.db.oldest_position()?.ok_or(Error::JournalNotKept)?;
+                    match self.db.follow(oldest) {
+                        // The journal has gone on meanwhile.
+                        Err(Error::JournalGap { .. }) => {}
+                        followed => return Ok(followed?),
+                    }
+                }
+                self.db.oldest_position()?.ok_or(Error::JournalNotKept)?
+            }
+        };
+        Ok(self.db.follow(after)?)
+    }
+
+    /// Tells what is watched of a transaction; whether there was any.
+    fn tell(&mut self, transaction: CommittedTransaction<'_>, watched: &mut Watched) -> Result<bool, Ended> {
+        let (position, time_ms) = (wire(transaction.position()), transaction.time_ms());
+        let lease = self.memory_for(transaction.bytes(), transaction.txid())?;
+        let changes = Arc::new(transaction.read()?);
+        let bytes = Bytes::from_owner(Record { changes: Arc::clone(&changes), _lease: lease });
+        let mut batch = Batch::default();
+        let full = |batch: &mut Batch, is_whole| Changes { position, time_ms, is_whole, changes: batch.take() };
+        changes.each(|effect| {
+            let Some(change) = watched.change(effect, &bytes).map_err(Ended::Failed)? else { return Ok(()) };
+            if !batch.has_room_for(&change) {
+                self.send(full(&mut batch, false))?;
+            }
+            batch.push(change);
+            Ok::<_, Ended>(())
+        })?;
+        if batch.is_empty() {
+            return Ok(false);
+        }
+        self.send(full(&mut batch, true))?;
+        Ok(true)
+    }
+
+    /// Takes what a transaction with so many bytes of changes needs, as soon as it is there.
+    fn memory_for(&self, bytes: u64, txid: u64) -> Result<Option<Lease>, Ended> {
+        let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if wanted <= SMALL {
+            return Ok(None);
+        }
+        if wanted > self.room.limit() {
+            let message = format!(
+                "transaction {txid} has {bytes} bytes of changes; all connections together have {} (--memory)",
+                self.room.limit()
+            );
+            return Err(Ended::Failed(ErrorReply::new(ErrorCode::TxnTooLarge, message)));
+        }
+        let asked = Instant::now();
+        loop {
+            if let Some(lease) = self.room.try_take(wanted) {
+                return Ok(Some(lease));
+            }
+            if self.to.is_closed() {
+                return Err(Ended::Gone);
+            }
+            if asked.elapsed() >= MEMORY_PATIENCE {
+                return Err(Ended::Failed(self.room.no_memory("what is to be told")));
+            }
+            thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    fn tell_position(&mut self, position: JournalPosition) -> Result<(), Ended> {
+        self.send(Changes { position: wire(position), time_ms: 0, is_whole: true, changes: Vec::new() })
+    }
+
+    fn send(&mut self, changes: Changes) -> Result<(), Ended> {
+        self.to.blocking_send(Ok(changes)).map_err(|_| Ended::Gone)?;
+        self.told = Instant::now();
+        Ok(())
+    }
+
+    fn failed(&self, error: Error) -> ErrorReply {
+        match error {
+            Error::JournalNotKept => no_journal(),
+            Error::JournalGap { .. } => {
+                let oldest = self.db.oldest_position().ok().flatten().map(wire);
+                let mut reply = ErrorReply::new(ErrorCode::SnapshotExpired, error.to_string());
+                reply.detail = oldest.map(WatchPosition::to_detail).unwrap_or_default();
+                reply
+            }
+            error => refusal(error),
+        }
+    }
+}
+
+/// A transaction's changes in memory, which slices of them keep, with what they take of the server's.
+struct Record {
+    changes: Arc<CommittedChanges>,
+    _lease: Option<Lease>,
+}
+
+impl AsRef<[u8]> for Record {
+    fn as_ref(&self) -> &[u8] {
+        (*self.changes).as_ref()
+    }
+}
+
+const fn wire(JournalPosition { epoch, txid }: JournalPosition) -> WatchPosition {
+    WatchPosition { epoch, txid }
+}
+
+fn no_journal() -> ErrorReply {
+    ErrorReply::new(
+        ErrorCode::Unsupported,
+        "the server keeps no journal (--journal), so that there is nothing to watch",
+    )
+}
+
+fn broken_off() -> ErrorReply {
+    ErrorReply::new(ErrorCode::StorageFailed, "the watch broke off: a defect of the server")
+}
