@@ -21,6 +21,7 @@ pub(crate) enum Bucket {
     List(List),
     Move(Move),
     Stat(Stat),
+    Sequence(Sequence),
     NextSequence(NextSequence),
     SetSequence(SetSequence),
 }
@@ -124,6 +125,18 @@ impl Stat {
     }
 }
 
+/// Print a bucket's sequence
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv bucket sequence orders")]
+pub(crate) struct Sequence {
+    /// The bucket
+    #[arg(value_name = "PATH", value_parser = path_parser())]
+    path: Path,
+    #[command(flatten)]
+    remote: Remote,
+}
+
 /// Raise a bucket's sequence by one, and print it
 ///
 /// The sequence is a number that is stored with the bucket; nobody else who raises it gets the same.
@@ -165,6 +178,10 @@ impl Bucket {
             Self::Move(Move { path, to, remote }) => remote
                 .run(async |client| client.bucket_at(path.clone()).move_to(to).await.map(drop).map_err(Failure::write)),
             Self::Stat(stat) => stat.run(),
+            Self::Sequence(Sequence { path, remote }) => {
+                let sequence = remote.run(async |client| Ok(client.bucket_at(path.clone()).sequence().await?))?;
+                writeln!(io::stdout().lock(), "{sequence}").map_err(|error| Failure::stdout(&error))
+            }
             Self::NextSequence(NextSequence { path, remote }) => {
                 let raised = remote
                     .run(async |client| client.bucket_at(path.clone()).next_sequence().await.map_err(Failure::write))?;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use boltkv_client::{Client, EntryKind, Error, ErrorCode, Path};
+use boltkv_client::{Client, Entries, EntryKind, Error, ErrorCode, Path, Snapshot};
 use bytes::Bytes;
 use clap::Args;
 
@@ -17,13 +17,16 @@ use crate::remote::{Remote, path_parser};
 /// The longest pause before a server that is away or busy is asked again; the first is a tenth.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// How long the server keeps the state while nothing of it is asked for.
+const LEASE: Duration = Duration::from_secs(60);
+
 /// Write what a running server has as lines
 ///
-/// A line is {"bucket":"users/eu"} for a bucket, before all that is in it, or {"bucket":"users/eu","key":"ada","value":"…"}
-/// for an entry; depth first, in key order. A key or value that is no text stands as "key64" or "value64", in base64. Writes
-/// go on meanwhile, and what is exported is not one state: `boltkv backup` makes a file of one, and `boltkv file export` lines
-/// of that. Buckets' sequences are in those lines only. A server that is restarted, or busy, is waited for, as long as
-/// --timeout.
+/// A line is {"bucket":"users/eu","sequence":7} for a bucket, before all that is in it, or {"bucket":"users/eu","key":"ada","value":"…"}
+/// for an entry; depth first, in key order. A key or value that is no text stands as "key64" or "value64", in base64. All of it
+/// is one state, from a snapshot that the server holds open meanwhile: writes go on, and pages that they would use again wait. An
+/// export whose connection is lost ends with an error. With --live it is as things are when it comes by: nothing waits for it,
+/// and a server that is restarted, or busy, is waited for, as long as --timeout.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv export > everything.jsonl
@@ -41,7 +44,10 @@ pub(crate) struct Export {
     /// Where to write, instead of standard output. A file appears under this name only when it is complete
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Write to OUT.partial, which stays where the export is interrupted, and go on behind what it has already
+    /// Read what there is at the time, not one state
+    #[arg(long)]
+    live: bool,
+    /// As --live, and write to OUT.partial, which stays where the export is interrupted, and go on behind what it has already
     #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
@@ -61,14 +67,51 @@ enum Found {
     End,
 }
 
+/// Where entries come from.
+enum State {
+    /// What there is at the time.
+    Live(Client),
+    /// One state.
+    Held(Client, Snapshot),
+}
+
+impl State {
+    async fn open(client: Client, live: bool) -> Outcome<Self> {
+        if live {
+            return Ok(Self::Live(client));
+        }
+        let snapshot = client.snapshot(LEASE).await;
+        let snapshot =
+            snapshot.map_err(|error| Failure::from(error).followed_by("; --live does without a snapshot"))?;
+        Ok(Self::Held(client, snapshot))
+    }
+
+    async fn scan(&self, path: &Path, low: Bound<&Bytes>) -> Result<Entries, Error> {
+        match self {
+            Self::Live(client) => client.bucket_at(path.clone()).scan().range(low, Bound::Unbounded).stream().await,
+            Self::Held(client, snapshot) => {
+                snapshot.scan(client.bucket_at(path.clone()).scan().range(low, Bound::Unbounded)).await
+            }
+        }
+    }
+
+    async fn sequence(&self, path: &Path) -> Result<u64, Error> {
+        match self {
+            Self::Live(client) => client.bucket_at(path.clone()).sequence().await,
+            Self::Held(client, snapshot) => snapshot.sequence(&client.bucket_at(path.clone())).await,
+        }
+    }
+}
+
 impl Export {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| {
+            let state = State::open(client, self.live || self.resume).await?;
             let (mut lines, way) = match &self.output {
-                Some(output) if self.resume => self.go_on(output)?,
-                output => self.begin(Destination::open(output.as_deref())?)?,
+                Some(output) if self.resume => self.go_on(&state, output).await?,
+                output => self.begin(&state, Destination::open(output.as_deref())?).await?,
             };
-            self.write_everything(&client, &mut lines, way).await?;
+            self.write_everything(&state, &mut lines, way).await?;
             lines.into_inner().and_then(Destination::finish).map_err(|error| self.failed(&error))
         })
     }
@@ -82,15 +125,19 @@ impl Export {
     }
 
     /// The beginning: the lines of the buckets down to the one that is asked for.
-    fn begin(&self, out: Destination) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+    async fn begin(&self, state: &State, out: Destination) -> Outcome<(Lines<Destination>, Vec<Level>)> {
         let failed = |error| self.failed(&error);
         let mut lines = Lines::new(out, self.format()).map_err(failed)?;
-        self.bucket.names().try_for_each(|name| lines.enter(name, None)).map_err(failed)?;
+        let mut path = Path::ROOT;
+        for name in self.bucket.names() {
+            path = child(&path, name)?;
+            lines.enter(name, self.sequence(state, &path).await?).map_err(failed)?;
+        }
         Ok((lines, vec![Level { path: self.bucket.clone(), after: None }]))
     }
 
     /// Behind what an export has that was not finished.
-    fn go_on(&self, output: &std::path::Path) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+    async fn go_on(&self, state: &State, output: &std::path::Path) -> Outcome<(Lines<Destination>, Vec<Level>)> {
         let failed = |error| self.failed(&error);
         let partial = Partial::open(output, self.csv, failed)?;
         let way = match &partial.last {
@@ -100,7 +147,7 @@ impl Export {
             None => Vec::new(),
         };
         let Some(last) = way.last() else {
-            return self.begin(Destination::go_on(output, partial.begin_anew().map_err(failed)?)?);
+            return self.begin(state, Destination::go_on(output, partial.begin_anew().map_err(failed)?)?).await;
         };
         let lines = Lines::go_on(Destination::go_on(output, partial)?, self.format(), last.path.names());
         Ok((lines.map_err(failed)?, way))
@@ -130,15 +177,19 @@ impl Export {
     }
 
     /// The way down is kept in a list: of each bucket it is known where to go on.
-    async fn write_everything(&self, client: &Client, lines: &mut Lines<Destination>, mut way: Vec<Level>) -> Outcome {
+    async fn write_everything(&self, state: &State, lines: &mut Lines<Destination>, mut way: Vec<Level>) -> Outcome {
         let progress = Progress::counting("entries");
         while let Some(level) = way.last_mut() {
-            match self.write_entries(client, level, lines, &progress).await? {
+            match self.write_entries(state, level, lines, &progress).await? {
                 Found::Bucket(name) => {
-                    let path = level.path.child(&name).map_err(|error| Failure::not_done(error.to_string()))?;
-                    lines.enter(&name, None).map_err(|error| self.failed(&error))?;
+                    let path = child(&level.path, &name)?;
+                    // One that was deleted since it was seen is left out.
+                    let sequence = self.sequence(state, &path).await?;
+                    if sequence.is_some() {
+                        lines.enter(&name, sequence).map_err(|error| self.failed(&error))?;
+                    }
                     level.after = Some(name);
-                    way.push(Level { path, after: None });
+                    way.extend(sequence.map(|_| Level { path, after: None }));
                 }
                 Found::End => {
                     lines.leave();
@@ -152,7 +203,7 @@ impl Export {
     /// Writes the entries of a bucket from where it was left, up to the next bucket within.
     async fn write_entries(
         &self,
-        client: &Client,
+        state: &State,
         level: &mut Level,
         lines: &mut Lines<Destination>,
         progress: &Progress,
@@ -160,8 +211,7 @@ impl Export {
         let (mut since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
         loop {
             let low = level.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-            let scan = client.bucket_at(level.path.clone()).scan().range(low, Bound::Unbounded);
-            let lost = match scan.stream().await {
+            let lost = match state.scan(&level.path, low).await {
                 // One within that was deleted since it was seen has nothing any more.
                 Err(error) if error.code() == Some(ErrorCode::BucketNotFound) && level.path != self.bucket => {
                     return Ok(Found::End);
@@ -185,13 +235,31 @@ impl Export {
                     (since, pause) = (Instant::now(), LONGEST_PAUSE / 10);
                 },
             };
-            self.wait_after(lost, since, &mut pause).await?;
+            self.wait_after(state, lost, since, &mut pause).await?;
+        }
+    }
+
+    /// A bucket's sequence; `None` where it was deleted since it was seen.
+    async fn sequence(&self, state: &State, path: &Path) -> Outcome<Option<u64>> {
+        let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
+        loop {
+            match state.sequence(path).await {
+                Ok(sequence) => return Ok(Some(sequence)),
+                Err(error) if error.code() == Some(ErrorCode::BucketNotFound) && path.depth() > self.bucket.depth() => {
+                    return Ok(None);
+                }
+                Err(error) => self.wait_after(state, error, since, &mut pause).await?,
+            }
         }
     }
 
     /// Waits a little where it may help to ask again; otherwise fails with the error.
-    async fn wait_after(&self, error: Error, since: Instant, pause: &mut Duration) -> Outcome {
+    async fn wait_after(&self, state: &State, error: Error, since: Instant, pause: &mut Duration) -> Outcome {
         let may_help = error.is_passing() || error.code() == Some(ErrorCode::SnapshotExpired);
+        if may_help && matches!(state, State::Held(..)) {
+            let lost = "; with it the state that was exported is lost: begin anew, or use --live, or --resume";
+            return Err(Failure::from(error).followed_by(lost));
+        }
         if !may_help || since.elapsed() + *pause >= self.remote.timeout() {
             return Err(error.into());
         }
@@ -199,6 +267,10 @@ impl Export {
         *pause = (2 * *pause).min(LONGEST_PAUSE);
         Ok(())
     }
+}
+
+fn child(path: &Path, name: &[u8]) -> Outcome<Path> {
+    path.child(name).map_err(|error| Failure::not_done(error.to_string()))
 }
 
 fn too_large(path: &Path, key: &[u8], size: Option<u64>) -> Failure {

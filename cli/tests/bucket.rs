@@ -32,6 +32,7 @@ fn a_buckets_figures_are_printed_as_lines_and_as_json() {
     server.run(["bucket", "create", "users/eu"]).done();
     server.run(["set", "-b", "users", "key", "value"]).done();
     server.run(["bucket", "set-sequence", "users", "9"]).done();
+    assert_eq!(server.run(["bucket", "sequence", "users"]).done_text(), "9\n");
     let lines = server.run(["bucket", "stat", "users"]).done_text();
     assert!(lines.starts_with("keys 2\nsequence 9\ndepth "), "{lines}");
     assert!(lines.lines().any(|line| line == "buckets 2"), "{lines}");

@@ -5,7 +5,7 @@
 mod common;
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -23,7 +23,9 @@ fn make(file: &Path) {
         bucket.put("a,b \"c\"", "line\r\nline")?;
         bucket.put("large", vec![b'x'; 300_000])?;
         bucket.put("z", "")?;
+        bucket.set_sequence(5)?;
         let mut inner = bucket.create_bucket("eu")?;
+        inner.set_sequence(u64::MAX)?;
         (0..5_000_u32).try_for_each(|n| inner.put(format!("{n:06}"), "größe"))?;
         inner.create_bucket("deeper")?.put("k", "v")
     })
@@ -36,7 +38,7 @@ fn assert_same(one: &Path, other: &Path) {
     run(args!["file", "diff", one, other]).done();
 }
 
-// Promises: ops-import, ops-export-live.
+// Promises: ops-import, ops-export-state.
 #[test]
 fn what_a_server_has_comes_to_another_in_every_form() {
     let folder = tempfile::tempdir().unwrap();
@@ -46,11 +48,9 @@ fn what_a_server_has_comes_to_another_in_every_form() {
     let exports =
         [&["export"][..], &["export", "--csv"], &["export", "--bucket", "/"]].map(|args| server.run(args).done());
     let users = server.run(["export", "-b", "users/eu"]).done_text();
-    assert!(
-        users.starts_with(
-            "{\"bucket\":\"users\"}\n{\"bucket\":\"users/eu\"}\n{\"bucket\":\"users/eu\",\"key\":\"000000\""
-        )
-    );
+    assert!(users.starts_with("{\"bucket\":\"users\",\"sequence\":5}\n"), "{users:.200}");
+    let second = users.lines().nth(2).unwrap();
+    assert!(second.starts_with("{\"bucket\":\"users/eu\",\"key\":\"000000\""), "{second}");
     assert_eq!(users.lines().count(), 2 + 5_000 + 2);
     let output = folder.path().join("out.jsonl");
     server.run(args!["export", "--output", &output]).done();
@@ -62,6 +62,7 @@ fn what_a_server_has_comes_to_another_in_every_form() {
         run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
     });
     assert!(String::from_utf8_lossy(&of_file[1]).starts_with("{\"bucket\":\"\\\\x00\\\\/\\\\xff\",\"sequence\":0}\n"));
+    assert!(exports[0] == of_file[1] && exports[1] == of_file[2], "what a file has is exported alike, served or not");
     for (number, lines) in exports.into_iter().chain(of_file).enumerate() {
         let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
         let to = folder.path().join(format!("{number}.db"));
@@ -166,6 +167,40 @@ fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
     assert_eq!(server.run(["export", "--resume"]).code, Some(2));
 }
 
+// Promises: ops-export-state.
+#[test]
+fn an_export_is_one_state_whatever_is_written_and_ends_where_that_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    make(&file);
+    let server = Server::start(&file);
+    let whole = server.run(["export"]).done();
+    let start = || {
+        let mut export = server.command(["export"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(export.stdout.take().unwrap());
+        let mut first = Vec::new();
+        // It has begun, and the pipe is too short for all of it.
+        lines.read_until(b'\n', &mut first).unwrap();
+        (export, lines, first)
+    };
+    let (mut export, mut lines, mut got) = start();
+    server.run(["delete-range", "-b", "users/eu", "--prefix", "00"]).done();
+    server.run(["set", "-b", "users/eu", "another", "value"]).done();
+    server.run(["bucket", "set-sequence", "users/eu", "77"]).done();
+    lines.read_to_end(&mut got).unwrap();
+    assert_eq!(export.wait().unwrap().code(), Some(0));
+    assert!(got == whole);
+    let after = server.run(["export"]).done_text();
+    assert!(after.contains("{\"bucket\":\"users/eu\",\"sequence\":77}\n{\"bucket\":\"users/eu\",\"key\":\"another\""));
+    let (mut export, mut lines, _) = start();
+    server.kill();
+    lines.read_to_end(&mut Vec::new()).unwrap();
+    let mut said = String::new();
+    export.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(export.wait().unwrap().code(), Some(3), "{said}");
+    assert!(said.contains("the state that was exported is lost"), "{said}");
+}
+
 /// Another server of the same file at the same place, once the first is killed.
 fn restarted(server: Server, file: &Path) -> Server {
     let addr = server.addr().to_owned();
@@ -194,10 +229,14 @@ fn a_server_that_is_killed_and_started_again_is_waited_for() {
     imported.done();
     assert_eq!(server.run(["scan", "-b", "b", "--count"]).done_text(), "20000\n");
 
-    let mut export =
-        server.command(["export", "--timeout", "5m"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut export = server
+        .command(["export", "--live", "--timeout", "5m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(export.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), r#"{"bucket":"b"}"#);
+    assert_eq!(lines.next().unwrap().unwrap(), r#"{"bucket":"b","sequence":0}"#);
     for n in 0..20_000 {
         if n == 7_000 {
             server = restarted(server, &file);

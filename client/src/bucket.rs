@@ -280,6 +280,20 @@ impl Bucket {
         self.write(WriteRequest::DeleteBucket(self.path.clone())).await
     }
 
+    /// The bucket's sequence: see [`next_sequence`](Self::next_sequence).
+    ///
+    /// # Errors
+    /// `BUCKET_NOT_FOUND`; `INCOMPATIBLE_VALUE` if the path leads to a key; `BUCKET_NAME_REQUIRED`.
+    ///
+    /// # Cancellation
+    /// May be dropped at any point: a read changes nothing.
+    pub async fn sequence(&self) -> Result<u64, Error> {
+        match self.client.call(ReadRequest::Sequence(self.path.clone())).await? {
+            Reply::Count(sequence) => Ok(sequence),
+            _ => Err(wrong_shape()),
+        }
+    }
+
     /// Raises the bucket's sequence by one: a number of 64 bits that is stored with the bucket and begins with 0.
     ///
     /// # Errors

@@ -169,6 +169,20 @@ impl Snapshot {
         }
     }
 
+    /// As [`Bucket::sequence`], as of the snapshot.
+    ///
+    /// # Errors
+    /// As for [`Bucket::sequence`], and as for [`get`](Self::get).
+    ///
+    /// # Cancellation
+    /// May be dropped at any point.
+    pub async fn sequence(&self, bucket: &Bucket) -> Result<u64, Error> {
+        match self.ask(SnapshotRead::Read(ReadRequest::Sequence(bucket.path().clone()))).await? {
+            Reply::Count(sequence) => Ok(sequence),
+            _ => Err(wrong_shape()),
+        }
+    }
+
     /// As [`Bucket::stat`], as of the snapshot.
     ///
     /// # Errors

@@ -94,7 +94,7 @@ pub enum Verb {
     BucketStat,
     /// Raise a bucket's sequence.
     BucketNext,
-    /// Set a bucket's sequence.
+    /// A bucket's sequence, or set it.
     BucketSequence,
     /// Give a bucket another parent.
     BucketMove,
@@ -258,12 +258,13 @@ pub const COMMANDS: &[Command] = &[
     Command::write("BUCKET NEXT", "raises a bucket's sequence by one, and gives it")
         .bucket(BucketOp::NextSequence)
         .text(Verb::BucketNext, "path", 1, 1),
-    Command::write("BUCKET SEQUENCE", "sets a bucket's sequence").bucket(BucketOp::SetSequence).text(
+    Command::write("BUCKET SEQUENCE", "a bucket's sequence; with n, sets it").bucket(BucketOp::SetSequence).text(
         Verb::BucketSequence,
-        "path n",
-        2,
+        "path [n]",
+        1,
         2,
     ),
+    Command::read("BUCKET GET_SEQUENCE", "a bucket's sequence").bucket(BucketOp::GetSequence),
     Command::write("BUCKET MOVE", "moves a bucket to another path, which ends in its name")
         .bucket(BucketOp::Move)
         .text(Verb::BucketMove, "path path", 2, 2),

@@ -134,6 +134,8 @@ pub enum BucketOp {
     SetSequence = 7,
     /// Give a bucket another path.
     Move = 8,
+    /// A bucket's sequence, as it is.
+    GetSequence = 9,
 }
 
 impl BucketOp {
@@ -149,6 +151,7 @@ impl BucketOp {
             6 => Self::NextSequence,
             7 => Self::SetSequence,
             8 => Self::Move,
+            9 => Self::GetSequence,
             _ => return None,
         })
     }
@@ -165,6 +168,7 @@ impl BucketOp {
             Self::NextSequence => "BUCKET NEXT_SEQUENCE",
             Self::SetSequence => "BUCKET SET_SEQUENCE",
             Self::Move => "BUCKET MOVE",
+            Self::GetSequence => "BUCKET GET_SEQUENCE",
         }
     }
 }

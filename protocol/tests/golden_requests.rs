@@ -136,6 +136,7 @@ fn about_buckets() -> Vec<Golden> {
             Request::Write(WriteRequest::MoveBucket { path: path("a/b"), to: path("b") }),
             hex("00000012 00000006 20 00  08  02 0001 61 0001 62  01 0001 62"),
         ),
+        (6, Request::Read(ReadRequest::Sequence(path("b"))), hex("0000000b 00000006 20 00  09  01 0001 62")),
         (
             6,
             Request::Stream(StreamRequest::BucketStat(path("a/b"))),
@@ -259,7 +260,7 @@ fn unknown_operations_are_unsupported() {
         let error = Request::decode(frame_of(op, 0, Bytes::new())).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "operation 0x{op:02x}");
     }
-    for sub in [0, 9, 255] {
+    for sub in [0, 10, 255] {
         let body = Bytes::from([&[sub][..], &hex("01 0001 62")].concat());
         let error = Request::decode(frame_of(0x20, 0, body)).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Unsupported, "BUCKET {sub}");
@@ -335,6 +336,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { .. })) => Some(Expect::Closed),
             Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
             Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
+            Request::Read(ReadRequest::Sequence(_)) => Some(Expect::Count),
             Request::Read(ReadRequest::Get { .. }) | Request::OfSnapshot { read: SnapshotRead::Read(_), .. } => {
                 Some(Expect::Value)
             }

@@ -125,6 +125,7 @@ fn request() -> impl Strategy<Value = Request> {
             Request::OfSnapshot { snapshot, read: SnapshotRead::Stream(StreamRequest::BucketStat(path)) }
         }),
         path().prop_map(|path| Request::Stream(StreamRequest::BucketStat(path))),
+        path().prop_map(|path| Request::Read(ReadRequest::Sequence(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucket(path))),
         path().prop_map(|path| Request::Write(WriteRequest::CreateBucketIfMissing(path))),
         path().prop_map(|path| Request::Write(WriteRequest::DeleteBucket(path))),

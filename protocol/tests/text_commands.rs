@@ -287,6 +287,13 @@ fn a_line_of_quoted_words_takes_memory_by_its_length_and_not_by_its_words() {
 }
 
 #[test]
+fn a_sequence_without_a_number_is_read() {
+    let read = parse(&Bytes::from_static(b"BUCKET SEQUENCE users/eu"), &Path::ROOT);
+    let request = ReadRequest::Sequence("users/eu".parse().unwrap());
+    assert_eq!(read, Ok(Some(TextCommand::Read { request, answer: Answer::Number })));
+}
+
+#[test]
 fn numbers_of_64_bits_are_taken_and_others_are_refused() {
     for line in
         ["INCR k one", "INCR k 1.5", "INCR k 9223372036854775808", "DECR k -9223372036854775808", "INCR", "INCR k 1 2"]
@@ -295,7 +302,8 @@ fn numbers_of_64_bits_are_taken_and_others_are_refused() {
     }
     for line in [
         "BUCKET SEQUENCE b -1",
-        "BUCKET SEQUENCE b",
+        "BUCKET SEQUENCE",
+        "BUCKET SEQUENCE b 1 2",
         "BUCKET MOVE b",
         "DELRANGE a",
         "DELRANGE a b c",

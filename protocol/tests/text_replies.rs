@@ -205,7 +205,7 @@ fn help_has_a_line_for_every_command_this_version_has() {
         "DELRANGE low high [LIMIT n] ",
         "BUCKET STAT path ",
         "BUCKET NEXT path ",
-        "BUCKET SEQUENCE path n ",
+        "BUCKET SEQUENCE path [n] ",
         "BUCKET MOVE path path ",
         "PING ",
         "STATS ",

@@ -84,6 +84,10 @@ fn numbers_and_ranges() -> Vec<(String, Request, Answer)> {
         let request = WriteRequest::DeleteRange { path: path("b"), range, limit: std::num::NonZeroU64::new(limit) };
         write(&format!("DELRANGE {low} {high}{limit_word}"), request, Answer::DeletedRange);
     }
+    for bucket in ["b", "b/k3", "none"] {
+        let read = Request::Read(ReadRequest::Sequence(path(bucket)));
+        commands.push((format!("BUCKET SEQUENCE {bucket}"), read, Answer::Number));
+    }
     commands
 }
 

@@ -7,7 +7,8 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol::{
-    ErrorCode, KeyRange, LowBound, Reply, Request, ScanMode, ScanOptions, SessionRequest, Txn, WriteRequest,
+    ErrorCode, KeyRange, LowBound, ReadRequest, Reply, Request, ScanMode, ScanOptions, SessionRequest, Txn,
+    WriteRequest,
 };
 use boltkv_storage::{Db, Error, Options};
 use common::binary::{create_if_missing, path, scan, set};
@@ -179,6 +180,8 @@ fn a_sequence_is_raised_and_set() {
     assert!(matches!(client.ask(&next()), Reply::Sequence { sequence: u64::MAX, .. }));
     assert_eq!(client.ask_code(&next()), ErrorCode::NumberOutOfRange);
     assert_eq!(server.db.begin().unwrap().bucket("b").unwrap().sequence(), u64::MAX);
+    assert_eq!(client.ask(&ReadRequest::Sequence(path("b")).into()), Reply::Count(u64::MAX));
+    assert_eq!(client.ask_code(&ReadRequest::Sequence(path("none")).into()), ErrorCode::BucketNotFound);
     let elsewhere = WriteRequest::NextSequence(path("none"));
     assert_eq!(client.ask_code(&elsewhere.into()), ErrorCode::BucketNotFound);
 }

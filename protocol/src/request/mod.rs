@@ -175,6 +175,7 @@ fn decode_bucket(fields: &mut Fields) -> Result<Request, DecodeError> {
         BucketOp::SetSequence => {
             WriteRequest::SetSequence { path: Path::decode(fields)?, sequence: fields.u64("sequence")? }.into()
         }
+        BucketOp::GetSequence => ReadRequest::Sequence(Path::decode(fields)?).into(),
         BucketOp::Move => WriteRequest::MoveBucket { path: Path::decode(fields)?, to: Path::decode(fields)? }.into(),
         BucketOp::Stat => StreamRequest::BucketStat(Path::decode(fields)?).into(),
     })

@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::field::{EncodeError, put_str16};
-use crate::{Expect, Op, Path};
+use crate::{BucketOp, Expect, Op, Path};
 
 /// What is answered at once, with one reply, and changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum ReadRequest<B = Bytes> {
         /// The key.
         key: B,
     },
+    /// A bucket's sequence.
+    Sequence(Path),
 }
 
 impl<B: AsRef<[u8]>> ReadRequest<B> {
@@ -26,6 +28,7 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
         match self {
             Self::Ping(_) => Expect::Pong,
             Self::Get { .. } => Expect::Value,
+            Self::Sequence(_) => Expect::Count,
         }
     }
 
@@ -33,6 +36,7 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
         match self {
             Self::Ping(_) => Op::Ping,
             Self::Get { .. } => Op::Get,
+            Self::Sequence(_) => Op::Bucket,
         }
     }
 
@@ -45,6 +49,11 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
             Self::Get { path, key } => {
                 out.put_slice(path.as_wire());
                 put_str16(out, "key", key.as_ref())
+            }
+            Self::Sequence(path) => {
+                out.put_u8(BucketOp::GetSequence as u8);
+                out.put_slice(path.as_wire());
+                Ok(())
             }
         }
     }

@@ -22,7 +22,7 @@ pub enum SnapshotRequest {
     },
 }
 
-/// What can be read as of a snapshot: GET, SCAN, BUCKET LIST and STAT, and a transaction that only reads.
+/// What can be read as of a snapshot: GET, SCAN, BUCKET LIST, STAT and `GET_SEQUENCE`, and a transaction that only reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotRead<B = Bytes> {
     /// It is answered at once.
@@ -96,7 +96,7 @@ pub(super) fn decode_of_snapshot(op: Op, body: Bytes) -> Result<Request, DecodeE
     let mut fields = Fields::new(body);
     let snapshot = fields.u64("snapshot")?;
     let read = match super::decode_body(op, fields.into_rest())? {
-        Request::Read(read @ ReadRequest::Get { .. }) => SnapshotRead::Read(read),
+        Request::Read(read @ (ReadRequest::Get { .. } | ReadRequest::Sequence(_))) => SnapshotRead::Read(read),
         Request::Stream(StreamRequest::Backup | StreamRequest::Shrink) => return Err(has_no_snapshot),
         Request::Stream(stream) => SnapshotRead::Stream(stream),
         _ => return Err(has_no_snapshot),

@@ -154,16 +154,18 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
         }
         (Verb::BucketNext, Some(path)) => write(WriteRequest::NextSequence(Path::parse(&path)?), Answer::Number),
         (Verb::BucketSequence, Some(path)) => {
-            let sequence = parse_number(&arguments.next().ok_or_else(|| usage(command))?)?;
-            write(WriteRequest::SetSequence { path: Path::parse(&path)?, sequence }, Answer::Done)
+            let path = Path::parse(&path)?;
+            match arguments.next() {
+                None => read(ReadRequest::Sequence(path), Answer::Number),
+                Some(n) => write(WriteRequest::SetSequence { path, sequence: parse_number(&n)? }, Answer::Done),
+            }
         }
         (Verb::BucketMove, Some(path)) => {
             let to = arguments.next().ok_or_else(|| usage(command))?;
             write(WriteRequest::MoveBucket { path: Path::parse(&path)?, to: Path::parse(&to)? }, Answer::Done)
         }
         (Verb::BucketCreate, Some(path)) => {
-            let path = Path::parse(&path)?;
-            write(WriteRequest::CreateBucketIfMissing(path), Answer::Done)
+            write(WriteRequest::CreateBucketIfMissing(Path::parse(&path)?), Answer::Done)
         }
         (Verb::BucketDelete, Some(path)) => write(WriteRequest::DeleteBucket(Path::parse(&path)?), Answer::Done),
         (Verb::BucketUse, Some(path)) => TextCommand::Use(Path::parse(&path)?),

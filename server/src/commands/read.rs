@@ -17,7 +17,7 @@ pub(crate) fn fault_in(tx: &Tx, reads: &[ReadRequest]) {
         .iter()
         .filter_map(|read| match read {
             ReadRequest::Get { path, key } => Some((path, key)),
-            ReadRequest::Ping(_) => None,
+            ReadRequest::Ping(_) | ReadRequest::Sequence(_) => None,
         })
         .collect();
     for of_one_bucket in wanted.chunk_by(|(one, _), (other, _)| one == other) {
@@ -38,7 +38,8 @@ pub(crate) fn answer_at<'r>(state: &'r Tx, request: &'r ReadRequest, max_frame: 
 /// Whether a read could be answered from this state without waiting for the disk.
 pub(crate) fn is_resident_at(state: &Tx, request: &ReadRequest) -> bool {
     match request {
-        ReadRequest::Ping(_) => true,
+        // A bucket's own header lies where its parent's entries do, which every look-up in it has to pass.
+        ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
         // What cannot be had is found out at once.
         ReadRequest::Get { path, key } => state.bucket_at(path).map_or(true, |bucket| bucket.is_resident(key)),
     }
@@ -55,6 +56,10 @@ pub(super) fn answer_in<'r, 's: 'r>(
         ReadRequest::Get { path, key } => {
             let bucket = state.bucket_at(path).map_err(refusal);
             bucket.and_then(|bucket| value_in(bucket, key, max_frame)).map_or_else(Reply::Error, Reply::Value)
+        }
+        ReadRequest::Sequence(path) => {
+            let bucket = state.bucket_at(path).map_err(refusal);
+            bucket.map_or_else(Reply::Error, |bucket| Reply::Count(bucket.sequence()))
         }
     }
 }
@@ -109,13 +114,16 @@ impl<'a> Reader<'a> {
         match request {
             ReadRequest::Ping(bytes) => Reply::Pong(bytes),
             ReadRequest::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
+            ReadRequest::Sequence(path) => {
+                self.bucket(path).map_or_else(Reply::Error, |bucket| Reply::Count(bucket.sequence()))
+            }
         }
     }
 
     /// Whether a read could be answered without waiting for the disk.
     pub(crate) fn is_resident(&mut self, request: &ReadRequest) -> bool {
         match request {
-            ReadRequest::Ping(_) => true,
+            ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
             // What cannot be had is found out at once.
             ReadRequest::Get { path, key } => self.bucket(path).map_or(true, |bucket| bucket.is_resident(key)),
         }
