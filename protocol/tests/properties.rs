@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod generate;
+
 use std::num::NonZeroU64;
 use std::ops::{Bound, RangeBounds};
 
-use boltkv_protocol::text::{Answer, LineCodec, LineEvent, TextCommand, parse, value_len, write_key, write_value};
 use boltkv_protocol::{
     Change, ChangeKind, Changes, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
     KeyRange, LowBound, MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions,
@@ -13,39 +14,10 @@ use boltkv_protocol::{
     WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
+use generate::{awkward, bytes, feed};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tokio_util::codec::{Decoder, Encoder};
-
-fn bytes() -> impl Strategy<Value = Bytes> {
-    vec(any::<u8>(), 0..24).prop_map(Bytes::from)
-}
-
-/// Bytes that are likely to need quoting: blanks, quotes, escapes, words of the protocol.
-fn awkward() -> impl Strategy<Value = Bytes> {
-    const PIECES: [&[u8]; 18] = [
-        b" ",
-        b"\"",
-        b"\\",
-        b"\n",
-        b"\r",
-        b"\t",
-        b"/",
-        b"x41",
-        b"OK",
-        b"END",
-        b"ERR ",
-        b"(nil)",
-        b"\xff",
-        "é".as_bytes(),
-        "\u{85}".as_bytes(),
-        b"k",
-        b"http/",
-        b"1.1",
-    ];
-    let piece = prop::sample::select(&PIECES[..]);
-    prop_oneof![vec(piece, 0..6).prop_map(|pieces| pieces.concat().into()), bytes()]
-}
+use tokio_util::codec::{Decoder as _, Encoder as _};
 
 fn path() -> impl Strategy<Value = Path> {
     vec(awkward(), 0..4).prop_map(|names| Path::from_names(names).unwrap())
@@ -258,21 +230,6 @@ fn expect() -> impl Strategy<Value = Expect> {
     ]
 }
 
-/// Feeds a decoder a stream in pieces of `step` bytes.
-fn feed<D: Decoder>(decoder: &mut D, stream: &[u8], step: usize) -> Result<Vec<D::Item>, D::Error> {
-    let (mut buffer, mut items) = (BytesMut::new(), Vec::new());
-    for piece in stream.chunks(step) {
-        buffer.extend_from_slice(piece);
-        while let Some(item) = decoder.decode(&mut buffer)? {
-            items.push(item);
-        }
-    }
-    while let Some(item) = decoder.decode_eof(&mut buffer)? {
-        items.push(item);
-    }
-    Ok(items)
-}
-
 proptest! {
     #[test]
     fn requests_read_back_as_they_were_written(
@@ -340,68 +297,6 @@ proptest! {
         if let Ok(Reply::Error(error)) = reply {
             prop_assert_eq!(error.code.to_u8(), op);
         }
-    }
-
-    #[test]
-    fn garbage_lines_never_panic(stream in vec(prop_oneof![Just(b' '), Just(b'"'), Just(b'\\'), any::<u8>()], 0..100)) {
-        for start in [&b""[..], b"SET k ", b"GET ", b"SCAN ", b"BUCKET USE "] {
-            let line = Bytes::from([start, &stream].concat());
-            if let Err(error) = parse(&line, &Path::ROOT) {
-                prop_assert!(matches!(error.code, ErrorCode::Malformed | ErrorCode::Unsupported));
-            }
-        }
-    }
-
-    // Promises: text-printed.
-    #[test]
-    fn a_printed_key_and_value_can_be_pasted_back(key in awkward(), value in awkward()) {
-        let mut line = BytesMut::from("SET ".as_bytes());
-        write_key(&key, &mut line);
-        line.extend_from_slice(b" ");
-        let before = line.len();
-        write_value(&value, &mut line);
-        prop_assert_eq!(line.len() - before, value_len(&value));
-        line.extend_from_slice(b"\n");
-
-        // Through the line codec: what is printed stays on one line.
-        let events = feed(&mut LineCodec::default(), &line, 7).unwrap();
-        let [LineEvent::Line { text, .. }] = &events[..] else { panic!("{events:?}") };
-        let expected = WriteRequest::Set { path: Path::ROOT, key, value, cond: Cond::Always };
-        let command = parse(text, &Path::ROOT).unwrap();
-        prop_assert_eq!(command, Some(TextCommand::Write { request: expected, answer: Answer::Done }));
-    }
-
-    #[test]
-    fn a_printed_entry_is_never_taken_for_a_reply_of_another_kind(key in awkward(), value in awkward()) {
-        for kind in [EntryKind::Value, EntryKind::Bucket, EntryKind::TooLarge] {
-            let mut out = BytesMut::new();
-            Answer::Entries.write_entry(&Entry { kind, key: &key, value: &value }, &mut out);
-            let line_end = out.iter().position(|&byte| byte == b'\n');
-            prop_assert_eq!(line_end, Some(out.len() - 1));
-            prop_assert!(out != "END\n" && out != "(nil)\n" && !out.starts_with(b"ERR "));
-        }
-    }
-
-    #[test]
-    fn a_printed_bucket_name_is_the_path_of_that_bucket(name in awkward()) {
-        prop_assume!(!name.is_empty());
-        let expected = TextCommand::Use(Path::from_names([&name]).unwrap());
-        for answer in [Answer::Names, Answer::Entries] {
-            let mut line = BytesMut::from("BUCKET USE ".as_bytes());
-            answer.write_entry(&Entry { kind: EntryKind::Bucket, key: &name, value: &Bytes::new() }, &mut line);
-            line.truncate(line.len() - 1);
-            let command = parse(&line.freeze(), &Path::ROOT).unwrap();
-            prop_assert_eq!(command.as_ref(), Some(&expected));
-        }
-    }
-
-    // Promises: text-path.
-    #[test]
-    fn a_path_reads_back_as_it_was_displayed(names in vec(awkward(), 0..4)) {
-        prop_assume!(names.iter().all(|name| !name.is_empty()));
-        let path = Path::from_names(&names).unwrap();
-        prop_assert_eq!(path.to_string().parse::<Path>(), Ok(path.clone()));
-        prop_assert_eq!(path.names().collect::<Vec<_>>(), names);
     }
 
     #[test]
