@@ -87,8 +87,7 @@ impl Platters {
 
     /// What there is while nothing crashes.
     pub(super) fn newest(&self) -> Files {
-        let names = self.names.after_each_crash().pop().unwrap_or_default();
-        Files::left((names, self.files.iter().map(Platter::newest).collect()))
+        Files::left((self.names.newest(), self.files.iter().map(Platter::newest).collect()))
     }
 
     /// What crashes may leave, of one file in each way that is worth a look.

@@ -38,9 +38,12 @@ impl Names {
     }
 
     pub(crate) fn sync(&mut self) {
-        let mut outcomes = self.after_each_crash();
-        // The last of all selections is the whole.
-        *self = Self::new(outcomes.pop().unwrap_or_default());
+        *self = Self::new(self.newest());
+    }
+
+    /// What the folder holds while nothing crashes.
+    pub(crate) fn newest(&self) -> BTreeMap<PathBuf, FileId> {
+        self.after(|_| true)
     }
 
     /// What the folder may hold after a crash: with each selection of the changes, from none to all.
