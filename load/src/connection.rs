@@ -45,6 +45,17 @@ pub(crate) struct Answered {
     pub(crate) answer: Answer,
 }
 
+/// What a read has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrived {
+    /// As much as there was room for.
+    More,
+    /// All that there was, but for the end.
+    All,
+    /// Nothing that had not been read.
+    Nothing,
+}
+
 impl Connection {
     /// Takes over a connection that is open, for so many requests in flight.
     pub(crate) fn new((stream, wire): Opened, pipeline: usize) -> io::Result<Self> {
@@ -109,15 +120,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads what has arrived, once; whether there may be more.
-    pub(crate) fn read(&mut self, now: u64) -> io::Result<bool> {
+    /// Reads what has arrived, once.
+    pub(crate) fn read(&mut self, now: u64) -> io::Result<Arrived> {
         loop {
             match self.input.read(&mut self.stream) {
-                Ok(more) => {
+                Ok(is_full) => {
                     self.heard = now;
-                    return Ok(more);
+                    return Ok(if is_full { Arrived::More } else { Arrived::All });
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Arrived::Nothing),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

@@ -17,7 +17,7 @@ use rustix::time::{
     timerfd_settime,
 };
 
-use crate::connection::{Answered, Connection, Opened};
+use crate::connection::{Answered, Arrived, Connection, Opened};
 use crate::keys::{Picker, is_prefixed, share, write_key};
 use crate::measured::{Measured, OfOp};
 use crate::pace::Pace;
@@ -161,11 +161,10 @@ impl<'a> Worker<'a> {
             self.wait(&mut events, at)?;
             let at = now();
             let answered = self.measured.requests;
-            for event in &events {
-                if event.data.u64() != TIMER {
-                    let number = usize::try_from(event.data.u64()).unwrap_or(usize::MAX);
-                    self.attend(number, at, at <= end)?;
-                }
+            for &Event { flags, data } in events.iter().filter(|event| event.data.u64() != TIMER) {
+                let number = usize::try_from(data.u64()).unwrap_or(usize::MAX);
+                let has_ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+                self.attend(number, at, at <= end, has_ended)?;
             }
             self.shared.answered.fetch_add(self.measured.requests - answered, Relaxed);
         }
@@ -197,11 +196,11 @@ impl<'a> Worker<'a> {
             .map_err(Error::io("could not set a timer"))
     }
 
-    /// A connection has something, or room to write.
-    fn attend(&mut self, number: usize, now: u64, in_time: bool) -> Result<(), Error> {
+    /// A connection has something, or room to write; or its end, which is told once, and may lie behind what it has.
+    fn attend(&mut self, number: usize, now: u64, in_time: bool, has_ended: bool) -> Result<(), Error> {
         while let Some(connection) = self.connections.get_mut(number).and_then(Option::as_mut) {
-            let more = match connection.read(now) {
-                Ok(more) => more,
+            let arrived = match connection.read(now) {
+                Ok(arrived) => arrived,
                 Err(error) => {
                     self.lose(number, &error.to_string());
                     return Ok(());
@@ -223,8 +222,10 @@ impl<'a> Worker<'a> {
             } else {
                 self.flush(number);
             }
-            if !more {
-                break;
+            match arrived {
+                Arrived::More => {}
+                Arrived::All if has_ended => {}
+                Arrived::All | Arrived::Nothing => break,
             }
         }
         Ok(())

@@ -4,7 +4,7 @@
 mod common;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -84,6 +84,27 @@ fn what_was_due_and_could_not_be_sent_is_told_and_in_the_latencies() {
     let latencies = &measured.of[&Op::Get].latencies;
     assert_eq!(latencies.len(), 500, "also the one that was in flight at the end, and was waited for");
     assert!(latencies.value_at_quantile(0.9) > 250_000_000);
+}
+
+/// Its end comes with its last answer, in one event.
+#[test]
+fn a_server_that_ends_with_an_answer_is_gone_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = BufReader::new(stream.try_clone().unwrap()).lines();
+        asked.next().unwrap().unwrap();
+        stream.write_all(b"END\r\n").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        asked.map_while(Result::ok).count()
+    });
+    let work = Work { timeout: common::PATIENCE, pipeline: 4, ..one_at_a_time(None, 1000) };
+    let measured = measure(&at(Target::Memcached, address), &work).unwrap();
+    server.join().unwrap();
+    assert_eq!((measured.lost, measured.requests), (1, 1), "{measured:?}");
+    let expected = "connection lost: the server closed the connection";
+    assert!(measured.errors.keys().all(|what| what == expected), "{:?}", measured.errors);
 }
 
 #[test]
