@@ -33,6 +33,7 @@ mod shrink;
 mod stats;
 mod tips;
 mod txn;
+mod watch;
 
 use std::iter;
 use std::process::ExitCode;
@@ -76,6 +77,7 @@ enum Command {
     Export(export::Export),
     Import(import::Import),
     Shrink(shrink::Shrink),
+    Watch(watch::Watch),
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
@@ -102,6 +104,7 @@ impl Command {
             Self::Export(export) => export.run(),
             Self::Import(import) => import.run(),
             Self::Shrink(shrink) => shrink.run(),
+            Self::Watch(watch) => watch.run(),
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),

@@ -3,7 +3,7 @@
 use boltkv_protocol::{Cond, ErrorCode, Path, ReadRequest, Reply, StreamRequest, WriteRequest};
 use bytes::Bytes;
 
-use crate::{BucketStat, Client, DeleteRange, Error, Scan};
+use crate::{BucketStat, Client, DeleteRange, Error, Scan, Watch};
 
 /// A bucket of the server, by its path. Cheap to clone. The bucket need not be there until it is used.
 ///
@@ -224,6 +224,12 @@ impl Bucket {
     /// The bucket's entries, keys and buckets alike, in key order.
     pub fn scan(&self) -> Scan {
         Scan::entries(self.client.clone(), self.path.clone())
+    }
+
+    /// Watches what is committed in this bucket and all within it, and what becomes of the buckets that it lies in. It need not
+    /// be there.
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.client.clone(), self.path.clone())
     }
 
     /// The buckets within this one, in the order of their names.

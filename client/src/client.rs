@@ -8,7 +8,7 @@ use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest,
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
 use crate::link::Link;
-use crate::{Backup, Bucket, ClientBuilder, Error, Shrinking, Shrunk, Snapshot, Transaction, transaction};
+use crate::{Backup, Bucket, ClientBuilder, Error, Shrinking, Shrunk, Snapshot, Transaction, Watch, transaction};
 
 /// A client of one server. Cheap to clone; all clones share one connection.
 ///
@@ -114,6 +114,22 @@ impl Client {
     /// Dropped before it is ready, the backup is cancelled on the server.
     pub async fn backup(&self) -> Result<Backup, Error> {
         Backup::open(self).await
+    }
+
+    /// Watches everything that is committed, in all buckets. See [`Bucket::watch`] for one of them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: boltkv_client::Client) -> Result<(), boltkv_client::Error> {
+    /// let mut watching = client.watch().stream().await?;
+    /// while let Some(watched) = watching.next().await {
+    ///     let watched = watched?;
+    ///     println!("transaction {} changed {} things", watched.position.txid, watched.changes.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(&self) -> Watch {
+        Watch::new(self.clone(), Path::ROOT)
     }
 
     /// Has the server hold its newest state open, for as long as the answered handle is used at least once in every `lease`. It

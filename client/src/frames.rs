@@ -121,6 +121,12 @@ impl Frames {
         }
     }
 
+    /// The same, where a frame is waited for at least so long.
+    pub(crate) fn patient_for(mut self, least: Duration) -> Self {
+        self.timeout = self.timeout.max(least);
+        self
+    }
+
     /// The next frame; `None` after the last. The time for it goes on running from the first call that waited for it.
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Reply, Error>>> {
         if self.source.is_none() {

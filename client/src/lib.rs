@@ -126,9 +126,9 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup`, `shrink` are what a caller sees. Under them
-//! `frames` is a stream as it arrives, `link` knows which connection a request takes, `shared` is the one that requests share, made anew when it is
-//! lost; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
+//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup`, `shrink`, `watch` are what a caller sees.
+//! Under them `frames` is a stream as it arrives, `link` knows which connection a request takes, `shared` is the one that
+//! requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
 
 mod backup;
 mod bucket;
@@ -146,9 +146,13 @@ mod shared;
 mod shrink;
 mod snapshot;
 mod transaction;
+mod watch;
 
 pub use backup::Backup;
-pub use boltkv_protocol::{Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart};
+pub use boltkv_protocol::{
+    Change, ChangeKind, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart,
+    WatchPosition,
+};
 pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};
 pub use bucket_stat::BucketStat;
 pub use builder::ClientBuilder;
@@ -160,3 +164,4 @@ pub use scan::Scan;
 pub use shrink::{Shrinking, Shrunk};
 pub use snapshot::Snapshot;
 pub use transaction::{Committed, Transaction, TransactionResult};
+pub use watch::{Watch, Watched, Watching};
