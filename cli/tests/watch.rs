@@ -11,8 +11,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use boltkv_client::{Change, ChangeKind, Client, WatchPosition, Watched};
+use boltkv_client::{Change, ChangeKind, Client, WatchPosition, Watched, Watching};
 use common::server::{PATIENCE, Server};
 use tokio::time::timeout;
 
@@ -160,7 +161,17 @@ async fn read(client: &Client) -> State {
     state
 }
 
-/// One life of a server: eight writers, and a watcher that is given up and begun again so many times.
+/// What a watch tells until its server is gone.
+async fn until_killed(mut watching: Watching) -> Vec<Watched> {
+    let mut told = Vec::new();
+    while let Some(Ok(watched)) = watching.next().await {
+        told.push(watched);
+    }
+    told
+}
+
+/// One life of a server: eight writers, and a watcher that is given up and begun again so many times. Where the server is killed, another
+/// watch is under way.
 async fn life(
     db: &Path,
     args: &[&str],
@@ -196,7 +207,14 @@ async fn life(
         }
     }
     if !random.is_multiple_of(3) {
+        let watch = client.watch().after(at.unwrap()).patience(Duration::ZERO);
+        let last = tokio::spawn(until_killed(watch.stream().await.unwrap()));
+        tokio::time::sleep(Duration::from_micros(random % 20_000)).await;
         server.kill();
+        for told in timeout(PATIENCE, last).await.expect("a watch ends with its server").unwrap() {
+            follow(state, &told);
+            *at = Some(told.position);
+        }
         for writer in writers {
             timeout(PATIENCE, writer).await.expect("a writer ends with its server").unwrap();
         }
@@ -249,16 +267,10 @@ async fn lives(args: &[&str], resumes: u64) {
 // Promises: wire-watch, wire-watch-durable, ops-watch.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watcher_that_is_begun_again_beside_kills_builds_the_final_state() {
-    lives(&["--journal-keep=1GiB", "--journal-size=1MiB"], 40).await;
+    lives(&["--journal-keep=1GiB", "--journal-size=1MiB"], 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn so_does_one_where_writes_are_synced_late() {
     lives(&["--journal-keep=1GiB", "--journal-size=1MiB", "--durability=interval=10ms"], 40).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes longer than others: 200 beginnings, and as many kills as come of it"]
-async fn so_does_one_that_is_begun_again_two_hundred_times() {
-    lives(&["--journal-keep=4GiB", "--journal-size=1MiB"], 200).await;
 }
