@@ -89,7 +89,7 @@ impl Server {
         let turns = Turns {
             backups,
             shrinks: Shrinks::new(),
-            watches: Watches::new(limits.max_watches),
+            watches: Watches::new(limits.max_watches, &memory),
             bucket_stats: BucketStatTurns::new(),
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));

@@ -335,3 +335,32 @@ fn watches_of_many_values_at_once_stay_within_the_memory_or_say_so() {
     };
     assert_eq!(error.code, ErrorCode::TxnTooLarge, "{}", error.message);
 }
+
+// Promises: wire-watch-memory.
+#[test]
+fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
+    let file = TestFile::new();
+    let server = TestServer::serve(database(&file), |config| config.limits.memory = Some(64 << 20));
+    let mut writer = server.binary();
+    writer.write(&create("b"));
+    let mut watching: Vec<Binary> = (0..100).map(|_| server.binary()).collect();
+    let mut refused = 0;
+    for client in &mut watching {
+        client.send_all(&[all(WatchFrom::Now)]);
+        match frame(client) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.code, ErrorCode::Overloaded);
+                refused += 1;
+            }
+        }
+    }
+    assert!((20..=80).contains(&refused), "they have a share of the memory: {refused} found none");
+    let begun = watching.len() - refused;
+    for key in 0..30 {
+        writer.write(&set("b", &format!("{key}"), vec![7; 1 << 20]));
+    }
+    // Whoever takes nothing is given up after 30 seconds: the writes have waited for none of them.
+    let figures = server.text().ask_all("STATS");
+    assert!(figures.contains(&format!("watches {begun}")), "{figures:?}");
+}

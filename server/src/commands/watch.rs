@@ -3,7 +3,8 @@
 //! A thread of its own reads the journal and waits for what is synced; it runs ahead of the stream by a few frames and then
 //! waits for that. So a watch takes nobody's turn, and one that its client does not read costs a thread and a little memory,
 //! until the stream is given up, or the journal is not kept any more as far back. What all of them cost is bounded by their
-//! number, and what large transactions take by the memory that all connections share.
+//! number, and what they keep in memory by a share of that of all connections: what watches wait for, because clients do not
+//! take what they are told, nobody else waits for.
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -20,7 +21,7 @@ use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::Source;
 use super::watched::{Batch, Watched};
-use crate::memory::Lease;
+use crate::memory::{Lease, Memory};
 
 /// So many frames are made before the first of them is taken.
 const AHEAD: usize = 3;
@@ -42,7 +43,12 @@ const MOST_ASKED: usize = 8;
 pub(crate) struct Watches {
     most: u32,
     turns: Arc<Semaphore>,
+    /// What large transactions may take of the memory, for all of them.
+    share: Arc<Memory>,
 }
+
+/// What a large transaction has of the share, and of the memory.
+type Taken = (Lease, Lease);
 
 /// A watch that is under way.
 #[derive(Debug)]
@@ -56,9 +62,12 @@ pub(crate) struct WatchRun {
 type Part = Result<Changes, ErrorReply>;
 
 impl Watches {
-    /// At most so many.
-    pub(crate) fn new(most: u32) -> Self {
-        Self { most, turns: Arc::new(Semaphore::new(most as usize)) }
+    /// At most so many, and no more than take a quarter of this memory. Their large transactions take another one.
+    pub(crate) fn new(most: u32, memory: &Memory) -> Self {
+        let quarter = memory.limit() / 4;
+        let most = most.min(u32::try_from(quarter / MEMORY).unwrap_or(u32::MAX).max(1));
+        let share = Arc::new(Memory::new(quarter));
+        Self { most, turns: Arc::new(Semaphore::new(most as usize)), share }
     }
 
     /// How many there are.
@@ -81,7 +90,8 @@ impl Watches {
         let lease = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a watch"))?;
         let (to, parts) = channel(AHEAD);
         let stop = Arc::new(OnceLock::new());
-        let telling = Telling { db: db.clone(), room: room.clone(), to, told: Instant::now() };
+        let telling =
+            Telling { db: db.clone(), room: room.clone(), share: Arc::clone(&self.share), to, told: Instant::now() };
         let thread = thread::Builder::new().name("boltkv-watch".into()).spawn({
             let stop = Arc::clone(&stop);
             move || telling.run(watch, now, &stop, (turn, lease))
@@ -98,7 +108,9 @@ impl Watches {
     fn too_many(&self) -> ErrorReply {
         let message = match self.most {
             0 => "the server does no watches (--max-watches)".to_owned(),
-            most => format!("{most} watches are under way, and the server does no more at a time (--max-watches)"),
+            most => {
+                format!("{most} watches are under way, and the server does no more at a time (--max-watches, --memory)")
+            }
         };
         ErrorReply::new(ErrorCode::Overloaded, message)
     }
@@ -160,6 +172,7 @@ impl From<Error> for Ended {
 struct Telling {
     db: Db,
     room: ReplyRoom,
+    share: Arc<Memory>,
     to: Sender<Part>,
     /// When something was told last.
     told: Instant,
@@ -256,7 +269,7 @@ impl Telling {
     }
 
     /// Takes what a transaction with so many bytes of changes needs, as soon as it is there.
-    fn memory_for(&self, bytes: u64, txid: u64) -> Result<Option<Lease>, Ended> {
+    fn memory_for(&self, bytes: u64, txid: u64) -> Result<Option<Taken>, Ended> {
         let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
         if wanted <= SMALL {
             return Ok(None);
@@ -270,8 +283,8 @@ impl Telling {
         }
         let asked = Instant::now();
         loop {
-            if let Some(lease) = self.room.try_take(wanted) {
-                return Ok(Some(lease));
+            if let Some(taken) = take(&self.room, &self.share, wanted) {
+                return Ok(Some(taken));
             }
             if self.to.is_closed() {
                 return Err(Ended::Gone);
@@ -310,7 +323,12 @@ impl Telling {
 /// A transaction's changes in memory, which slices of them keep, with what they take of the server's.
 struct Record {
     changes: Arc<CommittedChanges>,
-    _lease: Option<Lease>,
+    _lease: Option<Taken>,
+}
+
+/// Takes so many bytes of the memory, and of the share; of that no more than there is, so that a transaction may be larger.
+fn take(room: &ReplyRoom, share: &Memory, bytes: usize) -> Option<Taken> {
+    share.try_take(bytes.min(share.limit())).zip(room.try_take(bytes))
 }
 
 impl AsRef<[u8]> for Record {
