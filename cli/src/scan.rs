@@ -33,6 +33,9 @@ pub(crate) struct Scan {
     /// Only keys that start so, byte for byte
     #[arg(value_name = "PREFIX", value_parser = bytes_parser(), conflicts_with_all = ["from", "to"])]
     prefix: Option<Bytes>,
+    /// The same, as a flag
+    #[arg(long = "prefix", value_name = "PREFIX", value_parser = bytes_parser(), conflicts_with_all = ["prefix", "from", "to"])]
+    prefix_flag: Option<Bytes>,
     /// From this key on
     #[arg(long, value_name = "KEY", value_parser = bytes_parser())]
     from: Option<Bytes>,
@@ -70,7 +73,7 @@ impl Scan {
 
     fn wanted(&self, client: &client::Client) -> client::Scan {
         let mut scan = client.bucket_at(self.bucket.path.clone()).scan();
-        scan = match &self.prefix {
+        scan = match self.prefix.as_ref().or(self.prefix_flag.as_ref()) {
             Some(prefix) => scan.prefix(prefix),
             None => scan.range(
                 self.from.as_ref().map_or(Bound::Unbounded, Bound::Included),

@@ -57,10 +57,11 @@ impl Shrink {
             let Done { before, after, moved } = done;
             writeln!(
                 out,
-                "{} before, {} now; {} pages moved",
+                "{} before, {} now; {} {} moved",
                 BinaryBytes(before),
                 BinaryBytes(after),
-                HumanCount(moved)
+                HumanCount(moved),
+                if moved == 1 { "page" } else { "pages" }
             )
         };
         printed.map_err(|error| Failure::stdout(&error))

@@ -53,6 +53,8 @@ fn they_are_counted_on_request() {
     let server = filled(&folder);
     assert_eq!(server.run(["scan", "--count"]).done_text(), "5\n");
     assert_eq!(server.run(["scan", "--count", "a"]).done_text(), "2\n");
+    assert_eq!(server.run(["scan", "--count", "--prefix", "a"]).done_text(), "2\n");
+    assert_eq!(server.run(["scan", "--prefix", "a", "a"]).code, Some(2));
     assert_eq!(server.run(["scan", "--count", "--json"]).done_text(), "{\"count\":5}\n");
 }
 
