@@ -22,6 +22,11 @@ pub struct Bbolt {
     program: PathBuf,
 }
 
+/// What judges histories.
+pub struct Judge {
+    program: PathBuf,
+}
+
 /// What it takes to build a program, and what came of that.
 struct Build {
     /// The folder of the module, from this package on.
@@ -37,6 +42,8 @@ static PEER: Build = Build { module: "../storage/tests/go", package: ".", name: 
 static BBOLT: Build =
     Build { module: "tests/go", package: "go.etcd.io/bbolt/cmd/bbolt", name: "bbolt", built: OnceLock::new() };
 
+static JUDGE: Build = Build { module: "tests/histories", package: ".", name: "histories", built: OnceLock::new() };
+
 /// The Go program of the engine's tests, or `None` (said on standard error) where there is no Go. With
 /// `BOLTKV_REQUIRE_TOOLS=1` that is a failure.
 pub fn peer() -> Option<Peer> {
@@ -46,6 +53,11 @@ pub fn peer() -> Option<Peer> {
 /// bbolt's own command; otherwise as [`peer`].
 pub fn bbolt() -> Option<Bbolt> {
     BBOLT.program().map(|program| Bbolt { program })
+}
+
+/// What judges histories; otherwise as [`peer`].
+pub fn judge() -> Option<Judge> {
+    JUDGE.program().map(|program| Judge { program })
 }
 
 impl Build {
@@ -93,6 +105,13 @@ impl Bbolt {
         let output = Command::new(&self.program).args(args).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         Ran { code: output.status.code(), stdout: output.stdout, stderr }
+    }
+}
+
+impl Judge {
+    /// Whether there is an order that explains a history; what it says of that.
+    pub fn judge(&self, history: &[u8]) -> Ran {
+        super::feed(&mut Command::new(&self.program), history)
     }
 }
 
