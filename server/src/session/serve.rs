@@ -93,9 +93,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             if let Some(there) = self.move_over() {
                 return Ok(Until::Moved(there));
             }
-            if again {
-                yield_now().await;
-            }
+            let again = self.pass_on(again).await?;
             let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
             let event = tokio::select! {
                 biased;
@@ -127,8 +125,21 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let interrupted = self.take_requests();
         let streaming = self.step_stream();
         self.make_input_room();
-        self.keep_paces();
         interrupted || streaming
+    }
+
+    /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.
+    ///
+    /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
+    /// is woken once for many, and not by each in the middle of the next one's request.
+    async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
+        if again || !self.conn.wire.output.is_empty() {
+            yield_now().await;
+        }
+        let sent = self.conn.wire.flush().await?;
+        self.keep_paces();
+        // Where the output was full, there is room for more now.
+        Ok(again || sent && !(self.is_starved() && self.streams.is_empty()))
     }
 
     fn can_take(&mut self) -> bool {

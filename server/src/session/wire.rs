@@ -200,12 +200,22 @@ impl<S: Socket> Wire<S> {
         poll_fn(|cx| self.poll_transfer(cx, read)).await
     }
 
-    fn poll_transfer(&mut self, cx: &mut Context<'_>, read: bool) -> Poll<io::Result<()>> {
+    /// Sends what the peer takes at once. `true` if it took something.
+    pub(super) async fn flush(&mut self) -> io::Result<bool> {
+        poll_fn(|cx| Poll::Ready(self.send_some(cx))).await
+    }
+
+    fn send_some(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let sent = !self.output.is_empty() && self.poll_send(cx)?.is_ready();
         if self.output.is_empty() {
             self.output = BytesMut::new();
             self.output_lease = None;
         }
+        Ok(sent)
+    }
+
+    fn poll_transfer(&mut self, cx: &mut Context<'_>, read: bool) -> Poll<io::Result<()>> {
+        let sent = self.send_some(cx)?;
         let received = read && !self.ended && self.poll_receive(cx)?.is_ready();
         if sent || received { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
