@@ -6,6 +6,7 @@
 //! A file larger than memory goes through it once. What was not in memory before it was read for this is given back, or it
 //! would take the place of pages that somebody reads again and again.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -20,6 +21,13 @@ const PIECE: u64 = 1 << 20;
 
 /// Bytes of which it is asked together whether they are in memory.
 const PATCH: u64 = 1 << 16;
+
+/// Of so many bytes ahead it is asked before they are read: more than the system reads ahead by itself, or that would look
+/// like what was there before.
+const AHEAD: u64 = 1 << 26;
+
+/// The system keeps what it has read in one go in pieces of up to so many bytes, which it gives back as a whole or not at all.
+const LARGEST_FOLIO: u64 = 1 << 21;
 
 impl Tx {
     /// Writes the snapshot to `out` as an ordinary bolt file of [`Self::size`] bytes, which is
@@ -39,25 +47,16 @@ impl Tx {
         written(out.write_all(&before.encode_for(1)))?;
         let (mut at, end) = (2 * u64::from(meta.page_size), self.size());
         let mut piece = vec![0; end.saturating_sub(at).min(PIECE) as usize];
-        let mut cold = self.cold_patches(at);
+        let mut memory = Memory { tx: self, patches: VecDeque::new(), asked: at, run: at };
         while at < end {
-            // Asked before anything is read: the system reads ahead, which would look like what was there before.
-            let next_cold = self.cold_patches(at + PIECE);
+            memory.ask(at + PIECE + AHEAD);
             let part = &mut piece[..(end - at).min(PIECE) as usize];
             self.read_exactly(part, at).map_err(Error::io("read pages for the backup", None))?;
-            for patch in std::mem::replace(&mut cold, next_cold) {
-                self.disk().forget(patch, PATCH);
-            }
+            memory.give_back(at, part.len() as u64);
             written(out.write_all(part))?;
             at += part.len() as u64;
         }
         Ok(end)
-    }
-
-    /// Where patches begin, of the piece at `at`, that are not in memory as a whole.
-    fn cold_patches(&self, at: u64) -> Vec<u64> {
-        let patches = (at..(at + PIECE).min(self.size())).step_by(PATCH as usize);
-        patches.filter(|&patch| !self.snapshot().map.is_resident(patch, PATCH as usize)).collect()
     }
 
     fn read_exactly(&self, part: &mut [u8], at: u64) -> io::Result<()> {
@@ -94,5 +93,46 @@ impl Tx {
         }
         let folder = OsFolder { map: MapOptions::default() };
         write_file(&folder, path, mode, existing, |file| self.write_to(file))
+    }
+}
+
+/// What of the file is in memory, and what is only because it was read for this.
+struct Memory<'a> {
+    tx: &'a Tx,
+    /// Which patches were not there as a whole, from the next piece on.
+    patches: VecDeque<bool>,
+    /// Up to where it was asked.
+    asked: u64,
+    /// Where those begin that were not there, up to the next piece.
+    run: u64,
+}
+
+impl Memory<'_> {
+    /// Asks of all up to `upto`.
+    fn ask(&mut self, upto: u64) {
+        while self.asked < upto.min(self.tx.size()) {
+            self.patches.push_back(!self.tx.snapshot().map.is_resident(self.asked, PATCH as usize));
+            self.asked += PATCH;
+        }
+    }
+
+    /// Gives back what was not there before of the piece at `at`, which was read, together with what lies before that.
+    fn give_back(&mut self, at: u64, len: u64) {
+        let end = at + len;
+        for patch in (at..end).step_by(PATCH as usize) {
+            if self.patches.pop_front() != Some(true) {
+                self.forget_run(patch);
+                self.run = patch + PATCH;
+            }
+        }
+        self.forget_run(end);
+        // What the next piece begins with may lie in one folio with the end of this one.
+        self.run = self.run.max(end.saturating_sub(LARGEST_FOLIO));
+    }
+
+    fn forget_run(&self, end: u64) {
+        if let Some(len) = end.checked_sub(self.run).filter(|&len| len > 0) {
+            self.tx.disk().forget(self.run, len);
+        }
     }
 }
