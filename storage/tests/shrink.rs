@@ -46,3 +46,25 @@ fn it_ends_where_pages_that_are_moved_down_push_others_up() {
         }
     }
 }
+
+#[test]
+fn a_clean_close_leaves_the_file_as_small_as_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shrunk.db");
+    let db = Options::new().freelist(FreelistStored::OnCleanClose).open(&file).unwrap();
+    let key = |number: u32| number.to_be_bytes();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        (0..300).try_for_each(|number| bucket.put(key(number), vec![b'v'; 100_000]))
+    })
+    .unwrap();
+    db.update(|tx| (1..300).try_for_each(|number| tx.bucket_mut("b")?.delete(key(number)).map(drop))).unwrap();
+    db.shrink().unwrap();
+    let shrunk = std::fs::metadata(&file).unwrap().len();
+    assert!(shrunk < 1 << 20, "{shrunk}");
+    // The list of free pages has no place yet.
+    db.close().unwrap();
+    let closed = std::fs::metadata(&file).unwrap().len();
+    assert!(closed < shrunk + (1 << 18), "{shrunk} bytes before, {closed} when closed");
+    assert_check_clean(&Db::open(&file).unwrap(), "closed");
+}

@@ -287,7 +287,7 @@ fn pages(runs: &[Run]) -> u64 {
 fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
     let page_size = work.pages().page_size();
     if prepared.meta.mark > work.base.meta.mark {
-        writer.grow(shared, prepared.meta.mark, work.adds)?;
+        writer.grow(shared, prepared.meta.mark, work)?;
     }
     prepared.parts.sort_unstable_by_key(|part| part.run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);

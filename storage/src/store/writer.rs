@@ -212,11 +212,12 @@ impl Writer {
         journal.reserve(is_recorded(work, sync).then(bytes))
     }
 
-    /// Makes room in the file for all pages below `mark`, in bbolt's steps.
+    /// Makes room in the file for all pages below `mark`, in bbolt's steps. For a list of free pages alone as much as it needs:
+    /// a file that was made smaller is to be so after its clean close, too.
     ///
-    /// A limit holds for what `adds`. Of a file that is beyond it already no page may be free: what only deletes lets it grow by
+    /// A limit holds for what adds. Of a file that is beyond it already no page may be free: what only deletes lets it grow by
     /// what is kept for that, once.
-    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid, adds: bool) -> io::Result<()> {
+    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
         let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
         let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
         if needed >= self.map_len {
@@ -224,14 +225,18 @@ impl Writer {
         }
         if needed > self.file_len {
             let mut max = self.max_size.unwrap_or(u64::MAX);
-            if !adds && self.file_len > max {
+            if !work.adds && self.file_len > max {
                 let most = self.file_len.saturating_add(shared.options.max_size_reserve);
                 max = *self.most_for_deletions.get_or_insert(most);
             }
             if needed > max {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
-            let len = if self.map_len <= GROW_STEP { self.map_len } else { needed + GROW_STEP };
+            let len = match self.map_len {
+                _ if work.nodes.is_empty() => needed,
+                len if len <= GROW_STEP => len,
+                _ => needed + GROW_STEP,
+            };
             let len = len.min(max.max(self.file_len));
             self.file_len = match shared.disk.set_len(len) {
                 // Where there is no room for a step, there may be for what is needed.
