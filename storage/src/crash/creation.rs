@@ -101,7 +101,7 @@ fn explore(start: Start, may_be_empty: bool, log: Vec<Event>) -> BTreeSet<usize>
     for event in log {
         match event {
             Event::Mark(Mark::Begun) => allowed = *allowed.start()..=allowed.end() + 1,
-            Event::Mark(Mark::Durable) => allowed = *allowed.end()..=*allowed.end(),
+            Event::Mark(Mark::Durable | Mark::Told(_)) => allowed = *allowed.end()..=*allowed.end(),
             _ => {}
         }
         let what = format!("{start:?}, after {event:?}");

@@ -75,6 +75,7 @@ fn happens(event: &Event, platters: &mut Platters, allowed: &mut RangeInclusive<
             return false;
         }
         Event::Mark(Mark::Durable) => *allowed = newest..=newest,
+        Event::Mark(Mark::Told(state)) => *allowed = *allowed.start().max(state)..=newest,
         Event::File(..) | Event::Name(_) => {}
     }
     true
@@ -139,5 +140,6 @@ fn name(event: &Event) -> &'static str {
         Event::SyncFolder => "a sync of the folder",
         Event::Mark(Mark::Begun) => "a commit's begin",
         Event::Mark(Mark::Durable) => "a promise",
+        Event::Mark(Mark::Told(_)) => "a follower's news",
     }
 }

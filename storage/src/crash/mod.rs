@@ -8,8 +8,8 @@
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
-//! `setup` says how a database is opened; `workload` makes the work of `edit`s, `model` is what it should lead to, `losses` chooses what a crash
-//! takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
+//! `setup` says how a database is opened; `workload` makes the work of `edit`s, which `watcher` follows; `model` is what it
+//! should lead to, `losses` chooses what a crash takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
 //! lies on it: the file, and its journal.
 
 mod creation;
@@ -19,6 +19,16 @@ mod edit;
 mod effects;
 mod explore;
 mod fault;
+#[path = "../../tests/common/followed.rs"]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    unreachable_patterns,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "shared with the integration tests, to which the crate is another one"
+)]
+mod followed;
 mod full;
 mod ground;
 mod journal;
@@ -32,4 +42,5 @@ mod power;
 #[allow(unreachable_pub, clippy::unwrap_used, reason = "shared with the integration tests")]
 mod random;
 mod setup;
+mod watcher;
 mod workload;

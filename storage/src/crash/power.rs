@@ -9,7 +9,7 @@ use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
 use super::workload::Worker;
-use crate::disk::sim::{Event, FileOp, Trap};
+use crate::disk::sim::{Event, FileOp, Mark, Trap};
 use crate::store::LONGEST_WRITE;
 use crate::{Durability, FreelistStored};
 
@@ -27,24 +27,27 @@ pub(super) fn from_environment(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// Works, crashes everywhere, and goes on from one of the crashes; returns how many there were.
-fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup) -> Result<u64, String> {
+/// Works, crashes everywhere, and goes on from one of the crashes; returns how many there were, and how often a follower was
+/// told of more.
+fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup) -> Result<(u64, usize), String> {
     let mut random = Random::new(seed);
     let setup = setup(&mut random);
     let mut files = Files::new_database(&setup);
     let mut start = Model::default();
-    let mut points = 0;
+    let (mut points, mut told) = (0, 0);
     for life in 0..LIVES {
         let ground = Ground::new(&files, &Trap::default());
         let states = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
         let mut explorer = Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None };
-        let sound = explorer.explore(&files, &ground.log().take());
+        let log = ground.log().take();
+        told += log.iter().filter(|event| matches!(event, Event::Mark(Mark::Told(_)))).count();
+        let sound = explorer.explore(&files, &log);
         points += explorer.points;
         sound.map_err(|what| format!("seed {seed}, crash point {points} (life {life}, {setup:?}): {what}"))?;
         let survivor = explorer.survivor.expect("a life has crash points");
         (files, start) = (survivor.files, states[survivor.state].clone());
     }
-    Ok(points)
+    Ok((points, told))
 }
 
 #[test]
@@ -54,15 +57,20 @@ fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
 
 #[test]
 fn a_crash_at_any_moment_leaves_file_and_journal_with_what_was_promised_or_a_later_state() {
-    look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS / 10), Setup::random_with_journal);
+    let told = look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS / 10), Setup::random_with_journal);
+    assert!(told > 10, "followers were told of more {told} times");
 }
 
-fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) {
+/// How often followers were told of more.
+fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) -> usize {
     let first = from_environment("BOLTKV_SEED", 1);
-    let mut points = 0;
+    let (mut points, mut told) = (0, 0);
     for seed in first..=first + wanted / FEWEST_OF_A_SEED {
         match crash_points_of(seed, setup) {
-            Ok(more) => points += more,
+            Ok((more, news)) => {
+                points += more;
+                told += news;
+            }
             Err(what) => panic!("{what}\nThe same again: BOLTKV_SEED={seed} cargo test -p boltkv-storage crash::power"),
         }
         if points >= wanted {
@@ -71,6 +79,7 @@ fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) {
     }
     println!("{points} crash points");
     assert!(points >= wanted, "only {points} crash points");
+    told
 }
 
 fn synced(freelist: FreelistStored) -> Setup {

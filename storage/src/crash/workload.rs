@@ -1,6 +1,6 @@
-//! Random work on a database, the same for the same seed: transactions that make every kind of edit, in nested buckets, small values and some of many pages; rollbacks and savepoints, sync
-//! points, readers that are kept for a while, files that shrink, clean closes, and processes that are
-//! killed.
+//! Random work on a database, the same for the same seed: transactions that make every kind of edit, in nested buckets, small
+//! values and some of many pages; rollbacks and savepoints, sync points, readers that are kept for a while, files that shrink,
+//! clean closes, and processes that are killed. Where there is a journal, somebody follows it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use super::ground::Ground;
 use super::model::{BucketPath, Model};
 use super::random::Random;
 use super::setup::Setup;
+use super::watcher::Watcher;
 use crate::disk::sim::{Fault, Mark};
 use crate::{Db, Durability, Error, Result, Tx, TxMut};
 
@@ -46,6 +47,7 @@ impl<'a> Worker<'a> {
     /// Runs so many transactions; returns the states.
     pub(super) fn run(mut self, transactions: usize) -> Vec<Model> {
         let mut db = self.open();
+        let mut watcher = Watcher::behind_newest(&db, &self.states);
         for _ in 0..transactions {
             if self.random.once_in(6) {
                 self.ground.trap().arm(self.random.below(8) as u64, Fault::Killed);
@@ -55,14 +57,19 @@ impl<'a> Worker<'a> {
                 self.readers.clear();
                 drop(db);
                 db = self.open_after_a_kill();
+                watcher = Watcher::behind_newest(&db, &self.states);
                 continue;
             }
             self.ground.trap().disarm();
+            if let Some(state) = watcher.take(&self.states) {
+                self.ground.log().mark(Mark::Told(state));
+            }
             if self.random.once_in(15) {
                 self.end_readers();
                 db.close().expect("nothing fails on this disk");
                 self.durable();
                 db = self.open();
+                watcher = Watcher::behind_newest(&db, &self.states);
             }
         }
         self.end_readers();

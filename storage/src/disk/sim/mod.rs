@@ -52,6 +52,8 @@ pub(crate) enum Mark {
     Begun,
     /// The newest state that has begun must be there after a crash from here on.
     Durable,
+    /// Somebody was told of the state of this number: that, or a later one, must be there after a crash from here on.
+    Told(usize),
 }
 
 /// The events of all files of a folder, in one order. Clones share it.
