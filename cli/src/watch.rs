@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use boltkv_client::{Change, ChangeKind, Path, WatchPosition, Watched};
+use boltkv_client::{Change, ChangeKind, Error, Path, WatchPosition, Watched};
 use boltkv_protocol::text;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
@@ -34,7 +34,7 @@ MOVE BUCKET BUCKET; SEQUENCE BUCKET N. With --json a line is a transaction, ever
   {\"position\":\"EPOCH:TXID\"}      where the watch begins
   {\"position\":\"EPOCH:TXID\",\"time\":MS,\"changes\":[{\"change\":\"put\",\"bucket\":[\"b64\"],\"key\":\"b64\",\"value\":\"b64\"},…]}
 A change is put (of a value that does not fit a frame: size), delete, delete-range (to: the last key), create, drop, move
-(to: the bucket it was moved into), sequence (sequence).
+(to: its new path), sequence (sequence).
 
 Exit code 1: what is asked for is not kept any more: read the state anew; or the server keeps no journal.")]
 pub(crate) struct Watch {
@@ -80,6 +80,13 @@ fn position(text: &str) -> Result<From, String> {
     parsed.ok_or_else(|| "a position is EPOCH:TXID, as `boltkv watch` prints it, or `oldest`".into())
 }
 
+/// Why a watch has ended, and where another could begin.
+fn ended(error: Error) -> Failure {
+    let oldest =
+        error.oldest_position().map(|oldest| format!("; the oldest position that is kept is {}", shown(oldest)));
+    Failure::from(error).followed_by(&oldest.unwrap_or_default())
+}
+
 fn shown(WatchPosition { epoch, txid }: WatchPosition) -> String {
     format!("{epoch:016x}:{txid}")
 }
@@ -99,13 +106,13 @@ impl Watch {
             if self.keys_only {
                 wanted = wanted.keys_only();
             }
-            let mut watching = wanted.stream().await?;
+            let mut watching = wanted.stream().await.map_err(ended)?;
             print(|out| self.print_position(watching.position(), None, out))?;
             let mut left = self.limit.unwrap_or(u64::MAX);
             while left > 0
                 && let Some(watched) = watching.next().await
             {
-                let watched = watched?;
+                let watched = watched.map_err(ended)?;
                 print(|out| self.print_transaction(&watched, out))?;
                 left -= 1;
             }
@@ -147,7 +154,8 @@ impl Watch {
             ChangeKind::BucketCreated => writeln!(out, "CREATE {}", own()),
             ChangeKind::BucketDeleted => writeln!(out, "DROP {}", own()),
             ChangeKind::BucketMoved => {
-                writeln!(out, "MOVE {} {}", own(), bucket_word(&change.moved_to().unwrap_or(Path::ROOT), key))
+                let to = change.moved_to().unwrap_or(Path::ROOT);
+                writeln!(out, "MOVE {} {}", own(), word(to.to_string().as_bytes()))
             }
             ChangeKind::Sequence => writeln!(out, "SEQUENCE {bucket} {}", change.number().unwrap_or_default()),
         }

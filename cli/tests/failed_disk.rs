@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::boltkv;
 use common::server::Server;
+use common::{boltkv, run};
 use tempfile::TempDir;
 
 const SHIM: &str = r#"
@@ -176,6 +176,10 @@ fn one_that_is_to_serve_reads_all_the_same_says_so_everywhere_and_ends_with_1() 
         assert_eq!((figure(&server, "writable"), figure(&server, "read_only")), ("0".into(), "0".into()));
         let unhealthy = server.run(["health"]).failed(1);
         assert!(unhealthy.contains("disk"), "{failing:?}: {unhealthy}");
+        // Of what is acknowledged there is a copy to be had, now that it is wanted most.
+        let copy = disk.folder.path().join("copy.db");
+        server.run(args!["backup", &copy]).done();
+        assert_eq!(run(args!["file", "get", &copy, "default", "before"]).done_text(), "1\n");
         assert_eq!(server.stop().code, Some(1), "the same at its end");
     }
 }

@@ -105,7 +105,11 @@ fn what_is_not_kept_and_a_server_without_a_journal_are_told() {
     drop(server);
     let server = Server::start(&folder.path().join("b.db"));
     let refused = server.run(["watch", "--from", "00000000000000ff:3"]).failed(1);
-    assert!(refused.contains("SNAPSHOT_EXPIRED"), "{refused}");
+    let (said, oldest) = refused.trim_end().rsplit_once("; the oldest position that is kept is ").unwrap();
+    assert!(said.contains("SNAPSHOT_EXPIRED"), "{refused}");
+    server.run(["set", "k", "v"]).done();
+    let kept = server.run(["watch", "--from", oldest, "--limit=2"]).done_text();
+    assert!(kept.contains("\nPUT default k v\n"), "{kept}");
     assert_eq!(server.run(["watch", "--from", "3"]).code, Some(2));
 }
 

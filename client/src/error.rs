@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError, TxnError, TxnPart};
+use boltkv_protocol::{EncodeError, ErrorCode, ErrorReply, PathError, TxnError, TxnPart, WatchPosition};
 
 /// Why a request failed.
 ///
@@ -121,6 +121,18 @@ impl Error {
     pub fn failed_part(&self) -> Option<TxnPart> {
         match self {
             Self::Server(reply) => reply.txn_part(),
+            _ => None,
+        }
+    }
+
+    /// The oldest position that the server keeps, where it does not keep the one that a watch was to begin behind, or to go on
+    /// behind (`SNAPSHOT_EXPIRED`).
+    #[must_use]
+    pub fn oldest_position(&self) -> Option<WatchPosition> {
+        match self {
+            Self::Server(reply) if reply.code == ErrorCode::SnapshotExpired => {
+                WatchPosition::from_detail(&reply.detail)
+            }
             _ => None,
         }
     }

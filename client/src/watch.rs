@@ -72,7 +72,7 @@ impl Watch {
     ///
     /// # Errors
     /// `SNAPSHOT_EXPIRED` where what is behind the position is not kept any more, or a crash took the position back: then the
-    /// state is to be read anew. `UNSUPPORTED` where the server keeps no journal; `OVERLOADED` where as many watches are under
+    /// state is to be read anew ([`Error::oldest_position`] is what is kept). `UNSUPPORTED` where the server keeps no journal; `OVERLOADED` where as many watches are under
     /// way as it does; otherwise as for every request: see [`Error`].
     ///
     /// # Cancellation
