@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use boltkv_storage::Db;
+use boltkv_storage::{Db, Options};
 use common::run;
 use common::server::Server;
 
@@ -114,4 +114,57 @@ fn what_is_no_file_or_no_database_is_said_to_be_none() {
     let text = folder.path().join("text");
     std::fs::write(&text, [b'x'; 10_000]).unwrap();
     assert!(run(args!["file", "peek", &text, "tree"]).failed(3).contains("not a bolt file"));
+}
+
+/// Has the value of each bucket of this name say that its root is the page that `root` gives, of the one that it stands on.
+fn lead_elsewhere(file: &Path, name: &str, root: impl Fn(u64) -> u64) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let places: Vec<_> = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(name.as_bytes())).collect();
+    for at in places {
+        let page = root((at / 4096) as u64);
+        bytes[at + name.len()..][..8].copy_from_slice(&page.to_le_bytes());
+    }
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn buckets_that_go_in_circles_and_those_that_share_pages_are_told_and_not_read_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let (circle, shared) = (folder.path().join("circle.db"), folder.path().join("shared.db"));
+    let db = Options::new().page_size(4096).open(&circle).unwrap();
+    db.update(|tx| tx.create_bucket("outer")?.create_bucket("inner one")?.create_bucket("innermost").map(drop))
+        .unwrap();
+    drop(db);
+    lead_elsewhere(&circle, "inner one", |own| own);
+
+    // Each leads to the next twice, forty times over.
+    let db = Options::new().page_size(4096).open(&shared).unwrap();
+    let names: Vec<_> = (0..40).map(|level| [format!("twice {level:02} a"), format!("twice {level:02} b")]).collect();
+    let mut tx = db.begin_mut().unwrap();
+    for level in 0..names.len() {
+        let above: Vec<_> = names[..level].iter().map(|[a, _]| a.as_str()).collect();
+        for name in &names[level] {
+            match above.as_slice() {
+                [] => drop(tx.create_bucket(name).unwrap()),
+                above => drop(tx.bucket_mut_path(above).unwrap().create_bucket(name).unwrap()),
+            }
+        }
+    }
+    tx.commit().unwrap();
+    drop(db);
+    let bytes = std::fs::read(&shared).unwrap();
+    for [a, b] in &names {
+        let at = bytes.windows(a.len()).position(|window| window == a.as_bytes()).unwrap();
+        let root = u64::from_le_bytes(bytes[at + a.len()..][..8].try_into().unwrap());
+        lead_elsewhere(&shared, b, |_| root);
+    }
+
+    for what in ["tree", "stats"] {
+        let ran = run(args!["file", "peek", &circle, what]);
+        assert_eq!(ran.code, Some(1), "{what}: {}", ran.stderr);
+        assert!(ran.stderr.contains("they go in circles"), "{}", ran.stderr);
+        let ran = run(args!["file", "peek", &shared, what]);
+        assert_eq!(ran.code, Some(1), "{what}: {}", ran.stderr);
+        assert!(ran.stderr.contains("more buckets than pages"), "{}", ran.stderr);
+    }
 }

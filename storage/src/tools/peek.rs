@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 
@@ -230,12 +231,17 @@ impl PeekState<'_> {
 
     fn bucket<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<Root> {
         let mut root = Root::Page(self.meta.root);
+        let mut roots = BTreeSet::from([self.meta.root]);
         for (depth, name) in names.iter().enumerate() {
             let (name, within) = (name.as_ref(), &names[..depth]);
             root = match self.find(&root, name)? {
                 Some(Found { is_bucket: true, page, value }) => match bucket_value(page, &value)? {
                     (_, Some(_)) => Root::Inline(page, value),
-                    (header, None) => Root::Page(header.root.get()),
+                    (header, None) if roots.insert(header.root.get()) => Root::Page(header.root.get()),
+                    (header, None) => {
+                        let what = "the root of a bucket, and of one within it: they go in circles";
+                        return Err(located(Error::corrupt(header.root.get(), what), &names[..=depth]));
+                    }
                 },
                 Some(_) => return Err(incompatible(name, false, within)),
                 None => return Err(located(Error::bucket_not_found(name), within)),

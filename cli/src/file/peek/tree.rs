@@ -89,6 +89,17 @@ fn content(pieces: &mut Pieces<'_>, path: &[Vec<u8>]) -> Outcome<Option<Content>
     Ok(Some(content))
 }
 
+/// Each bucket that holds others has a page of its own. Where so many more are found than a file has pages, however much it is
+/// written meanwhile, some lead to the same pages, and each does so again within them: that would take for ever.
+fn expect_no_more_than_pages(holders: u64, pieces: &mut Pieces<'_>) -> Outcome {
+    // Looked at seldom.
+    if holders < 32 || !holders.is_power_of_two() || holders <= 4 * pieces.look(|state| Ok(state.pages()))? {
+        return Ok(());
+    }
+    let what = "it has more buckets than pages: some share theirs; `boltkv file check` tells which";
+    Err(Failure::not_done(what).prefixed(&pieces.path().display().to_string()))
+}
+
 /// A bucket whose inner buckets are being visited.
 struct Level {
     path: Vec<Vec<u8>>,
@@ -103,10 +114,13 @@ struct Level {
 /// gone by the time that it would be read is left out.
 pub(super) fn each_bucket(pieces: &mut Pieces<'_>, mut told: impl FnMut(&[Vec<u8>], Content) -> Outcome) -> Outcome {
     let mut way = Vec::new();
+    let mut holders = 0;
     let mut enter = |pieces: &mut Pieces<'_>, way: &mut Vec<Level>, path: Vec<Vec<u8>>| -> Outcome {
         let Some(content) = content(pieces, &path)? else { return Ok(()) };
         told(&path, content)?;
         if content.buckets > 0 {
+            holders += 1;
+            expect_no_more_than_pages(holders, pieces)?;
             way.push(Level { path, names: VecDeque::new(), from: Some(Bound::Unbounded) });
         }
         Ok(())
