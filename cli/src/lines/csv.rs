@@ -76,7 +76,7 @@ impl<W: Write> CsvLines<W> {
 
 /// Reads records.
 pub(super) struct CsvInput<R> {
-    reader: Reader<R>,
+    reader: Reader<Watched<R>>,
     record: ByteRecord,
     /// Where each of the columns stands; found with the first record.
     columns: Option<[Option<usize>; COLUMNS.len()]>,
@@ -84,6 +84,7 @@ pub(super) struct CsvInput<R> {
 
 impl<R: Read> CsvInput<R> {
     pub(super) fn new(from: R) -> Self {
+        let from = Watched { from, place: InText::LineStart, read: 0, ended: false };
         Self { reader: ReaderBuilder::new().from_reader(from), record: ByteRecord::new(), columns: None }
     }
 
@@ -104,9 +105,11 @@ impl<R: Read> CsvInput<R> {
         if !self.reader.read_byte_record(&mut self.record).map_err(|error| error.to_string())? {
             return Ok(None);
         }
+        self.expect_whole()?;
         let [bucket, sequence, key, value, base64] =
             columns.map(|column| column.and_then(|column| self.record.get(column)).unwrap_or_default());
-        let path = names(&String::from_utf8_lossy(bucket))?;
+        let no_text = |_| format!("the bucket {:?} is not in UTF-8", String::from_utf8_lossy(bucket));
+        let path = names(std::str::from_utf8(bucket).map_err(no_text)?)?;
         if key.is_empty() {
             if !value.is_empty() {
                 return Err("there is a value and no key".into());
@@ -127,6 +130,61 @@ impl<R: Read> CsvInput<R> {
             |column, field: &[u8]| if in_base64(column) { from_base64(column, field) } else { Ok(field.to_vec()) };
         Ok(Some(Line::Entry { path, key: bytes("key", key)?, value: bytes("value", value)? }))
     }
+
+    /// A file that was cut short may end in something that looks like a record.
+    fn expect_whole(&self) -> Result<(), String> {
+        let from = self.reader.get_ref();
+        let is_last = from.ended && self.reader.position().byte() >= from.read;
+        match from.place {
+            InText::Quotes if is_last => {
+                Err("a quote is opened in it and never closed: the file may be cut off".into())
+            }
+            InText::LineStart => Ok(()),
+            _ if is_last => {
+                Err("it is the last record and has no line end: the file may be cut off; if not, add one".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Where a text stands, by the rules of comma-separated values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InText {
+    LineStart,
+    FieldStart,
+    Field,
+    /// In a field that has begun with a quote.
+    Quotes,
+    /// Behind a quote in such a field: its end, unless another quote follows.
+    Quote,
+}
+
+/// What is read from, and where it stands: at its end only that tells whether it is whole.
+struct Watched<R> {
+    from: R,
+    place: InText,
+    /// Bytes.
+    read: u64,
+    ended: bool,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buf)?;
+        self.ended = read == 0;
+        self.read += read as u64;
+        for byte in &buf[..read] {
+            self.place = match (self.place, byte) {
+                (InText::Quotes, b'"') => InText::Quote,
+                (InText::Quotes, _) | (InText::Quote | InText::FieldStart | InText::LineStart, b'"') => InText::Quotes,
+                (_, b'\n' | b'\r') => InText::LineStart,
+                (_, b',') => InText::FieldStart,
+                _ => InText::Field,
+            };
+        }
+        Ok(read)
+    }
 }
 
 fn no_sequence(text: &str) -> String {
@@ -138,6 +196,11 @@ fn columns(header: &ByteRecord) -> Result<[Option<usize>; COLUMNS.len()], String
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.iter().any(|column| column.as_bytes() == *name)) {
         let unknown = String::from_utf8_lossy(unknown);
         return Err(format!("the header names a column {unknown:?}: they are {}", COLUMNS.join(", ")));
+    }
+    if let Some(twice) =
+        COLUMNS.iter().find(|column| header.iter().filter(|name| *name == column.as_bytes()).count() > 1)
+    {
+        return Err(format!("the header names the column {twice} twice"));
     }
     let columns = COLUMNS.map(|column| header.iter().position(|name| name == column.as_bytes()));
     match columns {
@@ -213,9 +276,18 @@ mod tests {
             ("bucket,key,value,sequence\nb,,,-1\n", "no number"),
             ("bucket,key,value,base64\nb,k,v,both\n", "\"both\""),
             ("bucket,key,value,base64\nb,k,v,value\n", "no base64"),
+            ("bucket,key,key,value\nb,k,k,v\n", "key twice"),
+            // Cut off.
+            ("bucket,key,value,base64\nb,/w==,/w==,key value\nb,/w==,/w==,", "no line end"),
+            ("bucket,key,value\nb,k,v", "no line end"),
+            ("\u{feff}bucket,key,value\r\nb,k,\"v\"", "no line end"),
+            ("bucket,key,value\nb,k,\"v\nb,k,\"\"v\n", "never closed"),
         ] {
             let message = read(text).unwrap_err();
             assert!(message.contains(why), "{text:?}: {message}");
         }
+        let latin = b"bucket,key,value\nz\xe9,k,v\n";
+        let message = CsvInput::new(&latin[..]).next().unwrap_err();
+        assert!(message.contains("not in UTF-8"), "{message}");
     }
 }
