@@ -11,6 +11,7 @@ use boltkv_protocol::{ErrorCode, Path, ReadRequest, Reply, Request};
 use boltkv_server::Config;
 use bytes::Bytes;
 use common::binary::{create, frame, get, ping, scan_all, set};
+use common::txn::{count, done, txn};
 use common::{Binary, TestServer, connect, read_to_end};
 
 /// Nothing in these tests that is to end by itself takes longer than it must.
@@ -248,5 +249,41 @@ fn a_server_stops_under_a_flood() {
     server.stop().unwrap();
     for replies in floods {
         let _ = replies.join().unwrap();
+    }
+}
+
+#[test]
+fn what_somebody_has_queued_who_can_not_have_it_done_any_more_keeps_no_memory() {
+    let server = TestServer::start_with(|config| {
+        tight(config);
+        config.timeouts.text_linger = SHORT;
+    });
+    let mut client = connect(server.address);
+    client.write_all(format!("MULTI\nSET k {}\n", "v".repeat(60_000)).as_bytes()).unwrap();
+    // The server ends its sending side: nobody could be told of an EXEC.
+    assert_eq!(read_to_end(&mut client), b"OK\nQUEUED\n");
+    all_is_given_back(&server);
+}
+
+// Promises: wire-silent-end.
+#[test]
+fn nothing_goes_on_for_long_for_who_may_be_gone() {
+    let server = TestServer::start_with(|config| config.timeouts.stream_stall = 4 * SHORT);
+    let mut client = server.binary();
+    client.write(&create("b"));
+    let many: Vec<_> = (0..2000).map(|n| set("b", &n.to_string(), "v")).collect();
+    done(&mut client, txn(&many));
+    // Minutes of work, whose only answer comes at its end.
+    let counts = vec![count("b"); 60_000];
+    for is_closed in [false, true] {
+        let mut client = server.binary();
+        client.send_all(&[txn(&counts).into()]);
+        common::eventually(|| figure(&server, "open_readers") == 1);
+        if !is_closed {
+            client.end();
+            assert!(client.is_reset());
+        }
+        drop(client);
+        common::eventually(|| figure(&server, "open_readers") == 0);
     }
 }

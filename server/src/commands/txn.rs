@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use boltkv_protocol::{
-    ErrorCode, ErrorReply, Path, ReadRequest, Reply, Request, ScanMode, StreamRequest, Txn, TxnCondition,
+    Cond, ErrorCode, ErrorReply, Path, ReadRequest, Reply, Request, ScanMode, StreamRequest, Txn, TxnCondition,
     TxnConditions, TxnPart, TxnRequests, WriteRequest,
 };
 use boltkv_storage::{Error, Tx, TxMut};
@@ -58,6 +58,9 @@ impl Asker {
     /// Whether a condition holds in this state.
     fn check(&self, state: &impl State, condition: &TxnCondition) -> Result<(), ErrorReply> {
         let TxnCondition { path, key, cond } = condition;
+        if *cond == Cond::Always {
+            return Ok(());
+        }
         let bucket = match state.bucket_at(path) {
             Ok(bucket) => Some(bucket),
             Err(error) if self.is_to_come(path, &error) => None,

@@ -80,6 +80,9 @@ pub(crate) trait Codec: Send + 'static {
         None
     }
 
+    /// Nothing is executed any more: what was kept for that can go.
+    fn mute(&mut self) {}
+
     /// When to end the sending side because the client seems to wait for that, if nothing happens till then. `last_reply`:
     /// when the last byte of a reply left.
     fn end_of_sending(&self, _last_reply: Instant) -> Option<Instant> {

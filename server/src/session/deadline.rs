@@ -32,6 +32,8 @@ pub(super) enum Overdue {
     Streams,
     /// The client gives a stream no credit.
     Credit,
+    /// The client has ended its sending, may be gone, and is sent nothing of what it has asked for.
+    Gone,
     /// A snapshot was not used for as long as its lease.
     Lease,
     /// A reply has not got its memory.
@@ -102,12 +104,17 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn stream_deadline(&self) -> Option<Deadline> {
-        // Where the client has taken everything, the streams have nothing for it yet.
-        if self.streams.is_empty() || self.conn.wire.output.is_empty() {
+        let (wire, patience) = (&self.conn.wire, self.conn.shared.timeouts.stream_stall);
+        if self.streams.is_empty() {
             return None;
         }
-        let last = self.streams.last_step().max(self.conn.wire.sent().last);
-        Some((last + self.conn.shared.timeouts.stream_stall, Overdue::Streams))
+        // Where the client has taken everything, the streams have nothing for it yet. Whether one that has ended its sending
+        // is there at all, only something that is sent to it would show.
+        if wire.output.is_empty() {
+            let silent_since = wire.sent().last.max(wire.received().last);
+            return wire.has_ended().then_some((silent_since + patience, Overdue::Gone));
+        }
+        Some((self.streams.last_step().max(wire.sent().last) + patience, Overdue::Streams))
     }
 
     fn credit_deadline(&self) -> Option<Deadline> {
@@ -142,7 +149,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 let message = "the request did not arrive in time";
                 self.close_with(Some(ErrorReply::new(ErrorCode::Malformed, message)));
             }
-            Overdue::Output => self.resetting = true,
+            Overdue::Output | Overdue::Gone => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
             Overdue::Credit => self.end_streams_without_credit(),
             Overdue::Lease => self.leases.expire(Instant::now()),
@@ -150,6 +157,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::Look => self.look(),
             Overdue::EndOfSending => {
                 self.muted = true;
+                self.codec.mute();
                 self.conn.wire.end_sending().await?;
             }
             Overdue::Idle => self.closing = true,

@@ -292,6 +292,10 @@ impl Codec for TextCodec {
         Own::Error(error)
     }
 
+    fn mute(&mut self) {
+        self.multi = None;
+    }
+
     fn end_of_sending(&self, last_reply: Instant) -> Option<Instant> {
         self.linger.deadline(last_reply)
     }

@@ -237,6 +237,11 @@ impl Binary {
         self.socket.shutdown(Shutdown::Write).unwrap();
     }
 
+    /// Whether the server resets the connection, sooner or later.
+    pub fn is_reset(&mut self) -> bool {
+        std::io::copy(&mut self.socket, &mut std::io::sink()).is_err()
+    }
+
     /// Everything until the server ends the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         read_to_end(&mut self.socket)
