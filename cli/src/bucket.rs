@@ -76,13 +76,15 @@ pub(crate) struct List {
     remote: Remote,
 }
 
-/// Move a bucket, with everything in it, into another bucket
+/// Move a bucket, with everything in it, into another bucket, or give it another name
 ///
-/// It keeps its name: the new path ends as the old one. Nothing is copied, however large it is.
+/// The new path is the whole one, with the bucket's name at its end, which may be another. Nothing is copied, however large
+/// it is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv bucket move inbox/report archive/report
   boltkv bucket move users/eu eu                  (to the top)
+  boltkv bucket move users/eu users/europe        (another name)
 
 Exit code 1: there is no such bucket or parent, or the place is taken.")]
 pub(crate) struct Move {

@@ -97,7 +97,7 @@ fn what_is_not_there_or_no_bucket_exits_with_1() {
 }
 
 #[test]
-fn a_bucket_is_moved_and_its_sequence_raised_and_set() {
+fn a_bucket_is_moved_and_renamed_and_its_sequence_raised_and_set() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("bucket.db"));
     server.run(["bucket", "create", "a/b"]).done();
@@ -106,6 +106,10 @@ fn a_bucket_is_moved_and_its_sequence_raised_and_set() {
     server.run(["bucket", "move", "a/b", "b"]).done();
     assert_eq!(server.run(["bucket", "list"]).done_text(), "a\nb\n");
     assert_eq!(server.run(["bucket", "next-sequence", "b"]).done_text(), "42\n");
+    server.run(["bucket", "move", "b", "a/c"]).done();
+    server.run(["bucket", "move", "a/c", "a/b"]).done();
+    server.run(["bucket", "move", "a/b", "b"]).done();
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "a\nb\n");
     assert!(server.run(["bucket", "move", "b", "none/b"]).failed(1).contains("BUCKET_NOT_FOUND"));
     assert!(server.run(["bucket", "next-sequence", "none"]).failed(1).contains("BUCKET_NOT_FOUND"));
 }

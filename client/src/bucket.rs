@@ -326,13 +326,13 @@ impl Bucket {
         self.write(WriteRequest::SetSequence { path: self.path.clone(), sequence }).await
     }
 
-    /// Moves the bucket, with all within, to another path, which ends in the same name; its new parent must be there. This
+    /// Moves the bucket, with all within, to another path, which may end in another name; its new parent must be there. This
     /// handle keeps the old path.
     ///
     /// # Errors
     /// `BUCKET_NOT_FOUND` for the bucket or a parent; `BUCKET_EXISTS` if there is a bucket at the new path, this one also;
-    /// `INCOMPATIBLE_VALUE` if a name on a path is a key, or the new path leads into the bucket itself; `UNSUPPORTED` if the
-    /// paths end in different names. [`Error::OutcomeUnknown`] if the connection is lost before the answer.
+    /// `INCOMPATIBLE_VALUE` if a name on a path is a key, or the new path leads into the bucket itself.
+    /// [`Error::OutcomeUnknown`] if the connection is lost before the answer.
     ///
     /// # Cancellation
     /// Dropped before it is ready, the bucket may have been moved or not.

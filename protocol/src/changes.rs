@@ -34,7 +34,7 @@ pub enum ChangeKind {
     BucketCreated = 5,
     /// A bucket of this name was deleted, with all within.
     BucketDeleted = 6,
-    /// A bucket of this name was moved, with all within; the value is the path of the bucket that it was moved into.
+    /// A bucket of this name was moved, with all within, or renamed; the value is its new path.
     BucketMoved = 7,
     /// The bucket's sequence was set; the value is the sequence, a big-endian `u64`, and there is no key.
     Sequence = 8,
@@ -76,13 +76,13 @@ impl ChangeKind {
 }
 
 impl Change {
-    /// A bucket of `path` that was moved into the bucket `to`.
+    /// A bucket of `path` that was moved, or renamed, and lies at `to` now.
     #[must_use]
     pub fn moved(path: Path, name: Bytes, to: &Path) -> Self {
         Self { kind: ChangeKind::BucketMoved, path, key: name, value: Bytes::copy_from_slice(to.as_wire()) }
     }
 
-    /// Where a bucket was moved to; `None` for other kinds.
+    /// The new path of a bucket that was moved, or renamed; `None` for other kinds.
     #[must_use]
     pub fn moved_to(&self) -> Option<Path> {
         let is_moved = self.kind == ChangeKind::BucketMoved;

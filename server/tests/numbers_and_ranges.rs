@@ -188,13 +188,18 @@ fn a_sequence_is_raised_and_set() {
 
 // Promises: wire-move.
 #[test]
-fn a_bucket_is_moved_with_all_within_and_keeps_its_name() {
+fn a_bucket_is_moved_with_all_within_and_has_its_new_paths_name() {
     let (_server, mut client) = server_with_bucket();
     let move_to = |from: &str, to: &str| Request::from(WriteRequest::MoveBucket { path: path(from), to: path(to) });
     client.write(&create_if_missing("a/x/y"));
     client.write(&set("a/x/y", "k", "v"));
     client.write(&move_to("a/x", "b/x"));
     assert_eq!(client.value("b/x/y", "k").as_deref(), Some(&b"v"[..]));
+    client.write(&move_to("b/x/y", "y"));
+    assert_eq!(client.value("y", "k").as_deref(), Some(&b"v"[..]));
+    client.write(&move_to("y", "b/x/z"));
+    assert_eq!(client.value("b/x/z", "k").as_deref(), Some(&b"v"[..]));
+    client.write(&move_to("b/x/z", "b/x/y"));
     client.write(&move_to("b/x/y", "y"));
     assert_eq!(client.value("y", "k").as_deref(), Some(&b"v"[..]));
     client.write(&create_if_missing("a/y"));
@@ -204,7 +209,8 @@ fn a_bucket_is_moved_with_all_within_and_keeps_its_name() {
         ("y", "a/y", ErrorCode::BucketExists),
         ("y", "y", ErrorCode::BucketExists),
         ("b", "b/x/b", ErrorCode::IncompatibleValue),
-        ("y", "a/z", ErrorCode::Unsupported),
+        ("y", "a", ErrorCode::BucketExists),
+        ("a/z", "a/w", ErrorCode::BucketNotFound),
         ("/", "a", ErrorCode::BucketNameRequired),
         ("y", "/", ErrorCode::BucketNameRequired),
     ] {

@@ -113,7 +113,7 @@ fn what_is_committed_is_told_in_order_from_now_or_from_any_position() {
         (ChangeKind::Put, "a", b"k", b"v"),
         (ChangeKind::Deleted, "a", b"k", b""),
         (ChangeKind::BucketCreated, "/", b"b", b""),
-        (ChangeKind::BucketMoved, "/", b"a", &[1, 0, 1, b'b']),
+        (ChangeKind::BucketMoved, "/", b"a", &[2, 0, 1, b'b', 0, 1, b'a']),
         (ChangeKind::Sequence, "b", b"", &[0, 0, 0, 0, 0, 0, 0, 9]),
         (ChangeKind::BucketDeleted, "b", b"a", b""),
     ];

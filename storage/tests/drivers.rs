@@ -103,9 +103,17 @@ fn mutators() -> BTreeMap<String, usize> {
 #[test]
 fn every_public_mutator_is_in_every_random_driver() {
     let mutators = mutators();
-    for known in
-        ["put", "move_bucket", "pop_first", "delete_range", "rollback_to", "on_commit", "try_batch", "set_fill"]
-    {
+    for known in [
+        "put",
+        "move_bucket",
+        "move_bucket_as",
+        "pop_first",
+        "delete_range",
+        "rollback_to",
+        "on_commit",
+        "try_batch",
+        "set_fill",
+    ] {
         assert!(mutators.contains_key(known), "{known} is not found among {mutators:?}");
     }
     let mut missing = Vec::new();

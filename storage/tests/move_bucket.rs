@@ -177,13 +177,53 @@ fn what_was_changed_before_and_after_a_move_is_committed() {
     assert!(matches!(tx.bucket_path(["early", "moved"]), Err(Error::BucketNotFound { .. })));
 }
 
+#[test]
+fn a_bucket_gets_another_name_where_it_is_and_elsewhere() {
+    let db = database();
+    let mut tx = db.begin_mut().unwrap();
+    prepare(&mut tx, &["a", "old", "inner"]);
+    prepare(&mut tx, &["a", "taken"]);
+    tx.commit().unwrap();
+
+    let mut tx = db.begin_mut().unwrap();
+    let before = content_of_writer(&tx);
+    let too_long = vec![b'n'; boltkv_storage::MAX_KEY_SIZE + 1];
+    let mut as_its_name = |name: &[u8]| tx.move_bucket_as("old", &["a"], &["a"], name);
+    assert!(matches!(as_its_name(b"old"), Err(Error::SameBuckets { .. })));
+    assert!(matches!(as_its_name(b"taken"), Err(Error::BucketExists { .. })));
+    assert!(matches!(as_its_name(b"value 1"), Err(Error::IncompatibleValue { .. })));
+    assert!(matches!(as_its_name(b""), Err(Error::BucketNameRequired)));
+    assert!(matches!(as_its_name(&too_long), Err(Error::KeyTooLarge { .. })));
+    assert!(matches!(tx.move_bucket_as("a", &[], &["a"], "b"), Err(Error::MovedIntoItself { .. })));
+    assert_eq!(content_of_writer(&tx), before);
+
+    let savepoint = tx.savepoint();
+    tx.move_bucket_as("old", &["a"], &["a"], "new").unwrap();
+    tx.bucket_mut_path(["a", "new", "inner"]).unwrap().put("more", "value").unwrap();
+    prepare(&mut tx, &["a", "old"]);
+    tx.move_bucket_as("new", &["a"], &[], "top").unwrap();
+    tx.rollback_to(&savepoint).unwrap();
+    assert_eq!(content_of_writer(&tx), before);
+
+    let handle = tx.bucket_mut_path(["a", "old"]).unwrap().handle();
+    tx.move_bucket_as::<&str>("old", &["a"], &[], "new").unwrap();
+    tx.at_mut(handle).unwrap().put("by its handle", "value").unwrap();
+    tx.commit().unwrap();
+    assert_check_clean(&db, "after it was renamed");
+    let tx = db.begin().unwrap();
+    let renamed = tx.bucket("new").unwrap();
+    assert_eq!(renamed.get("by its handle").unwrap(), Some(&b"value"[..]));
+    assert!(renamed.bucket("inner").is_ok());
+    assert!(matches!(tx.bucket_path(["a", "old"]), Err(Error::BucketNotFound { .. })));
+}
+
 /// One change to a database whose buckets have few names, so that they meet.
 #[derive(Debug, Clone)]
 enum Change {
     Create(Vec<u8>),
     Put(Vec<u8>, usize),
     Delete(Vec<u8>),
-    Move { from: Vec<u8>, name: u8, to: Vec<u8> },
+    Move { from: Vec<u8>, name: u8, to: Vec<u8>, its_name: u8 },
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -193,7 +233,8 @@ fn change() -> impl Strategy<Value = Change> {
         3 => path().prop_map(Change::Create),
         2 => (path(), prop_oneof![Just(5), Just(300), Just(2000)]).prop_map(|(path, len)| Change::Put(path, len)),
         1 => path().prop_map(Change::Delete),
-        4 => (perhaps_top(), 0..3_u8, perhaps_top()).prop_map(|(from, name, to)| Change::Move { from, name, to }),
+        4 => (perhaps_top(), 0..3_u8, perhaps_top(), 0..3_u8)
+            .prop_map(|(from, name, to, its_name)| Change::Move { from, name, to, its_name }),
     ]
 }
 
@@ -221,7 +262,9 @@ impl Change {
                     tx.bucket_mut_path(&above).and_then(|mut bucket| bucket.delete_bucket(name))
                 }
             }
-            Self::Move { from, name, to } => tx.move_bucket([b'a' + name], &names(from), &names(to)),
+            Self::Move { from, name, to, its_name } => {
+                tx.move_bucket_as([b'a' + name], &names(from), &names(to), [b'a' + its_name])
+            }
         };
         result.is_ok()
     }
@@ -232,16 +275,20 @@ impl Change {
             Self::Create(path) => model.create(&names(path)).is_ok(),
             Self::Put(path, len) => model.put(&names(path), b"value", &vec![1; *len]).is_ok(),
             Self::Delete(path) => model.drop_bucket(&names(path)).is_ok(),
-            Self::Move { from, name, to } => {
-                let (from, to, name) = (names(from), names(to), vec![b'a' + name]);
+            Self::Move { from, name, to, its_name } => {
+                let (from, to, name, its_name) = (names(from), names(to), vec![b'a' + name], vec![b'a' + its_name]);
                 let mut itself = from.clone();
                 itself.push(name.clone());
-                let free = model.bucket(&to).is_ok_and(|to| !to.items.contains_key(&name));
-                if from == to || to.starts_with(&itself) || !free || model.bucket(&itself).is_err() {
+                let free = model.bucket(&to).is_ok_and(|to| !to.items.contains_key(&its_name));
+                if (from == to && name == its_name)
+                    || to.starts_with(&itself)
+                    || !free
+                    || model.bucket(&itself).is_err()
+                {
                     return false;
                 }
                 let moved = at(model, &from).items.remove(&name).unwrap();
-                at(model, &to).items.insert(name, moved);
+                at(model, &to).items.insert(its_name, moved);
                 true
             }
         }

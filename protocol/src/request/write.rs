@@ -69,7 +69,7 @@ pub enum WriteRequest<B = Bytes> {
     MoveBucket {
         /// Where it is.
         path: Path,
-        /// Where it is to be: its own name is the last of both paths.
+        /// Where it is to be: its new name is the last of this path.
         to: Path,
     },
     /// A transaction of which a request is a write. There is none within another.

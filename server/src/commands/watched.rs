@@ -110,7 +110,10 @@ impl Watched {
                 self.is_within(path, name) || self.leads_here(path, name)
             }
             JournalChange::BucketMoved { name, to } => {
-                [path, &to].iter().any(|path| self.is_within(path, name) || self.leads_here(path, name))
+                let to = to.split_last().map(|(its_name, to)| (to, *its_name));
+                let concerns =
+                    |(path, name): (&[&[u8]], &[u8])| self.is_within(path, name) || self.leads_here(path, name);
+                concerns((path, name)) || to.is_some_and(concerns)
             }
             JournalChange::Sequence { .. } => match self.below(path) {
                 Some([]) => self.prefix.is_empty(),
@@ -174,8 +177,12 @@ mod tests {
             assert!(!concerns(&["a", "b"], "k", of, deleted(name)), "{name}");
         }
         let moved = |to| JournalChange::BucketMoved { name: b"b", to };
-        assert!(concerns(&["a"], "", &["x"], moved(&[b"a"])) && concerns(&["a"], "", &["a"], moved(&[b"x"])));
-        assert!(concerns(&["x", "b"], "", &[], moved(&[b"x"])) && !concerns(&["a"], "", &["x"], moved(&[b"y"])));
+        assert!(concerns(&["a"], "", &["x"], moved(&[b"a", b"b"])));
+        assert!(concerns(&["a"], "", &["a"], moved(&[b"x", b"b"])));
+        assert!(concerns(&["x", "c"], "", &[], moved(&[b"x", b"c"])));
+        assert!(!concerns(&["a"], "", &["x"], moved(&[b"y", b"b"])));
+        assert!(concerns(&["a"], "k", &["a"], moved(&[b"a", b"kept"])));
+        assert!(!concerns(&["a"], "k", &["a"], moved(&[b"a", b"other"])));
     }
 
     #[test]

@@ -234,17 +234,13 @@ fn set_sequence(tx: &mut TxMut, path: &Path, sequence: u64) -> Result<Effect> {
     Ok(Effect::Written)
 }
 
-/// Moves a bucket to another parent. The engine gives none another name.
+/// Moves a bucket to another parent, to another name, or to both.
 fn move_bucket(tx: &mut TxMut, path: &Path, to: &Path) -> Result<Effect, ErrorReply> {
     let (from, to): (Vec<_>, Vec<_>) = (path.names().collect(), to.names().collect());
     let (Some((name, from)), Some((its_name, to))) = (from.split_last(), to.split_last()) else {
         return Err(refusal(Error::BucketNameRequired));
     };
-    if name != its_name {
-        let message = "a bucket keeps its name when it is moved: the new path ends in the same name as the old one";
-        return Err(ErrorReply::new(ErrorCode::Unsupported, message));
-    }
-    tx.move_bucket(name, from, to).map(|()| Effect::Written).map_err(refusal)
+    tx.move_bucket_as(name, from, to, its_name).map(|()| Effect::Written).map_err(refusal)
 }
 
 /// Whether a condition holds of a key in a bucket; in none there is no key.

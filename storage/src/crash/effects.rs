@@ -189,6 +189,9 @@ fn buckets_that_take_each_others_places_are_told_apart() {
     tx.bucket_mut_path(["b", "x"]).unwrap().put("l", "moved").unwrap();
     tx.bucket_mut("a").unwrap().delete_bucket("x").unwrap();
     tx.bucket_mut("a").unwrap().create_bucket("x").unwrap().put("k", "third").unwrap();
+    tx.move_bucket_as("x", &["a"], &["a"], "y").unwrap();
+    tx.bucket_mut("a").unwrap().create_bucket("x").unwrap().put("k", "fourth").unwrap();
+    tx.bucket_mut_path(["a", "y"]).unwrap().put("l", "renamed").unwrap();
     let effects = recorded(&tx);
     tx.commit().unwrap();
     replay(&copy, &[effects]).unwrap();
@@ -211,6 +214,7 @@ fn a_record_of_another_state_is_refused() {
         let mut bucket = tx.create_bucket("b")?;
         bucket.create_bucket("d")?;
         bucket.create_bucket("e")?;
+        bucket.create_bucket("f")?;
         ["c", "k", "l", "m"].iter().try_for_each(|key| bucket.put(key, "v"))
     })
     .unwrap();
@@ -220,7 +224,8 @@ fn a_record_of_another_state_is_refused() {
         of(&[Edit::PopFirst(path())]),
         of(&[Edit::DeleteRange(path(), bounds().0, bounds().1, 9)]),
         of(&[Edit::Drop(vec![b"b".to_vec(), b"d".to_vec()])]),
-        of(&[Edit::Move(vec![b"b".to_vec(), b"e".to_vec()], Vec::new())]),
+        of(&[Edit::Move(vec![b"b".to_vec(), b"e".to_vec()], Vec::new(), None)]),
+        of(&[Edit::Move(vec![b"b".to_vec(), b"f".to_vec()], path(), Some(b"g".to_vec()))]),
         of(&[Edit::Create(vec![b"new".to_vec()])]),
     ];
     for effects in &records {

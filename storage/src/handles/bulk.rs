@@ -160,7 +160,8 @@ impl TxMut {
     }
 
     /// Moves the bucket `name`, with all in it, from the bucket at the path `from` to the one at the
-    /// path `to`; an empty path is the top. Nothing is copied: it costs as much as a put.
+    /// path `to`; an empty path is the top. Nothing is copied: it costs as much as a put. It keeps its name;
+    /// [`Self::move_bucket_as`] gives it another.
     ///
     /// (bbolt's `MoveBucket` takes two buckets. Here two can never be open for writing at once, so it
     /// takes their paths.)
@@ -185,8 +186,37 @@ impl TxMut {
     /// [`Error::MovedIntoItself`](crate::Error::MovedIntoItself): `to` is the bucket itself, or lies within
     /// it. (bbolt does not notice, and loses it.)
     pub fn move_bucket<N: AsRef<[u8]>>(&mut self, name: impl AsRef<[u8]>, from: &[N], to: &[N]) -> Result<()> {
+        let name = name.as_ref();
+        self.move_bucket_as(name, from, to, name)
+    }
+
+    /// Moves a bucket as [`Self::move_bucket`] does, and calls it `its_name` from then on. With `to` as `from` it is renamed
+    /// where it is.
+    ///
+    /// (bbolt has no such function: what it does is to create another bucket and copy all.)
+    ///
+    /// ```
+    /// # use boltkv_storage::{Error, Options};
+    /// # let db = Options::new().open_in_memory()?;
+    /// # let mut tx = db.begin_mut()?;
+    /// tx.create_bucket("next")?.put("key", "value")?;
+    /// tx.move_bucket_as::<&str>("next", &[], &[], "current")?;
+    /// assert_eq!(tx.bucket("current")?.get("key")?, Some(&b"value"[..]));
+    /// # Ok::<_, Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Self::move_bucket`]; of a new name also [`Error::BucketNameRequired`](crate::Error::BucketNameRequired)
+    /// where it is empty, and [`Error::KeyTooLarge`](crate::Error::KeyTooLarge).
+    pub fn move_bucket_as<N: AsRef<[u8]>>(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        from: &[N],
+        to: &[N],
+        its_name: impl AsRef<[u8]>,
+    ) -> Result<()> {
         let from = self.work.open_path(from)?;
         let to = self.work.open_path(to)?;
-        self.work.move_bucket(name.as_ref(), from, to)
+        self.work.move_bucket(name.as_ref(), from, to, its_name.as_ref())
     }
 }

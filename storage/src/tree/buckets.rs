@@ -37,9 +37,13 @@ pub(crate) struct Name {
 }
 
 impl Name {
+    pub(crate) const fn new(loc: Loc, len: usize) -> Self {
+        Self { loc, len }
+    }
+
     /// `name` lies in a page or in the arena.
     pub(crate) fn of(name: &[u8], bytes: Bytes<'_>) -> Self {
-        Self { loc: bytes.loc_of(name), len: name.len() }
+        Self::new(bytes.loc_of(name), name.len())
     }
 
     pub(crate) fn get<'a>(&self, bytes: Bytes<'a>) -> &'a [u8] {
@@ -168,19 +172,27 @@ impl Buckets {
         std::iter::successors(self.get(id).child, |child| self.get(*child).sibling)
     }
 
-    /// Makes it one of another bucket's.
-    pub(crate) fn relink(&mut self, id: BucketId, to: BucketId, bytes: Bytes<'_>) {
-        let Some((from, name)) = self.get(id).parent else { return };
+    /// Makes it one of another bucket's, of this name. Whose it was, and its name there: `None` for the root bucket, which
+    /// stays where it is.
+    pub(crate) fn relink(
+        &mut self,
+        id: BucketId,
+        to: BucketId,
+        name: Name,
+        bytes: Bytes<'_>,
+    ) -> Option<(BucketId, Name)> {
+        let before @ (from, _) = self.get(id).parent?;
         self.forget_name(id, bytes);
         let sibling = self.get_mut(id).sibling.take();
-        let before = self.children(from).find(|child| self.get(*child).sibling == Some(id));
-        match before {
-            Some(before) => self.get_mut(before).sibling = sibling,
+        let newer = self.children(from).find(|child| self.get(*child).sibling == Some(id));
+        match newer {
+            Some(newer) => self.get_mut(newer).sibling = sibling,
             None => self.get_mut(from).child = sibling,
         }
         self.get_mut(id).parent = Some((to, name));
         self.put_below(id, to);
         self.name(id, bytes);
+        Some(before)
     }
 
     /// Puts all of them into `order`, which is empty: the root bucket, and each after its parent.
@@ -222,7 +234,7 @@ mod tests {
         let found = |buckets: &Buckets, parent, n: usize| buckets.opened(parent, names[n].as_bytes(), bytes);
 
         for n in (1..100).step_by(2) {
-            buckets.relink(ids[n], ids[n - 1], bytes);
+            assert_eq!(buckets.relink(ids[n], ids[n - 1], name(n), bytes).map(|before| before.0), Some(ROOT_BUCKET));
         }
         for n in 0..100 {
             let (parent, other) = if n % 2 == 0 { (ROOT_BUCKET, ids[0]) } else { (ids[n - 1], ROOT_BUCKET) };
@@ -238,6 +250,13 @@ mod tests {
         assert_eq!(found(&buckets, ids[6], 7), None);
         buckets.name(ids[7], bytes);
         assert_eq!(found(&buckets, ids[6], 7), Some(ids[7]));
+
+        // Another name, where it is.
+        buckets.relink(ids[7], ids[6], name(9), bytes);
+        assert_eq!((found(&buckets, ids[6], 7), found(&buckets, ids[6], 9)), (None, Some(ids[7])));
+        order.clear();
+        buckets.top_down(&mut order);
+        assert_eq!(order.len(), 101);
     }
 
     #[test]

@@ -129,6 +129,6 @@ fn check_key(key: &[u8]) -> Result<()> {
     }
 }
 
-fn check_name(name: &[u8]) -> Result<()> {
+pub(super) fn check_name(name: &[u8]) -> Result<()> {
     if name.is_empty() { Err(Error::BucketNameRequired) } else { check_key(name) }
 }

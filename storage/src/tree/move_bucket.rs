@@ -1,5 +1,7 @@
-//! Moving a bucket from one parent to another: its entry goes, its pages stay where they are.
+//! Moving a bucket from one parent to another, or to another name: its entry goes, its pages stay where they are.
 
+use super::buckets::Name;
+use super::edit::check_name;
 use super::effects::Done;
 use super::undo::Undo;
 use super::work::Work;
@@ -13,35 +15,41 @@ impl Work {
         path.iter().try_fold(ROOT_BUCKET, |bucket, name| self.open_bucket(bucket, name.as_ref()))
     }
 
-    /// Moves the bucket `name` from one bucket to another, by bbolt's rules.
-    pub(crate) fn move_bucket(&mut self, name: &[u8], from: BucketId, to: BucketId) -> Result<()> {
+    /// Moves the bucket `name` from one bucket to another, where it is called `its_name`, by bbolt's rules. (bbolt gives none
+    /// another name.)
+    pub(crate) fn move_bucket(&mut self, name: &[u8], from: BucketId, to: BucketId, its_name: &[u8]) -> Result<()> {
         let found = self.source().find(self.root(from), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
         if !found.is_bucket {
             return Err(Error::incompatible(name, false));
         }
         let value = found.value.to_vec();
-        if from == to {
+        if from == to && name == its_name {
             return Err(Error::same_buckets(name));
+        }
+        // One that is not renamed was named by somebody, and bbolt limits no name's length.
+        if name != its_name {
+            check_name(its_name)?;
         }
         if self.is_within(to, from, name) {
             return Err(Error::moved_into_itself(name));
         }
-        match self.source().find(self.root(to), name)? {
-            Some(found) if found.is_bucket => return Err(Error::bucket_exists(name)),
-            Some(_) => return Err(Error::incompatible(name, false)),
+        match self.source().find(self.root(to), its_name)? {
+            Some(found) if found.is_bucket => return Err(Error::bucket_exists(its_name)),
+            Some(_) => return Err(Error::incompatible(its_name, false)),
             None => {}
         }
         // The last that can fail; what comes then finds both leaves taken apart. Opened, the bucket keeps its state
         // wherever it goes: also back, when this is undone after something was changed in it.
         let bucket = self.open_bucket(from, name)?;
         self.leaf_node(from, name)?;
-        self.leaf_node(to, name)?;
-        self.put_entry(to, LeafEntry { key: name, value: &value, is_bucket: true })?;
+        self.leaf_node(to, its_name)?;
+        self.put_entry(to, LeafEntry { key: its_name, value: &value, is_bucket: true })?;
         self.adds = true;
         self.remove(from, name)?;
-        self.relink(bucket, to);
-        self.note(Undo::Moved { bucket, from });
-        self.record(from, Done::Moved { name, to });
+        let its_new_name = Name::new(self.arena.push(its_name, &[]), its_name.len());
+        let before = self.relink(bucket, to, its_new_name);
+        self.note(Undo::Moved { bucket, before });
+        self.record(from, Done::Moved { name, to, its_name });
         Ok(())
     }
 
@@ -56,9 +64,9 @@ impl Work {
         false
     }
 
-    /// Makes a bucket that is opened for writing a child of another one.
-    pub(super) fn relink(&mut self, bucket: BucketId, to: BucketId) {
+    /// Makes a bucket that is opened for writing a child of another one, of this name. Whose it was, and its name there.
+    pub(super) fn relink(&mut self, bucket: BucketId, to: BucketId, name: Name) -> Option<(BucketId, Name)> {
         let (buckets, bytes) = self.buckets_and_bytes();
-        buckets.relink(bucket, to, bytes);
+        buckets.relink(bucket, to, name, bytes)
     }
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::arena::Bytes;
+use super::buckets::Name;
 use super::effects::EffectsMark;
 use super::node::Node;
 use super::slots::{At, Content, Slot};
@@ -37,8 +38,8 @@ pub(super) enum Undo {
     /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones, and what was detached from
     /// `detached` on in that list. Where it had been opened for writing, `opened` is it and then those opened in it.
     Deleted { opened: Vec<BucketId>, freed: Range<usize>, detached: usize },
-    /// A bucket was moved, which is open for writing; this is where it had been.
-    Moved { bucket: BucketId, from: BucketId },
+    /// A bucket was moved, which is open for writing; this is where it had been, and its name there.
+    Moved { bucket: BucketId, before: Option<(BucketId, Name)> },
     /// A bucket's fill was changed; this is what it was.
     Fill(BucketId, Fill),
     /// A node that was empty went, and its page is the last of the freed ones; this stood for it in its parent.
@@ -134,8 +135,10 @@ impl Work {
                 }
                 Ok(())
             }
-            Undo::Moved { bucket, from } => {
-                self.relink(bucket, from);
+            Undo::Moved { bucket, before } => {
+                if let Some((from, name)) = before {
+                    self.relink(bucket, from, name);
+                }
                 Ok(())
             }
             Undo::Fill(bucket, fill) => {

@@ -15,8 +15,8 @@ pub enum Edit {
     Create(BucketPath),
     CreateIfMissing(BucketPath),
     Drop(BucketPath),
-    /// To the bucket at the second path, which may be the top.
-    Move(BucketPath, BucketPath),
+    /// To the bucket at the second path, which may be the top; with another name, where there is one.
+    Move(BucketPath, BucketPath, Option<Vec<u8>>),
     Put(BucketPath, Vec<u8>, Vec<u8>),
     /// So many keys that begin with this one, all with this value: what makes trees grow levels.
     PutMany(BucketPath, Vec<u8>, u8, Vec<u8>),
@@ -96,7 +96,12 @@ impl Edit {
             1 => Self::Create(path),
             2 => Self::CreateIfMissing(path),
             3 => Self::Drop(path),
-            4 => Self::Move(path, to[..usize::from(small[0]) % (to.len() + 1)].to_vec()),
+            4 => {
+                // Often to where it is, or under a name that some other bucket has had.
+                let its_name = to.last().cloned().filter(|_| small[1] < 128);
+                let to = if small[2] < 64 { path[..path.len().saturating_sub(1)].to_vec() } else { to };
+                Self::Move(path, to[..usize::from(small[0]) % (to.len() + 1)].to_vec(), its_name)
+            }
             5 => Self::Put(path, key, value),
             6 => Self::PutMany(path, key, small[0], value[..value.len().min(60)].to_vec()),
             7 => Self::Delete(path, key),
@@ -129,9 +134,10 @@ impl Edit {
         let Some(path) = which.checked_rem(paths.len()).map(|at| &paths[at]) else { return Vec::new() };
         // One more than there are: the top.
         let to = paths.get(to % (paths.len() + 1)).cloned().unwrap_or_default();
-        let moved = [&to, &path[path.len() - 1..]].concat();
+        let its_name = (which % 3 == 0).then(|| format!("bucket {}", which % 7).into_bytes());
+        let moved = [&to[..], std::slice::from_ref(its_name.as_ref().unwrap_or(&path[path.len() - 1]))].concat();
         let then = then.into_iter().map(|(kind, parts)| Self::of_kind(kind, Parts { path: moved.clone(), ..parts }));
-        [Self::Move(path.clone(), to)].into_iter().chain(then).collect()
+        [Self::Move(path.clone(), to, its_name)].into_iter().chain(then).collect()
     }
 
     /// Makes the edit in a database.
@@ -152,7 +158,10 @@ impl Edit {
                 [name] => tx.delete_bucket(name),
                 path => with_parent(path, |name, above| tx.bucket_mut_path(above)?.delete_bucket(name)),
             },
-            Self::Move(path, to) => with_parent(path, |name, above| tx.move_bucket(name, above, to)),
+            Self::Move(path, to, None) => with_parent(path, |name, above| tx.move_bucket(name, above, to)),
+            Self::Move(path, to, Some(its_name)) => {
+                with_parent(path, |name, above| tx.move_bucket_as(name, above, to, its_name))
+            }
             Self::SetFill(path, part) => {
                 let fill = part.map_or(Fill::Auto, |part| Fill::Percent(f64::from(part) / 100.0));
                 tx.bucket_mut_path(path).map(|mut bucket| bucket.set_fill(fill))
@@ -201,7 +210,9 @@ impl Edit {
             Self::Create(_) => model.create(path)?,
             Self::CreateIfMissing(_) => model.create_if_missing(path)?,
             Self::Drop(_) => model.drop_bucket(path)?,
-            Self::Move(_, to) => model.move_bucket(path, to)?,
+            Self::Move(_, to, its_name) => {
+                model.move_bucket(path, to, its_name.as_ref().unwrap_or(&path[path.len() - 1]))?;
+            }
             Self::Put(_, key, value) => model.put(path, key, value)?,
             Self::PutMany(_, key, count, value) => {
                 model.bucket(path)?;
@@ -237,7 +248,7 @@ impl Edit {
             | Self::Create(path)
             | Self::CreateIfMissing(path)
             | Self::Drop(path)
-            | Self::Move(path, _)
+            | Self::Move(path, ..)
             | Self::Put(path, ..)
             | Self::PutMany(path, ..)
             | Self::Delete(path, _)

@@ -73,7 +73,10 @@ pub fn follow(model: &mut Model, transaction: CommittedTransaction<'_>) {
             }
             JournalChange::BucketCreated { name } => model.create(&within(path, name)).unwrap(),
             JournalChange::BucketDeleted { name } => model.drop_bucket(&within(path, name)).unwrap(),
-            JournalChange::BucketMoved { name, to } => model.move_bucket(&within(path, name), &owned(to)).unwrap(),
+            JournalChange::BucketMoved { name, to } => {
+                let (its_name, to) = to.split_last().unwrap();
+                model.move_bucket(&within(path, name), &owned(to), its_name).unwrap();
+            }
             JournalChange::Sequence { sequence } => model.set_sequence(&owned(path), sequence).unwrap(),
             other => panic!("{other:?}"),
         }

@@ -145,24 +145,24 @@ impl Model {
         }
     }
 
-    /// Moves a bucket with all in it into the one at another path, which may be the top.
-    pub fn move_bucket(&mut self, path: &[Vec<u8>], to: &[Vec<u8>]) -> Result<(), Refusal> {
+    /// Moves a bucket with all in it into the one at another path, which may be the top, and calls it `its_name` there.
+    pub fn move_bucket(&mut self, path: &[Vec<u8>], to: &[Vec<u8>], its_name: &[u8]) -> Result<(), Refusal> {
         let (name, from) = path.split_last().expect("a bucket has a name");
         let source = self.bucket(from)?;
         let target = self.bucket(to)?;
         let moved = match source.items.get(name) {
-            Some(Item::Bucket(_)) if from == to => return Err(Refusal::SameBuckets),
+            Some(Item::Bucket(_)) if from == to && name == its_name => return Err(Refusal::SameBuckets),
             Some(Item::Bucket(_)) if to.starts_with(path) => return Err(Refusal::MovedIntoItself),
             Some(Item::Bucket(moved)) => moved.clone(),
             Some(Item::Value(_)) => return Err(Refusal::IncompatibleValue),
             None => return Err(Refusal::BucketNotFound),
         };
-        match target.items.get(name) {
+        match target.items.get(its_name) {
             Some(Item::Bucket(_)) => return Err(Refusal::BucketExists),
             Some(Item::Value(_)) => return Err(Refusal::IncompatibleValue),
             None => {}
         }
-        self.bucket_mut(to)?.items.insert(name.clone(), Item::Bucket(moved));
+        self.bucket_mut(to)?.items.insert(its_name.to_vec(), Item::Bucket(moved));
         self.bucket_mut(from)?.items.remove(name);
         Ok(())
     }

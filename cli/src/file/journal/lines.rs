@@ -92,6 +92,9 @@ pub(super) struct Effect<'a> {
     pub(super) value: Option<Base64<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<Base64<'a>>,
+    /// The new path of a bucket that was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) to: Option<Vec<Base64<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sequence: Option<u64>,
 }
@@ -204,7 +207,7 @@ pub(super) fn counted(journal: &FileJournal, segment: &JournalSegment) -> Result
 impl<'a> Effect<'a> {
     pub(super) fn new(effect: &JournalEffect<'a>) -> Self {
         let path = effect.path.iter().map(|name| Base64(name)).collect();
-        let mut line = Self { path, what: "", key: None, value: None, last: None, sequence: None };
+        let mut line = Self { path, what: "", key: None, value: None, last: None, to: None, sequence: None };
         let (what, key) = match effect.change {
             JournalChange::Put { key, value } => {
                 line.value = Some(Base64(value));
@@ -218,7 +221,7 @@ impl<'a> Effect<'a> {
             JournalChange::BucketCreated { name } => ("create-bucket", Some(name)),
             JournalChange::BucketDeleted { name } => ("delete-bucket", Some(name)),
             JournalChange::BucketMoved { name, to } => {
-                line.last = to.last().map(|name| Base64(name));
+                line.to = Some(to.iter().map(|name| Base64(name)).collect());
                 ("move-bucket", Some(name))
             }
             JournalChange::Sequence { sequence } => {

@@ -56,11 +56,11 @@ pub enum JournalChange<'a> {
         /// Its name.
         name: &'a [u8],
     },
-    /// A bucket was moved away.
+    /// A bucket was moved away, or got another name.
     BucketMoved {
         /// Its name.
         name: &'a [u8],
-        /// The bucket that it was moved to, as [`JournalEffect::path`].
+        /// Its new path, which ends in its name there; at least that name, and otherwise as [`JournalEffect::path`].
         to: &'a [&'a [u8]],
     },
     /// The bucket's sequence was set.
@@ -152,11 +152,12 @@ pub(super) fn each_effect<E: From<Error>>(
         let effect = effect.map_err(|unreadable| damaged(unreadable.at, unreadable.what))?;
         let Some((bucket, change)) = buckets.change(effect).map_err(|what| damaged(at, what))? else { continue };
         let path = buckets.path(bucket).map_err(|what| damaged(at, what))?;
-        let Effect::Moved { name, to, .. } = effect else {
+        let Effect::Moved { name, to, its_name, .. } = effect else {
             each(&JournalEffect { path: &path, change })?;
             continue;
         };
-        let to = buckets.path(to).map_err(|what| damaged(at, what))?;
+        let mut to = buckets.path(to).map_err(|what| damaged(at, what))?;
+        to.push(its_name);
         each(&JournalEffect { path: &path, change: JournalChange::BucketMoved { name, to: &to } })?;
         buckets.forget();
     }

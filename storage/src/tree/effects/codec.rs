@@ -38,10 +38,12 @@ pub(crate) enum Effect<'a> {
         within: u32,
         name: &'a [u8],
     },
+    /// The bucket `name` was moved, and is called `its_name` where it is now.
     Moved {
         from: u32,
         name: &'a [u8],
         to: u32,
+        its_name: &'a [u8],
     },
     Sequence {
         bucket: u32,
@@ -57,6 +59,8 @@ const RANGE_DELETED: u8 = 5;
 const BUCKET_DELETED: u8 = 6;
 const MOVED: u8 = 7;
 const SEQUENCE: u8 = 8;
+/// As [`MOVED`], with the new name behind it, which is another one.
+const MOVED_AS: u8 = 9;
 
 /// Bytes of the longest number.
 const LONGEST_NUMBER: usize = 10;
@@ -77,9 +81,13 @@ impl Effect<'_> {
                 string(to, last);
             }
             Self::BucketDeleted { within, name } => named(to, BUCKET_DELETED, within, name),
-            Self::Moved { from, name, to: target } => {
-                named(to, MOVED, from, name);
+            Self::Moved { from, name, to: target, its_name } => {
+                let is_renamed = name != its_name;
+                named(to, if is_renamed { MOVED_AS } else { MOVED }, from, name);
                 number(to, target.into());
+                if is_renamed {
+                    string(to, its_name);
+                }
             }
             Self::Sequence { bucket, sequence } => {
                 to.push(SEQUENCE);
@@ -152,7 +160,17 @@ impl<'a> Reader<'a> {
                 Effect::RangeDeleted { bucket: self.bucket()?, first: self.string()?, last: self.string()? }
             }
             BUCKET_DELETED => Effect::BucketDeleted { within: self.bucket()?, name: self.string()? },
-            MOVED => Effect::Moved { from: self.bucket()?, name: self.string()?, to: self.bucket()? },
+            MOVED => {
+                let (from, name, to) = (self.bucket()?, self.string()?, self.bucket()?);
+                Effect::Moved { from, name, to, its_name: name }
+            }
+            MOVED_AS => {
+                let (from, name, to, its_name) = (self.bucket()?, self.string()?, self.bucket()?, self.string()?);
+                if name == its_name {
+                    return Err("a new name that is the old one");
+                }
+                Effect::Moved { from, name, to, its_name }
+            }
             SEQUENCE => Effect::Sequence { bucket: self.bucket()?, sequence: self.number()? },
             _ => return Err("an effect of a kind that is not known"),
         })
@@ -231,14 +249,15 @@ mod tests {
             3 => Effect::Deleted { bucket, key: name },
             4 => Effect::RangeDeleted { bucket, first: name, last: value },
             5 => Effect::BucketDeleted { within: bucket, name },
-            6 => Effect::Moved { from: bucket, name, to: *other },
+            6 => Effect::Moved { from: bucket, name, to: *other, its_name: name },
+            7 => Effect::Moved { from: bucket, name, to: *other, its_name: value },
             _ => Effect::Sequence { bucket, sequence: *sequence },
         }
     }
 
     fn parts() -> impl Strategy<Value = Parts> {
         let bytes = || proptest::collection::vec(any::<u8>(), 0..300);
-        (0..8_usize, any::<u32>(), 0..200_u32, bytes(), bytes(), any::<u64>())
+        (0..9_usize, any::<u32>(), 0..200_u32, bytes(), bytes(), any::<u64>())
     }
 
     proptest! {

@@ -128,10 +128,11 @@ pub(in crate::tree) enum Done<'a> {
     BucketDeleted {
         name: &'a [u8],
     },
-    /// A bucket of it was moved.
+    /// A bucket of it was moved to another one, where it is called `its_name`.
     Moved {
         name: &'a [u8],
         to: BucketId,
+        its_name: &'a [u8],
     },
     Sequence(u64),
 }
@@ -198,8 +199,8 @@ impl Work {
                 effects.give_number(bucket);
             }
             Done::BucketDeleted { name } => Effect::BucketDeleted { within: number, name }.write(to),
-            Done::Moved { name, .. } => {
-                Effect::Moved { from: number, name, to: target }.write(to);
+            Done::Moved { name, its_name, .. } => {
+                Effect::Moved { from: number, name, to: target, its_name }.write(to);
                 effects.age += 1;
             }
             Done::Sequence(sequence) => Effect::Sequence { bucket: number, sequence }.write(to),

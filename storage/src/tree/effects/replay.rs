@@ -163,9 +163,9 @@ impl<'a> Replay<'a> {
                 delete_range(work, self.bucket(work, bucket)?, first, last)?;
             }
             Effect::BucketDeleted { within, name } => work.delete_bucket(self.bucket(work, within)?, name)?,
-            Effect::Moved { from, name, to } => {
+            Effect::Moved { from, name, to, its_name } => {
                 let (from, to) = (self.bucket(work, from)?, self.bucket(work, to)?);
-                work.move_bucket(name, from, to)?;
+                work.move_bucket(name, from, to, its_name)?;
                 self.buckets.fill(None);
             }
             Effect::Sequence { bucket, sequence } => work.set_sequence(self.bucket(work, bucket)?, sequence)?,
