@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 /// Where each driver's operations are; all of them make the edits.
 const DRIVERS: [(&str, &[&str]); 3] = [
-    ("the model test", &["tests/model.rs", EDITS]),
-    ("the fuzz target", &["fuzz/targets/operations.rs", EDITS]),
-    ("the crash simulation", &["src/crash/workload.rs", EDITS]),
+    ("the model test", &["tests/model.rs", EDITS, STEPS]),
+    ("the fuzz target", &["fuzz/targets/operations.rs", EDITS, STEPS]),
+    ("the crash simulation", &["src/crash/workload.rs", EDITS, STEPS]),
 ];
 const EDITS: &str = "tests/common/edit.rs";
+const STEPS: &str = "tests/common/cursor_steps.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name.
 const NOT_OF_ITS_OWN: [&str; 21] = [

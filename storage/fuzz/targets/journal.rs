@@ -6,6 +6,8 @@
 
 #[path = "journal/blocks.rs"]
 mod blocks;
+#[path = "../../tests/common/cursor_steps.rs"]
+mod cursor_steps;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
 #[path = "../../tests/common/edit.rs"]
 mod edit;

@@ -5,6 +5,8 @@
 
 #[path = "../../tests/common/alone.rs"]
 mod alone;
+#[path = "../../tests/common/cursor_steps.rs"]
+mod cursor_steps;
 #[path = "../../tests/common/edit.rs"]
 mod edit;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]

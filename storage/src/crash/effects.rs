@@ -224,8 +224,8 @@ fn a_record_of_another_state_is_refused() {
         of(&[Edit::PopFirst(path())]),
         of(&[Edit::DeleteRange(path(), bounds().0, bounds().1, 9)]),
         of(&[Edit::Drop(vec![b"b".to_vec(), b"d".to_vec()])]),
-        of(&[Edit::Move(vec![b"b".to_vec(), b"e".to_vec()], Vec::new(), None)]),
-        of(&[Edit::Move(vec![b"b".to_vec(), b"f".to_vec()], path(), Some(b"g".to_vec()))]),
+        of(&[Edit::Move(vec![b"b".to_vec(), b"e".to_vec()], vec![b"e".to_vec()])]),
+        of(&[Edit::Move(vec![b"b".to_vec(), b"f".to_vec()], vec![b"b".to_vec(), b"g".to_vec()])]),
         of(&[Edit::Create(vec![b"new".to_vec()])]),
     ];
     for effects in &records {

@@ -13,6 +13,9 @@
 //! lies on it: the file, and its journal.
 
 mod creation;
+#[path = "../../tests/common/cursor_steps.rs"]
+#[allow(unreachable_pub, reason = "shared with the integration tests")]
+mod cursor_steps;
 #[path = "../../tests/common/edit.rs"]
 #[allow(unreachable_pub, clippy::expect_used, reason = "shared with the integration tests")]
 mod edit;

@@ -5,8 +5,9 @@
 
 use std::ops::Bound;
 
+use super::cursor_steps::{Place, Step};
 use super::model::{BucketPath, Entry, Item, Model, Refusal};
-use boltkv_storage::{CursorMut, Fill, Result, TxMut};
+use boltkv_storage::{Fill, Result, TxMut};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Edit {
@@ -15,8 +16,8 @@ pub enum Edit {
     Create(BucketPath),
     CreateIfMissing(BucketPath),
     Drop(BucketPath),
-    /// To the bucket at the second path, which may be the top; with another name, where there is one.
-    Move(BucketPath, BucketPath, Option<Vec<u8>>),
+    /// To the second path, which ends in its name there.
+    Move(BucketPath, BucketPath),
     Put(BucketPath, Vec<u8>, Vec<u8>),
     /// So many keys that begin with this one, all with this value: what makes trees grow levels.
     PutMany(BucketPath, Vec<u8>, u8, Vec<u8>),
@@ -42,16 +43,6 @@ pub struct Carry {
     most: u8,
     letter: u8,
     moved: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    First,
-    Last,
-    Seek,
-    Next,
-    Prev,
-    Delete,
 }
 
 /// What an edit answers.
@@ -98,9 +89,10 @@ impl Edit {
             3 => Self::Drop(path),
             4 => {
                 // Often to where it is, or under a name that some other bucket has had.
-                let its_name = to.last().cloned().filter(|_| small[1] < 128);
-                let to = if small[2] < 64 { path[..path.len().saturating_sub(1)].to_vec() } else { to };
-                Self::Move(path, to[..usize::from(small[0]) % (to.len() + 1)].to_vec(), its_name)
+                let above = if small[2] < 64 { &path } else { &to };
+                let name = to.last().filter(|_| small[1] < 128).or(path.last());
+                let above = &above[..usize::from(small[0]) % (above.len() + 1)];
+                Self::Move(path.clone(), above.iter().chain(name).cloned().collect())
             }
             5 => Self::Put(path, key, value),
             6 => Self::PutMany(path, key, small[0], value[..value.len().min(60)].to_vec()),
@@ -111,7 +103,7 @@ impl Edit {
                 Self::DeleteRange(path, bound(small[0], key), bound(small[1], other_key), limit)
             }
             10 => Self::PopFirst(path),
-            11 => Self::Cursor(path, key, small.map(step).to_vec()),
+            11 => Self::Cursor(path, key, small.map(Step::of).to_vec()),
             12 => Self::NextSequence(path),
             13 => Self::SetSequence(path, number),
             14 => Self::SetFill(path, (small[0] < 200).then_some(small[0] / 2)),
@@ -135,9 +127,9 @@ impl Edit {
         // One more than there are: the top.
         let to = paths.get(to % (paths.len() + 1)).cloned().unwrap_or_default();
         let its_name = (which % 3 == 0).then(|| format!("bucket {}", which % 7).into_bytes());
-        let moved = [&to[..], std::slice::from_ref(its_name.as_ref().unwrap_or(&path[path.len() - 1]))].concat();
+        let moved: BucketPath = to.iter().chain(its_name.as_ref().or(path.last())).cloned().collect();
         let then = then.into_iter().map(|(kind, parts)| Self::of_kind(kind, Parts { path: moved.clone(), ..parts }));
-        [Self::Move(path.clone(), to, its_name)].into_iter().chain(then).collect()
+        [Self::Move(path.clone(), moved.clone())].into_iter().chain(then).collect()
     }
 
     /// Makes the edit in a database.
@@ -158,10 +150,10 @@ impl Edit {
                 [name] => tx.delete_bucket(name),
                 path => with_parent(path, |name, above| tx.bucket_mut_path(above)?.delete_bucket(name)),
             },
-            Self::Move(path, to, None) => with_parent(path, |name, above| tx.move_bucket(name, above, to)),
-            Self::Move(path, to, Some(its_name)) => {
-                with_parent(path, |name, above| tx.move_bucket_as(name, above, to, its_name))
-            }
+            Self::Move(path, to) => with_parent(path, |name, from| match to.split_last() {
+                Some((its_name, to)) if its_name != name => tx.move_bucket_as(name, from, to, its_name),
+                to => tx.move_bucket(name, from, to.map_or(&[], |to| to.1)),
+            }),
             Self::SetFill(path, part) => {
                 let fill = part.map_or(Fill::Auto, |part| Fill::Percent(f64::from(part) / 100.0));
                 tx.bucket_mut_path(path).map(|mut bucket| bucket.set_fill(fill))
@@ -210,9 +202,7 @@ impl Edit {
             Self::Create(_) => model.create(path)?,
             Self::CreateIfMissing(_) => model.create_if_missing(path)?,
             Self::Drop(_) => model.drop_bucket(path)?,
-            Self::Move(_, to, its_name) => {
-                model.move_bucket(path, to, its_name.as_ref().unwrap_or(&path[path.len() - 1]))?;
-            }
+            Self::Move(_, to) => with_parent(to, |its_name, to| model.move_bucket(path, to, its_name))?,
             Self::Put(_, key, value) => model.put(path, key, value)?,
             Self::PutMany(_, key, count, value) => {
                 model.bucket(path)?;
@@ -248,7 +238,7 @@ impl Edit {
             | Self::Create(path)
             | Self::CreateIfMissing(path)
             | Self::Drop(path)
-            | Self::Move(path, ..)
+            | Self::Move(path, _)
             | Self::Put(path, ..)
             | Self::PutMany(path, ..)
             | Self::Delete(path, _)
@@ -318,17 +308,6 @@ fn bound(number: u8, key: Vec<u8>) -> Bound<Vec<u8>> {
     }
 }
 
-fn step(number: u8) -> Step {
-    match number % 16 {
-        0 => Step::First,
-        1 => Step::Last,
-        2..=5 => Step::Seek,
-        6..=8 => Step::Next,
-        9..=11 => Step::Prev,
-        _ => Step::Delete,
-    }
-}
-
 fn many(key: &[u8], count: u8) -> impl Iterator<Item = Vec<u8>> {
     (0..count).map(move |number| [key, &[number]].concat())
 }
@@ -347,63 +326,4 @@ fn open(tx: &mut TxMut, path: &[Vec<u8>]) -> Result<()> {
 fn with_parent<T>(path: &[Vec<u8>], act: impl FnOnce(&[u8], &[Vec<u8>]) -> T) -> T {
     let (name, above) = path.split_last().expect("a bucket has a name");
     act(name, above)
-}
-
-/// Where a cursor that can delete stands in the model.
-enum Place {
-    Fresh,
-    On(Vec<u8>),
-    /// Where this key was, or behind the last one.
-    Gap(Option<Vec<u8>>),
-}
-
-impl Step {
-    fn take(self, cursor: &mut CursorMut<'_>, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let found = match self {
-            Self::First => cursor.first()?,
-            Self::Last => cursor.last()?,
-            Self::Seek => cursor.seek(key)?,
-            Self::Next => cursor.next()?,
-            Self::Prev => cursor.prev()?,
-            Self::Delete => return cursor.delete().map(|()| None),
-        };
-        Ok(found.map(|(key, _)| key.to_vec()))
-    }
-
-    fn take_in_model(
-        self,
-        place: &mut Place,
-        model: &mut Model,
-        path: &[Vec<u8>],
-        sought: &[u8],
-    ) -> Result<Option<Vec<u8>>, Refusal> {
-        if self == Self::Delete {
-            if let Place::On(key) = place {
-                model.delete(path, key)?;
-                *place = Place::Gap(Some(std::mem::take(key)));
-            }
-            return Ok(None);
-        }
-        let items = &model.bucket(path)?.items;
-        let from = |key: &[u8]| items.range::<[u8], _>((Bound::Included(key), Bound::Unbounded)).next();
-        let after = |key: &[u8]| items.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded)).next();
-        let before = |key: &[u8]| items.range::<[u8], _>((Bound::Unbounded, Bound::Excluded(key))).next_back();
-        let found = match (self, &*place) {
-            (Self::Seek, _) => from(sought),
-            (Self::First, _) | (Self::Next, Place::Fresh) => items.first_key_value(),
-            (Self::Next, Place::On(key)) => after(key),
-            (Self::Next, Place::Gap(Some(key))) => from(key),
-            (Self::Next, Place::Gap(None)) => None,
-            (Self::Prev, Place::On(key) | Place::Gap(Some(key))) => before(key),
-            (Self::Last | Self::Prev | Self::Delete, _) => items.last_key_value(),
-        };
-        let found = found.map(|(key, _): (&Vec<u8>, &Item)| key.clone());
-        match &found {
-            Some(key) => *place = Place::On(key.clone()),
-            // A step that leads nowhere is not taken.
-            None if self == Self::Seek => *place = Place::Gap(None),
-            None => {}
-        }
-        Ok(found)
-    }
 }

@@ -10,6 +10,7 @@
 )]
 
 pub mod alone;
+pub mod cursor_steps;
 pub mod edit;
 pub mod followed;
 pub mod generator;
