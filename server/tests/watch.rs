@@ -262,6 +262,12 @@ fn a_watch_of_what_does_not_change_lives_on_and_tells_how_far_it_is() {
     writer = server.binary();
     let txid = writer.write(&create("b"));
     eventually(|| frame(&mut watcher).unwrap().position.txid == txid);
+    // What nobody is told of takes numbers, too, and replies name them.
+    server.db.shrink().unwrap();
+    let newest = server.db.stats().txid;
+    assert!(newest > txid);
+    eventually(|| frame(&mut watcher).unwrap().position.txid == newest);
+    begin(&mut server.binary(), all(WatchFrom::Position(WatchPosition { epoch: start.epoch, txid: newest })));
 }
 
 // Promises: wire-watch-journal.

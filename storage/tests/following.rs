@@ -36,6 +36,14 @@ fn a_follower_that_is_begun_again_anywhere_builds_the_same_state() {
         let (mut handed_over, mut openings) = (0, 1);
         for round in 1..=400 {
             change(&db, &mut random);
+            // Takes numbers of which there are no records.
+            if random.once_in(20) {
+                db.shrink().unwrap();
+                let newest = db.durable_position().unwrap();
+                assert_eq!(newest.txid, db.begin().unwrap().id());
+                handed_over += catch_up(&mut follower, &mut model, usize::MAX);
+                assert_eq!(follower.position(), newest);
+            }
             if random.once_in(3) {
                 let most = if random.once_in(2) { usize::MAX } else { random.below(20) };
                 handed_over += catch_up(&mut follower, &mut model, most);

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use boltkv_storage::Error;
 use clap::Args;
 use serde::Serialize;
 
@@ -74,7 +75,11 @@ impl Compact {
                 progress.reach(bytes);
                 memory.has_read(bytes);
             };
-            tx.compact_to_file(&self.output, mode, self.tx_max_size, &mut reached).map_err(failed)?
+            // What is read takes no room.
+            tx.compact_to_file(&self.output, mode, self.tx_max_size, &mut reached).map_err(|error| match error {
+                Error::NoSpace { .. } | Error::MaxSizeReached { .. } => Failure::storage(&self.output, &error),
+                error => failed(error),
+            })?
         };
         let done = Done { bytes_before: metadata.len(), bytes_after };
         self.target.print(|out| {

@@ -159,10 +159,11 @@ pub enum Error {
         /// One that the file held.
         held: u64,
     },
-    /// What a journal recorded behind a transaction that is asked for is not there any more: its segments were used again,
-    /// or are kept somewhere else.
+    /// What a journal recorded behind a transaction that is asked for is not there: its segments were used again, or are kept
+    /// somewhere else; or there never was such a transaction in this journal, or a crash took it back.
     #[error(
-        "the journal in {} goes back to transaction {oldest}: what followed transaction {wanted} is not kept any more",
+        "the journal in {}, which goes back to transaction {oldest}, has not what followed transaction {wanted} of that \
+         time: it is not kept any more, a crash took it back, or it is another journal's",
         folder.display()
     )]
     JournalGap {

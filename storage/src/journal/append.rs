@@ -221,7 +221,7 @@ impl Journal {
     pub(crate) fn synced(&mut self, done: &PendingSync) {
         self.figures.syncs += done.disks.len() as u64;
         if (done.upto.segment, done.upto.offset) > (self.synced.segment, self.synced.offset) {
-            (self.synced, self.synced_txid) = (done.upto, done.txid);
+            (self.synced, self.synced_txid) = (done.upto, done.txid.max(self.synced_txid));
             self.unsynced.retain(|&(number, _)| number >= done.upto.segment);
         }
     }
@@ -255,6 +255,8 @@ impl Journal {
     pub(crate) fn checkpointed(&mut self) {
         if let Some((contains, meta, recorded)) = self.linked.take() {
             self.base = (contains, meta);
+            // Its number may be one that no record has: nothing was changed by it, and all before it is synced.
+            self.synced_txid = self.synced_txid.max(contains);
             self.checkpointed = recorded;
             self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();

@@ -104,10 +104,14 @@ impl Follow {
     /// Goes on to the next record.
     fn find(&mut self) -> Result<Option<(Place, EntryHeader)>> {
         loop {
-            let upto = self.tail.upto();
+            let (upto, newest) = self.tail.told();
             let (index, at) = self.at;
             let number = self.path[index].header.number;
             if (upto.segment, upto.offset) <= (number, at) {
+                // Numbers without a record are those of checkpoints.
+                if self.position.epoch == newest.epoch {
+                    self.position.txid = self.position.txid.max(newest.txid);
+                }
                 return Ok(None);
             }
             // Where another segment follows, that one says where this one ends.

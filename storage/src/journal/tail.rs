@@ -49,7 +49,7 @@ impl Tail {
     /// All up to there is synced, and everybody sees it.
     pub(super) fn tell(&self, upto: Position, txid: u64) {
         let mut now = self.now();
-        if now.upto == upto {
+        if (now.upto, now.newest.txid) == (upto, txid) {
             return;
         }
         (now.upto, now.newest.txid) = (upto, txid);
@@ -72,8 +72,11 @@ impl Tail {
         }
     }
 
-    pub(super) fn upto(&self) -> Position {
-        self.now().upto
+    /// Where the last entry that may be told ends, and the newest transaction that is on the disk: there is no record of one
+    /// between the two.
+    pub(super) fn told(&self) -> (Position, JournalPosition) {
+        let now = self.now();
+        (now.upto, now.newest)
     }
 
     /// The newest transaction that may be told.

@@ -197,6 +197,8 @@ pub(in crate::tools) fn settled<T>(
 }
 
 fn folder(path: &Path) -> Result<Arc<dyn JournalFolder>> {
-    let missing = || Error::journal_io("read the journal in", path)(io::ErrorKind::NotFound.into());
+    // In the system's words.
+    let errno = if path.exists() { rustix::io::Errno::NOTDIR } else { rustix::io::Errno::NOENT };
+    let missing = || Error::journal_io("read the journal in", path)(errno.into());
     Ok(Arc::new(OsJournalFolder::look(path)?.ok_or_else(missing)?))
 }
