@@ -117,6 +117,8 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
     deaf_to_gets.send_all(&vec![get("default", "k\0"); 100]);
     let mut deaf_text = server.text();
     deaf_text.send("SCAN\r\n".repeat(3));
+    // It has begun, so that it does not see what is written now.
+    deaf_text.line();
     for n in 0..100 {
         let mut client = server.binary();
         client.write(&set("default", "new", n.to_string()));
@@ -130,7 +132,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
     for _ in 0..100 {
         assert_eq!(deaf_to_gets.frame().body.len(), 4 + (1 << 20));
     }
-    assert_eq!(deaf_text.ask_all("PING").len(), 24, "the first of three scans");
+    assert_eq!(deaf_text.ask_all("PING").len(), 23, "the rest of the first of three scans");
 }
 
 // Promises: wire-stream-expired.
