@@ -5,6 +5,7 @@ mod journal;
 mod limits;
 mod listen;
 mod signals;
+mod systemd;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -138,11 +139,17 @@ impl Serve {
         let unhandled = |error: io::Error| Failure::not_done(format!("could not handle signals: {error}"));
         // Opening may write, too.
         fail_writes_past_the_size_limit().map_err(unhandled)?;
+        systemd::tell_status(&one_line(&format!("opening {}", self.db.display())));
         let server = Server::bind(config).await.map_err(|error| self.failure(&error))?;
         // From here on a signal is a wish, not an end.
         let signals = Signals::new().map_err(unhandled)?;
         self.announce(&server);
-        server.run(signals.shutdown()).await.map_err(|error| self.failure(&error))
+        systemd::keep_watchdog_quiet();
+        let shutdown = async {
+            signals.shutdown().await;
+            systemd::tell_stopping();
+        };
+        server.run(shutdown).await.map_err(|error| self.failure(&error))
     }
 
     /// Why there is no server.
@@ -172,6 +179,7 @@ impl Serve {
     fn announce(&self, server: &Server) {
         let promise = if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server) };
         let line = one_line(&format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr()));
+        systemd::tell_ready(&line);
         // A server whose standard output is closed serves all the same.
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {
             warn!(%error, "could not write to standard output: {line}");
