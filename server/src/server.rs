@@ -17,7 +17,7 @@ use tracing::info;
 use crate::Error;
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::{Backups, BucketStatTurns, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
+use crate::commands::{Backups, BucketStats, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
 use crate::config::{Config, Database, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
@@ -90,7 +90,7 @@ impl Server {
             backups,
             shrinks: Shrinks::new(),
             watches: Watches::new(limits.max_watches, &memory),
-            bucket_stats: BucketStatTurns::new(),
+            bucket_stats: BucketStats::new(),
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
@@ -171,10 +171,7 @@ impl Server {
             None => true,
         };
         // They hold the database, and shall not when it is opened again.
-        turns.backups.end().await;
-        turns.shrinks.end().await;
-        turns.watches.end().await;
-        turns.bucket_stats.end().await;
+        turns.end().await;
         let _ = spawn_blocking(|| waiting.join()).await;
         let ended = match (failure, db) {
             _ if !sound => Err(Error::WriterStopped),

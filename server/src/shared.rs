@@ -33,12 +33,12 @@ impl Shared {
     fn figures(&self) -> Vec<(&'static str, Figure)> {
         let executor = &self.executor;
         let mut figures = self.stats.figures(executor.db(), executor.is_read_only(), executor.is_writable());
-        figures.push(("backups", Figure::Number(executor.turns().backups.under_way() as u64)));
-        figures.push(("watches", Figure::Number(executor.turns().watches.under_way() as u64)));
+        figures.push(("backups", Figure::Number(executor.turns().backups.places.taken() as u64)));
+        figures.push(("watches", Figure::Number(executor.turns().watches.places.taken() as u64)));
         let (snapshots, oldest) = executor.snapshots().figures();
         figures.push(("snapshots", Figure::Number(snapshots as u64)));
         figures.push(("snapshot_oldest_seconds", Figure::Number(oldest.as_secs())));
-        figures.push(("shrinking", Figure::Number(executor.turns().shrinks.under_way().into())));
+        figures.push(("shrinking", Figure::Number(executor.turns().shrinks.places.taken() as u64)));
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
         figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
         figures

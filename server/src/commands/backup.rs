@@ -7,14 +7,13 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use boltkv_storage::{Db, Tx};
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::places::{Place, Places, start_thread};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::Source;
@@ -32,8 +31,7 @@ const SHORT: usize = 4 * 1024;
 /// The backups that may be under way at a time, of all connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Backups {
-    most: u32,
-    turns: Arc<Semaphore>,
+    pub(crate) places: Places,
 }
 
 /// A backup that is under way.
@@ -41,14 +39,8 @@ pub(crate) struct Backups {
 pub(crate) struct BackupRun {
     parts: Receiver<Part>,
     next: Option<Part>,
-    _place: Arc<Place>,
-}
-
-/// What a backup has of the server. Its thread has it too: it may still wait for the disk when the stream has ended.
-#[derive(Debug)]
-struct Place {
-    _memory: Lease,
-    _turn: OwnedSemaphorePermit,
+    /// What it has of the server. Its thread has it too: it may still wait for the disk when the stream has ended.
+    _held: Arc<(Lease, Place)>,
 }
 
 /// What the thread has for the stream.
@@ -62,53 +54,26 @@ enum Part {
 impl Backups {
     /// At most so many.
     pub(crate) fn new(most: u32) -> Self {
-        Self { most, turns: Arc::new(Semaphore::new(most as usize)) }
-    }
-
-    /// How many there are.
-    pub(crate) fn under_way(&self) -> usize {
-        (self.most as usize).saturating_sub(self.turns.available_permits())
-    }
-
-    /// Waits until there are none, and their threads have let go of the database. No more can begin then.
-    pub(crate) async fn end(&self) {
-        if self.turns.acquire_many(self.most).await.is_ok() {
-            self.turns.close();
-        }
+        Self { places: Places::new(most) }
     }
 
     /// Begins one, of the newest state.
     pub(super) fn start(&self, db: &Db, room: &ReplyRoom) -> Result<BackupRun, ErrorReply> {
-        let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| self.too_many())?;
+        let place = self.places.take().ok_or_else(|| self.places.all_taken("backups", &["--max-backups"]))?;
         let memory = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a backup"))?;
-        let place = Arc::new(Place { _memory: memory, _turn: turn });
+        let held = Arc::new((memory, place));
         let (sender, parts) = channel(AHEAD);
-        let thread = thread::Builder::new().name("boltkv-backup".into());
-        let reading = thread.spawn({
-            let (place, db) = (Arc::clone(&place), db.clone());
+        start_thread("boltkv-backup", "for a backup", {
+            let (held, db) = (Arc::clone(&held), db.clone());
             move || {
                 match begin(&db) {
                     Ok(tx) => read(tx, &sender),
                     Err(error) => drop(sender.blocking_send(Part::Failed(refusal(error)))),
                 }
-                drop((db, place));
+                drop((db, held));
             }
-        });
-        match reading {
-            Ok(_) => Ok(BackupRun { parts, next: None, _place: place }),
-            Err(error) => {
-                let message = format!("the system has no thread for a backup: {error}");
-                Err(ErrorReply::new(ErrorCode::Overloaded, message))
-            }
-        }
-    }
-
-    fn too_many(&self) -> ErrorReply {
-        let message = match self.most {
-            0 => "the server does no backups (--max-backups)".to_owned(),
-            most => format!("{most} backups are under way, and the server does no more at a time (--max-backups)"),
-        };
-        ErrorReply::new(ErrorCode::Overloaded, message)
+        })?;
+        Ok(BackupRun { parts, next: None, _held: held })
     }
 }
 
@@ -242,25 +207,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_given_up_lets_go_of_its_snapshot_its_memory_and_its_turn() {
+    async fn one_that_is_given_up_lets_go_of_its_snapshot_its_memory_and_its_place() {
         let db = database();
         let (memory, backups) = (Arc::new(Memory::new(8 << 20)), Backups::new(1));
         let room = ReplyRoom::new(Arc::clone(&memory), 1 << 20);
         let mut run = backups.start(&db, &room).unwrap();
         poll_fn(|cx| run.poll_ready(cx)).await;
-        assert_eq!((memory.used(), backups.under_way(), db.stats().open_readers), (MEMORY, 1, 1));
+        assert_eq!((memory.used(), backups.places.taken(), db.stats().open_readers), (MEMORY, 1, 1));
         assert_eq!(backups.start(&db, &room).unwrap_err().code, ErrorCode::Overloaded);
         drop(run);
-        backups.end().await;
+        backups.places.end().await;
         assert_eq!((memory.used(), db.stats().open_readers), (0, 0));
         assert_eq!(backups.start(&db, &room).unwrap_err().code, ErrorCode::Overloaded, "after the end there are none");
     }
 
     #[test]
-    fn without_memory_there_is_no_backup_and_no_turn_is_lost() {
+    fn without_memory_there_is_no_backup_and_no_place_is_lost() {
         let (db, backups) = (database(), Backups::new(1));
         assert_eq!(backups.start(&db, &room(MEMORY - 1024)).unwrap_err().code, ErrorCode::Overloaded);
-        assert_eq!(backups.under_way(), 0);
+        assert_eq!(backups.places.taken(), 0);
         assert_eq!(Backups::new(0).start(&db, &room(8 << 20)).unwrap_err().code, ErrorCode::Overloaded);
     }
 }

@@ -6,20 +6,18 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply};
-use boltkv_storage::{BucketStats, Tx};
+use boltkv_storage::Tx;
 use bytes::Bytes;
 use tokio::sync::oneshot::{self, Receiver};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::places::{Places, start_thread};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::Source;
 use super::state::State as _;
 use super::stop::{Stop, StopOnDrop};
-use crate::memory::Lease;
 
 /// How many there may be at a time, of all connections: each keeps a processor and the disk busy.
 const MOST: u32 = 4;
@@ -29,7 +27,9 @@ const MEMORY: usize = 8 << 20;
 
 /// The counting that may be under way, of all connections.
 #[derive(Debug, Clone)]
-pub(crate) struct BucketStatTurns(Arc<Semaphore>);
+pub(crate) struct BucketStats {
+    pub(crate) places: Places,
+}
 
 /// A bucket that is being counted.
 #[derive(Debug)]
@@ -39,46 +39,27 @@ pub(crate) struct BucketStatRun {
     _ended: StopOnDrop,
 }
 
-/// What is given back with its end.
-struct Place {
-    _memory: Lease,
-    _turn: OwnedSemaphorePermit,
-}
-
-impl BucketStatTurns {
+impl BucketStats {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(MOST as usize)))
-    }
-
-    /// Waits until there is none, and the threads have let go of the database. No more can begin then.
-    pub(crate) async fn end(&self) {
-        if self.0.acquire_many(MOST).await.is_ok() {
-            self.0.close();
-        }
+        Self { places: Places::new(MOST) }
     }
 
     /// Begins one, of this state.
     pub(super) fn start(&self, tx: Arc<Tx>, path: Path, room: &ReplyRoom) -> Result<BucketStatRun, ErrorReply> {
         tx.bucket_at(&path).map_err(refusal)?;
-        let turn = Arc::clone(&self.0).try_acquire_owned().map_err(|_| {
-            ErrorReply::new(ErrorCode::Overloaded, format!("the server counts {MOST} buckets at a time: try again"))
-        })?;
+        let all_taken = || format!("the server counts {MOST} buckets at a time: try again");
+        let place = self.places.take().ok_or_else(|| ErrorReply::new(ErrorCode::Overloaded, all_taken()))?;
         let memory = room.try_take(MEMORY).ok_or_else(|| room.no_memory("counting a bucket"))?;
-        let place = Place { _memory: memory, _turn: turn };
+        let held = (memory, place);
         let (sender, counted) = oneshot::channel();
         let ended = StopOnDrop::default();
         let stop = ended.stop();
-        let thread = thread::Builder::new().name("boltkv-stat".into());
-        let counting = thread.spawn(move || {
+        start_thread("boltkv-stat", "to count a bucket", move || {
             let reply = count(&tx, &path, &stop);
-            drop((tx, place));
+            drop((tx, held));
             // Where nobody wants to know any more, that is why it has ended.
             let _ = sender.send(reply);
-        });
-        if let Err(error) = counting {
-            let message = format!("the system has no thread to count a bucket: {error}");
-            return Err(ErrorReply::new(ErrorCode::Overloaded, message));
-        }
+        })?;
         Ok(BucketStatRun { counted, reply: None, _ended: ended })
     }
 }
@@ -110,7 +91,7 @@ fn count(tx: &Tx, path: &Path, stop: &Stop) -> Result<Reply, ErrorReply> {
     stats.map(|stats| figures(&stats, bucket.sequence())).ok_or_else(broken_off)
 }
 
-fn figures(stats: &BucketStats, sequence: u64) -> Reply {
+fn figures(stats: &boltkv_storage::BucketStats, sequence: u64) -> Reply {
     let figures = [
         ("keys", stats.keys),
         ("sequence", sequence),
@@ -154,36 +135,36 @@ mod tests {
         db
     }
 
-    fn start(turns: &BucketStatTurns, db: &Db, memory: &Arc<Memory>) -> Result<BucketStatRun, ErrorReply> {
+    fn start(bucket_stats: &BucketStats, db: &Db, memory: &Arc<Memory>) -> Result<BucketStatRun, ErrorReply> {
         let room = ReplyRoom::new(Arc::clone(memory), 1 << 20);
-        turns.start(Arc::new(db.begin().unwrap()), Path::from_names(["b"]).unwrap(), &room)
+        bucket_stats.start(Arc::new(db.begin().unwrap()), Path::from_names(["b"]).unwrap(), &room)
     }
 
     #[tokio::test]
     async fn one_that_is_given_up_lets_go_of_its_snapshot_and_its_memory() {
-        let (db, memory, turns) = (database(), Arc::new(Memory::new(64 << 20)), BucketStatTurns::new());
-        let mut run = start(&turns, &db, &memory).unwrap();
-        drop(start(&turns, &db, &memory).unwrap());
+        let (db, memory, bucket_stats) = (database(), Arc::new(Memory::new(64 << 20)), BucketStats::new());
+        let mut run = start(&bucket_stats, &db, &memory).unwrap();
+        drop(start(&bucket_stats, &db, &memory).unwrap());
         poll_fn(|cx| run.poll_ready(cx)).await;
         let Some(Reply::Stats(figures)) = run.take().unwrap() else { panic!("no figures") };
         assert_eq!(figures[0], ("keys".into(), "4000".into()));
-        turns.end().await;
+        bucket_stats.places.end().await;
         assert_eq!((memory.used(), db.stats().open_readers), (0, 0));
         assert_eq!(
-            start(&turns, &db, &memory).unwrap_err().code,
+            start(&bucket_stats, &db, &memory).unwrap_err().code,
             ErrorCode::Overloaded,
             "after the end there are none"
         );
     }
 
     #[tokio::test]
-    async fn what_is_too_much_is_refused_and_no_turn_is_lost() {
-        let (db, turns) = (database(), BucketStatTurns::new());
+    async fn what_is_too_much_is_refused_and_no_place_is_lost() {
+        let (db, bucket_stats) = (database(), BucketStats::new());
         let (little, enough) = (Arc::new(Memory::new(MEMORY - 1024)), Arc::new(Memory::new(64 << 20)));
-        assert_eq!(start(&turns, &db, &little).unwrap_err().code, ErrorCode::Overloaded);
-        let others = turns.0.acquire_many(MOST).await.unwrap();
-        assert_eq!(start(&turns, &db, &enough).unwrap_err().code, ErrorCode::Overloaded);
+        assert_eq!(start(&bucket_stats, &db, &little).unwrap_err().code, ErrorCode::Overloaded);
+        let others = [(); MOST as usize].map(|()| bucket_stats.places.take().unwrap());
+        assert_eq!(start(&bucket_stats, &db, &enough).unwrap_err().code, ErrorCode::Overloaded);
         drop(others);
-        assert!(start(&turns, &db, &enough).is_ok());
+        assert!(start(&bucket_stats, &db, &enough).is_ok());
     }
 }

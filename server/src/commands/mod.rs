@@ -3,7 +3,9 @@
 //! - `read`: what is answered at once, from a snapshot
 //! - `run`: what is answered in steps, from a snapshot that it keeps; `scan`: a scan; `backup`: the whole file
 //! - `watch`: what is committed, as it comes
-//! - `shrink`: the file made smaller, `bucket_stat`: a bucket counted, which threads of their own do; `stop`: what ends them
+//! - `shrink`: the file made smaller; `bucket_stat`: a bucket counted
+//! - `places`: how many backups, watches and so on there may be at a time, and how the threads that do them are started;
+//!   `stop`: how some of these hear that nobody waits for them
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
@@ -17,6 +19,7 @@ mod backup;
 mod bucket_stat;
 mod delete_range;
 mod number;
+mod places;
 mod read;
 mod refusal;
 mod results;
@@ -32,7 +35,7 @@ mod watched;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
-pub(crate) use bucket_stat::BucketStatTurns;
+pub(crate) use bucket_stat::BucketStats;
 pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};

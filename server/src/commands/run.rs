@@ -7,7 +7,7 @@ use boltkv_protocol::{ErrorReply, StreamRequest};
 use boltkv_storage::{Db, Tx};
 
 use super::backup::{BackupRun, Backups};
-use super::bucket_stat::{BucketStatRun, BucketStatTurns};
+use super::bucket_stat::{BucketStatRun, BucketStats};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
@@ -39,7 +39,17 @@ pub(crate) struct Turns {
     pub(crate) backups: Backups,
     pub(crate) shrinks: Shrinks,
     pub(crate) watches: Watches,
-    pub(crate) bucket_stats: BucketStatTurns,
+    pub(crate) bucket_stats: BucketStats,
+}
+
+impl Turns {
+    /// Waits until nothing is under way, and all threads have let go of the database. Nothing more can begin then.
+    pub(crate) async fn end(&self) {
+        let Self { backups, shrinks, watches, bucket_stats } = self;
+        for places in [&backups.places, &shrinks.places, &watches.places, &bucket_stats.places] {
+            places.end().await;
+        }
+    }
 }
 
 impl Run {

@@ -3,18 +3,16 @@
 //! A thread of its own moves pages, in transactions of a bounded size between those of the writer. The stream only tells how
 //! far that is. When it ends early, so does the thread, after the transaction that it is at.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread;
 use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use boltkv_storage::{Db, Shrinking};
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use super::places::{Place, Places, start_thread};
 use super::refusal::refusal;
 use super::scan::Source;
 use super::stop::{Stop, StopOnDrop};
@@ -24,7 +22,9 @@ const TOLD_EVERY: Duration = Duration::from_secs(1);
 
 /// The shrinking that may be under way, of all connections.
 #[derive(Debug, Clone)]
-pub(crate) struct Shrinks(Arc<Semaphore>);
+pub(crate) struct Shrinks {
+    pub(crate) places: Places,
+}
 
 /// A shrinking that is under way.
 #[derive(Debug)]
@@ -39,37 +39,19 @@ pub(crate) struct ShrinkRun {
 
 impl Shrinks {
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
-    }
-
-    /// Whether there is one.
-    pub(crate) fn under_way(&self) -> bool {
-        self.0.available_permits() == 0
-    }
-
-    /// Waits until there is none, and its thread has let go of the database. No more can begin then.
-    pub(crate) async fn end(&self) {
-        if self.0.acquire().await.is_ok() {
-            self.0.close();
-        }
+        Self { places: Places::new(1) }
     }
 
     /// Begins one.
     pub(super) fn start(&self, db: &Db) -> Result<ShrinkRun, ErrorReply> {
-        let turn = Arc::clone(&self.0)
-            .try_acquire_owned()
-            .map_err(|_| ErrorReply::new(ErrorCode::Overloaded, "the file is being made smaller already"))?;
+        let already = || ErrorReply::new(ErrorCode::Overloaded, "the file is being made smaller already");
+        let place = self.places.take().ok_or_else(already)?;
         let (sender, parts) = channel(1);
         let ended = StopOnDrop::default();
-        let thread = thread::Builder::new().name("boltkv-shrink".into());
-        let moving = thread.spawn({
+        start_thread("boltkv-shrink", "to make the file smaller", {
             let (db, stop) = (db.clone(), ended.stop());
-            move || shrink(db, &sender, &stop, turn)
-        });
-        if let Err(error) = moving {
-            let message = format!("the system has no thread to make the file smaller: {error}");
-            return Err(ErrorReply::new(ErrorCode::Overloaded, message));
-        }
+            move || shrink(db, &sender, &stop, place)
+        })?;
         let mut tick = interval(TOLD_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(ShrinkRun { parts, next: None, told: Shrinking::default(), tick, _ended: ended })
@@ -111,13 +93,13 @@ impl Source for ShrinkRun {
 }
 
 /// The thread.
-fn shrink(db: Db, to: &Sender<Result<Reply<Bytes>, ErrorReply>>, stop: &Stop, turn: OwnedSemaphorePermit) {
+fn shrink(db: Db, to: &Sender<Result<Reply<Bytes>, ErrorReply>>, stop: &Stop, place: Place) {
     let shrunk = db.shrink_telling(|Shrinking { moved, left, .. }| {
         // What is not told now is told by what is told later.
         let _ = to.try_send(Ok(Reply::Shrinking { moved, left }));
         !stop.is_wanted()
     });
-    drop((db, turn));
+    drop((db, place));
     let last = shrunk.map_err(refusal).map(|shrunk| {
         let (before, after, moved) = (shrunk.before, shrunk.after, shrunk.moved);
         Reply::Shrunk { before, after, moved }
@@ -166,7 +148,7 @@ mod tests {
             }
         };
         assert!(told > 0 && after < before, "told {told} times: {before} bytes, {after} now");
-        shrinks.end().await;
+        shrinks.places.end().await;
         assert_eq!(shrinks.start(&db).unwrap_err().code, ErrorCode::Overloaded, "after the end there is none");
     }
 
@@ -174,7 +156,7 @@ mod tests {
     async fn one_that_is_given_up_ends_and_lets_go_of_the_database() {
         let (db, shrinks) = (half_empty(), Shrinks::new());
         drop(shrinks.start(&db).unwrap());
-        shrinks.end().await;
+        shrinks.places.end().await;
         assert_eq!(db.begin().unwrap().check().unwrap(), []);
     }
 }

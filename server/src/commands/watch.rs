@@ -15,8 +15,8 @@ use boltkv_protocol::{Changes, ErrorCode, ErrorReply, Reply, Watch, WatchFrom, W
 use boltkv_storage::{CommittedChanges, CommittedTransaction, Db, Error, Follower, FollowerStop, JournalPosition};
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::places::{Place, Places, start_thread};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
 use super::scan::Source;
@@ -41,8 +41,7 @@ const MOST_ASKED: usize = 8;
 /// The watches that may be under way at a time, of all connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Watches {
-    most: u32,
-    turns: Arc<Semaphore>,
+    pub(crate) places: Places,
     /// What large transactions may take of the memory, for all of them.
     share: Arc<Memory>,
 }
@@ -67,52 +66,26 @@ impl Watches {
         let quarter = memory.limit() / 4;
         let most = most.min(u32::try_from(quarter / MEMORY).unwrap_or(u32::MAX).max(1));
         let share = Arc::new(Memory::new(quarter));
-        Self { most, turns: Arc::new(Semaphore::new(most as usize)), share }
-    }
-
-    /// How many there are.
-    pub(crate) fn under_way(&self) -> usize {
-        (self.most as usize).saturating_sub(self.turns.available_permits())
-    }
-
-    /// Waits until there are none, and their threads have let go of the database. No more can begin then.
-    pub(crate) async fn end(&self) {
-        if self.turns.acquire_many(self.most).await.is_ok() {
-            self.turns.close();
-        }
+        Self { places: Places::new(most), share }
     }
 
     /// Begins one.
     pub(super) fn start(&self, db: &Db, watch: Watch, room: &ReplyRoom) -> Result<WatchRun, ErrorReply> {
         // What is now is what is now, and not when the thread has its first turn.
         let now = db.durable_position().ok_or_else(no_journal)?;
-        let turn = Arc::clone(&self.turns).try_acquire_owned().map_err(|_| self.too_many())?;
+        let too_many = || self.places.all_taken("watches", &["--max-watches", "--memory"]);
+        let place = self.places.take().ok_or_else(too_many)?;
         let lease = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a watch"))?;
         let (to, parts) = channel(AHEAD);
         let stop = Arc::new(OnceLock::new());
         let telling =
             Telling { db: db.clone(), room: room.clone(), share: Arc::clone(&self.share), to, told: Instant::now() };
-        let thread = thread::Builder::new().name("boltkv-watch".into()).spawn({
+        let held = (lease, place);
+        start_thread("boltkv-watch", "for a watch", {
             let stop = Arc::clone(&stop);
-            move || telling.run(watch, now, &stop, (turn, lease))
-        });
-        match thread {
-            Ok(_) => Ok(WatchRun { parts, next: None, stop }),
-            Err(error) => {
-                let message = format!("the system has no thread for a watch: {error}");
-                Err(ErrorReply::new(ErrorCode::Overloaded, message))
-            }
-        }
-    }
-
-    fn too_many(&self) -> ErrorReply {
-        let message = match self.most {
-            0 => "the server does no watches (--max-watches)".to_owned(),
-            most => {
-                format!("{most} watches are under way, and the server does no more at a time (--max-watches, --memory)")
-            }
-        };
-        ErrorReply::new(ErrorCode::Overloaded, message)
+            move || telling.run(watch, now, &stop, held)
+        })?;
+        Ok(WatchRun { parts, next: None, stop })
     }
 }
 
@@ -179,13 +152,7 @@ struct Telling {
 }
 
 impl Telling {
-    fn run(
-        mut self,
-        watch: Watch,
-        now: JournalPosition,
-        stop: &OnceLock<FollowerStop>,
-        place: (OwnedSemaphorePermit, Lease),
-    ) {
+    fn run(mut self, watch: Watch, now: JournalPosition, stop: &OnceLock<FollowerStop>, held: (Lease, Place)) {
         let Err(ended) = self.follow(watch, now, stop);
         let error = match ended {
             Ended::Gone => None,
@@ -198,7 +165,7 @@ impl Telling {
             // Where nobody wants it, that is why it has ended.
             let _ = to.blocking_send(Err(error));
         }
-        drop(place);
+        drop(held);
     }
 
     fn follow(
