@@ -230,15 +230,21 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
 }
 
 impl<B: AsRef<[u8]>> Reply<B> {
-    /// Appends the reply to request `id` as one last frame, but for a [`Piece`](Self::Piece), [`Shrinking`](Self::Shrinking)
-    /// and [`Changes`](Self::Changes), which another follows. After an error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
+    /// Appends the reply to request `id` as one frame, the last one unless [`is_followed`](Self::is_followed). After an
+    /// error `out` is as it was before. Entries of several frames are written by [`EntriesWriter`](crate::EntriesWriter).
     ///
     /// # Errors
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
-        let more =
-            if matches!(self, Self::Piece(_) | Self::Shrinking { .. } | Self::Changes(_)) { FLAG_MORE } else { 0 };
+        let more = if self.is_followed() { FLAG_MORE } else { 0 };
         write_frame(out, id, self.status(), FLAG_REPLY | more, |out| self.encode_body(out))
+    }
+
+    /// Whether another reply to the same request always comes after one of this kind. Of [`Entries`](Self::Entries) only
+    /// who writes them knows.
+    #[must_use]
+    pub const fn is_followed(&self) -> bool {
+        matches!(self, Self::Piece(_) | Self::Shrinking { .. } | Self::Changes(_))
     }
 
     /// The number that stands for success, or for the error.

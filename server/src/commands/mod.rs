@@ -41,7 +41,7 @@ pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};
-pub(crate) use shrink::{ShrinkRun, Shrinks};
+pub(crate) use shrink::Shrinks;
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
 pub(crate) use txn::ColdReads;
 pub(crate) use watch::Watches;

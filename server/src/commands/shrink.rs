@@ -63,11 +63,6 @@ impl ShrinkRun {
     pub(crate) fn take(&mut self) -> Result<Option<Reply>, ErrorReply> {
         self.next.take().transpose()
     }
-
-    /// Whether the file is as it will be.
-    pub(crate) fn is_last(reply: &Reply) -> bool {
-        matches!(reply, Reply::Shrunk { .. })
-    }
 }
 
 impl Source for ShrinkRun {

@@ -184,7 +184,7 @@ impl Codec for BinaryCodec {
         }
         let Some(part) = run.take(most)? else { return Ok(Step::More) };
         put_reply(&part, due.id, out);
-        Ok(if matches!(part, Reply::Piece(_)) { Step::More } else { Step::Ended })
+        Ok(Step::after(&part))
     }
 
     fn answer(&mut self, own: Own, server: &Shared, _reader: &mut Reader<'_>, out: &mut BytesMut) {

@@ -147,3 +147,10 @@ pub(crate) enum Step {
     /// The next entry needs room for so many bytes.
     Needs(usize),
 }
+
+impl Step {
+    /// A step that has written this reply.
+    pub(super) const fn after<B: AsRef<[u8]>>(reply: &Reply<B>) -> Self {
+        if reply.is_followed() { Self::More } else { Self::Ended }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, HEADER_LEN, StreamRequest};
+use boltkv_protocol::{ErrorCode, ErrorReply, HEADER_LEN, Reply, StreamRequest};
 use boltkv_storage::Tx;
 
 use super::UseFor;
@@ -11,7 +11,7 @@ use super::credit::Credit;
 use super::serve::Session;
 use super::socket::Socket;
 use super::stream::Stream;
-use crate::commands::{Run, ShrinkRun};
+use crate::commands::Run;
 
 /// Room for a reply of a few numbers, in bytes; for one of figures with their names.
 const ROOM: usize = 64;
@@ -82,34 +82,32 @@ impl<C: Codec, S: Socket> Session<C, S> {
         match &mut stream.run {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
             Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
-            Run::Watch(run) => {
-                let len = run.len();
-                if len > room {
-                    return Ok(Step::Needs(len));
-                }
-                if let Some(reply) = run.take()? {
-                    self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
-                }
-                Ok(Step::More)
-            }
-            Run::Shrink(_) if room < ROOM => Ok(Step::Needs(ROOM)),
-            Run::Shrink(run) => {
-                let Some(reply) = run.take()? else { return Ok(Step::More) };
-                self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
-                Ok(if ShrinkRun::is_last(&reply) { Step::Ended } else { Step::More })
-            }
-            Run::BucketStat(_) if room < FIGURES_ROOM => Ok(Step::Needs(FIGURES_ROOM)),
-            Run::BucketStat(run) => {
-                let Some(reply) = run.take()? else { return Ok(Step::More) };
-                self.codec.reply(stream.due, &reply, &mut self.conn.wire.output);
-                Ok(Step::Ended)
-            }
+            Run::Watch(run) => self.relay(stream.due, run.len(), room, || run.take()),
+            Run::Shrink(run) => self.relay(stream.due, ROOM, room, || run.take()),
+            Run::BucketStat(run) => self.relay(stream.due, FIGURES_ROOM, room, || run.take()),
             Run::Txn(run) => {
                 let Some(outcome) = run.step(self.conn.shared.executor.cold())? else { return Ok(Step::More) };
                 self.settle(stream.due, outcome);
                 Ok(Step::Ended)
             }
         }
+    }
+
+    /// Passes on the reply that a thread has made, if it has made one, and if there is room for the `len` bytes that it may
+    /// take.
+    fn relay(
+        &mut self,
+        due: Due<C::Tag>,
+        len: usize,
+        room: usize,
+        take: impl FnOnce() -> Result<Option<Reply>, ErrorReply>,
+    ) -> Result<Step, ErrorReply> {
+        if len > room {
+            return Ok(Step::Needs(len));
+        }
+        let Some(reply) = take()? else { return Ok(Step::More) };
+        self.codec.reply(due, &reply, &mut self.conn.wire.output);
+        Ok(Step::after(&reply))
     }
 
     /// Ends one because its client asks for it.
