@@ -63,12 +63,13 @@ impl Run {
         turns: &Turns,
     ) -> Result<Self, ErrorReply> {
         let max_frame = room.max_frame();
-        let tx = state.map_or_else(|| db.begin().map(Arc::new).map_err(refusal), Ok)?;
+        // A backup opens a state of its own, and a watch or a shrinking looks at none: for them none is opened here.
+        let tx = || state.map_or_else(|| db.begin().map(Arc::new).map_err(refusal), Ok);
         Ok(match request.detached() {
-            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx, scan, false, max_frame)?),
-            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx, scan, true, max_frame)?),
-            StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx, path, room)?),
-            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx, &txn, asker, room))),
+            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx()?, scan, false, max_frame)?),
+            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx()?, scan, true, max_frame)?),
+            StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx()?, path, room)?),
+            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx()?, &txn, asker, room))),
             StreamRequest::Backup => Self::Backup(turns.backups.start(db, room)?),
             StreamRequest::Watch(watch) => Self::Watch(turns.watches.start(db, watch, room)?),
             StreamRequest::Shrink => Self::Shrink(turns.shrinks.start(db)?),
