@@ -8,7 +8,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Bucket, Db, Tx};
 
 use super::refusal::refusal;
-use super::state::State;
+use super::state::State as _;
 
 /// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
 /// asked of the disk together.
@@ -32,35 +32,36 @@ pub(crate) fn fault_in(tx: &Tx, reads: &[ReadRequest]) {
 
 /// Answers a read from a snapshot that is held open.
 pub(crate) fn answer_at<'r>(state: &'r Tx, request: &'r ReadRequest, max_frame: usize) -> Reply<&'r [u8]> {
-    answer_in(state, request, max_frame)
+    answer(request, max_frame, |path| state.bucket_at(path).map_err(refusal))
 }
 
 /// Whether a read could be answered from this state without waiting for the disk.
 pub(crate) fn is_resident_at(state: &Tx, request: &ReadRequest) -> bool {
-    match request {
-        // A bucket's own header lies where its parent's entries do, which every look-up in it has to pass.
-        ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
-        // What cannot be had is found out at once.
-        ReadRequest::Get { path, key } => state.bucket_at(path).map_or(true, |bucket| bucket.is_resident(key)),
-    }
+    is_resident_in(request, |path| state.bucket_at(path))
 }
 
-/// Answers a read from whatever state.
-pub(super) fn answer_in<'r, 's: 'r>(
-    state: &'s impl State,
+/// Answers a read, from whatever state `bucket` finds buckets in.
+pub(super) fn answer<'r, 's: 'r>(
     request: &'r ReadRequest,
     max_frame: usize,
+    bucket: impl FnOnce(&Path) -> Result<Bucket<'s>, ErrorReply>,
 ) -> Reply<&'r [u8]> {
     match request {
         ReadRequest::Ping(bytes) => Reply::Pong(bytes),
         ReadRequest::Get { path, key } => {
-            let bucket = state.bucket_at(path).map_err(refusal);
-            bucket.and_then(|bucket| value_in(bucket, key, max_frame)).map_or_else(Reply::Error, Reply::Value)
+            let value = bucket(path).and_then(|bucket| value_in(bucket, key, max_frame));
+            value.map_or_else(Reply::Error, Reply::Value)
         }
-        ReadRequest::Sequence(path) => {
-            let bucket = state.bucket_at(path).map_err(refusal);
-            bucket.map_or_else(Reply::Error, |bucket| Reply::Count(bucket.sequence()))
-        }
+        ReadRequest::Sequence(path) => bucket(path).map_or_else(Reply::Error, |bucket| Reply::Count(bucket.sequence())),
+    }
+}
+
+fn is_resident_in<'s, E>(request: &ReadRequest, bucket: impl FnOnce(&Path) -> Result<Bucket<'s>, E>) -> bool {
+    match request {
+        // A bucket's own header lies where its parent's entries do, which every look-up in it has to pass.
+        ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
+        // What cannot be had is found out at once.
+        ReadRequest::Get { path, key } => bucket(path).map_or(true, |bucket| bucket.is_resident(key)),
     }
 }
 
@@ -111,31 +112,17 @@ impl<'a> Reader<'a> {
     where
         'a: 'r,
     {
-        match request {
-            ReadRequest::Ping(bytes) => Reply::Pong(bytes),
-            ReadRequest::Get { path, key } => self.get(path, key).map_or_else(Reply::Error, Reply::Value),
-            ReadRequest::Sequence(path) => {
-                self.bucket(path).map_or_else(Reply::Error, |bucket| Reply::Count(bucket.sequence()))
-            }
-        }
+        answer(request, self.max_frame, |path| self.bucket(path))
     }
 
     /// Whether a read could be answered without waiting for the disk.
     pub(crate) fn is_resident(&mut self, request: &ReadRequest) -> bool {
-        match request {
-            ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
-            // What cannot be had is found out at once.
-            ReadRequest::Get { path, key } => self.bucket(path).map_or(true, |bucket| bucket.is_resident(key)),
-        }
+        is_resident_in(request, |path| self.bucket(path))
     }
 
     /// Whether there is such a bucket.
     pub(crate) fn check_bucket(&mut self, path: &Path) -> Result<(), ErrorReply> {
         if path.is_root() { Ok(()) } else { self.bucket(path).map(|_| ()) }
-    }
-
-    fn get(&mut self, path: &Path, key: &[u8]) -> Result<&'a [u8], ErrorReply> {
-        value_in(self.bucket(path)?, key, self.max_frame)
     }
 
     fn bucket(&mut self, path: &Path) -> Result<Bucket<'a>, ErrorReply> {

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::delete_range::Counted;
-use super::read::{answer_in, is_resident_at, no_such_key};
+use super::read::{answer, is_resident_at, no_such_key};
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom, Results};
 use super::scan::{Progress, Scanning, Source};
@@ -198,7 +198,8 @@ impl Answers {
     }
 
     fn read(&mut self, state: &impl State, request: &ReadRequest) -> Result<(), ErrorReply> {
-        match answer_in(state, request, self.results.max_frame()) {
+        let reply = answer(request, self.results.max_frame(), |path| state.bucket_at(path).map_err(refusal));
+        match reply {
             Reply::Error(error) if error.code.is_result() => self.results.push(&Reply::<Bytes>::Error(error)),
             Reply::Error(error) => match request {
                 ReadRequest::Get { path, .. }
