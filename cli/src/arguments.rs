@@ -115,6 +115,18 @@ pub(crate) fn address(text: &str) -> Result<String, &'static str> {
     address_with(text, DEFAULT_PORT)
 }
 
+/// What begins the name of a socket in the file system, where an address may stand.
+pub(crate) const UNIX: &str = "unix:";
+
+/// As [`address`], or a socket in the file system, as in `unix:/run/boltkv.sock`.
+pub(crate) fn address_or_socket(text: &str) -> Result<String, &'static str> {
+    match text.strip_prefix(UNIX) {
+        Some("") => Err("no path behind unix:"),
+        Some(_) => Ok(text.to_owned()),
+        None => address(text),
+    }
+}
+
 /// As [`address`], with another usual port.
 pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str> {
     if text.is_empty() {

@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints an error's `Debug` form, and nothing else in the crate decides on an exit code.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -171,6 +172,17 @@ impl From<boltkv_client::Error> for Failure {
         };
         let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { "" };
         Self::said(exit, format!("{error}{hint}"))
+    }
+}
+
+/// What it says, for a log.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutputClosed => f.write_str("nobody reads the output"),
+            Self::Signal(number) => write!(f, "ended by signal {number}"),
+            Self::Said { message, .. } => f.write_str(&one_line(message)),
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use crate::remote::Remote;
 /// Exit with 0 if the server does its work, with 1 if not
 ///
 /// Prints nothing where all is well. One that answers, but whose disk has failed, so that it can write no more until it is
-/// started again, is not well. A server that says it has too many connections is alive: exit code 0, and a word on
-/// standard error.
+/// started again, is not well. A server that says it has too many connections, or asks for a token, is alive: exit
+/// code 0, and a word on standard error.
 #[derive(Debug, Args)]
 #[command(mut_arg("timeout", |timeout| timeout.default_value("3s")))]
 #[command(after_help = "Examples:
@@ -31,8 +31,8 @@ impl Health {
                 client.ping().await?;
                 check_writable(&client.stats().await.unwrap_or_default())
             }
-            Err(error) if error.code() == Some(ErrorCode::Overloaded) => {
-                // To restart it would end what keeps it busy. If standard error is closed, the exit code has to do.
+            Err(error) if matches!(error.code(), Some(ErrorCode::Overloaded | ErrorCode::Unauthenticated)) => {
+                // To restart it would end what keeps it busy, and let nobody in. If standard error is closed, the exit code has to do.
                 let _ = writeln!(io::stderr(), "boltkv: it answers: {}", one_line(&error.to_string()));
                 Ok(())
             }

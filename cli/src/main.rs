@@ -32,6 +32,7 @@ mod shell;
 mod shrink;
 mod stats;
 mod tips;
+mod token;
 mod txn;
 mod watch;
 
@@ -81,6 +82,8 @@ enum Command {
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
+    #[command(subcommand)]
+    Token(token::Token),
     Bench(Box<bench::Bench>),
     #[command(subcommand)]
     File(file::File),
@@ -108,6 +111,7 @@ impl Command {
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),
+            Self::Token(token) => token.run(),
             Self::Bench(bench) => bench.run(),
             Self::File(file) => file.run(),
             Self::Completion(completion) => completion.run(),

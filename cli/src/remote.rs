@@ -2,16 +2,19 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use boltkv_client::{Client, Error, ErrorCode, Path};
+use boltkv_client::{Client, Error, ErrorCode, Path, Token};
 use boltkv_protocol::text;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::arguments::{address, some_seconds};
+use crate::arguments::{address_or_socket, some_seconds};
 use crate::failure::{Failure, Outcome};
 
 /// The variable of the environment that says where the server is.
@@ -19,6 +22,9 @@ const ADDRESS: &str = "BOLTKV_ADDR";
 
 /// However long an answer may take, a server that is there takes a connection sooner.
 const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
+
+/// The most that is read of a file with a token, in bytes.
+const MOST_OF_TOKEN_FILE: u64 = 4 * 1024;
 
 /// So many of the keys that are not there are named.
 const MOST_NAMED: usize = 3;
@@ -33,9 +39,13 @@ pub(crate) fn address_variable() -> Option<&'static str> {
 /// The server that a command is for.
 #[derive(Debug, Args)]
 pub(crate) struct Remote {
-    /// Where the server listens: HOST:PORT, or HOST for port 7878
-    #[arg(long, value_name = "ADDRESS", env = address_variable(), default_value = "127.0.0.1:7878", value_parser = address)]
+    /// Where the server listens: HOST:PORT, HOST for port 7878, or unix:PATH
+    #[arg(long, value_name = "ADDRESS", env = address_variable(), default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
     addr: String,
+    /// A file whose first line is the token that says who you are; `BOLTKV_TOKEN` has the token itself, or
+    /// `BOLTKV_TOKEN_FILE` the file's name
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_seconds)]
     timeout: Duration,
@@ -47,6 +57,18 @@ impl Remote {
         self.timeout
     }
 
+    /// What says who asks. It is no argument: those are seen by all who may list the processes of a machine.
+    fn token(&self) -> Outcome<Token> {
+        let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+        if self.token_file.is_none()
+            && let Some(token) = named("BOLTKV_TOKEN")
+        {
+            return Ok(token.into_vec().into());
+        }
+        let file = self.token_file.clone().or_else(|| named("BOLTKV_TOKEN_FILE").map(PathBuf::from));
+        file.map_or(Ok(Token::NONE), |file| read_token(&file))
+    }
+
     /// Connects, and lets `act` do what the command is for.
     pub(crate) fn run<T>(&self, act: impl AsyncFnOnce(Client) -> Outcome<T>) -> Outcome<T> {
         self.try_run(async |client| act(client?).await)
@@ -56,11 +78,24 @@ impl Remote {
     pub(crate) fn try_run<T>(&self, act: impl AsyncFnOnce(Result<Client, Error>) -> Outcome<T>) -> Outcome<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
+        let token = self.token()?;
         runtime.block_on(async {
-            let connecting = Client::builder(&self.addr).name("boltkv").timeout(self.timeout);
+            let connecting = Client::builder(&self.addr).name("boltkv").token(token).timeout(self.timeout);
             act(connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await).await
         })
     }
+}
+
+/// The first line of a file, without blanks around it.
+fn read_token(path: &FilePath) -> Outcome<Token> {
+    let failed = |error| Failure::usage(format!("{}: could not read the token: {error}", path.display()));
+    let mut text = Vec::new();
+    File::open(path).and_then(|file| file.take(MOST_OF_TOKEN_FILE).read_to_end(&mut text)).map_err(failed)?;
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+    if line.is_empty() {
+        return Err(Failure::usage(format!("{}: its first line is no token", path.display())));
+    }
+    Ok(line.to_vec().into())
 }
 
 /// The bucket that a command is about.

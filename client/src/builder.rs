@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use boltkv_protocol::Token;
 use bytes::Bytes;
 
 use crate::{Client, Error};
@@ -15,7 +16,7 @@ const MOST_SCANS: usize = 64;
 pub(crate) struct Config {
     pub(crate) addr: String,
     pub(crate) name: Bytes,
-    pub(crate) token: Bytes,
+    pub(crate) token: Token,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_scans: usize,
@@ -58,7 +59,7 @@ impl ClientBuilder {
         let config = Config {
             addr,
             name: Bytes::from_static(b"boltkv-client"),
-            token: Bytes::new(),
+            token: Token::NONE,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             max_scans: MOST_SCANS,
@@ -73,7 +74,7 @@ impl ClientBuilder {
     }
 
     /// The token that says who the client is. None unless told otherwise.
-    pub fn token(mut self, token: impl Into<Bytes>) -> Self {
+    pub fn token(mut self, token: impl Into<Token>) -> Self {
         self.config.token = token.into();
         self
     }

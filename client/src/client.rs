@@ -19,7 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to a server at `host:port`, without a token and with the usual timeouts.
+    /// Connects to a server at `host:port` or `unix:/path`, without a token and with the usual timeouts.
     ///
     /// # Errors
     /// [`Error::Connect`] if the server cannot be reached in time, [`Error::NoAnswer`] if it is there and stuck,

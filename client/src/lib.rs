@@ -150,7 +150,7 @@ mod watch;
 
 pub use backup::Backup;
 pub use boltkv_protocol::{
-    Change, ChangeKind, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, TxnError, TxnPart,
+    Change, ChangeKind, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, Token, TxnError, TxnPart,
     WatchPosition,
 };
 pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};

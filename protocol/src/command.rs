@@ -114,6 +114,8 @@ pub enum Verb {
     Exec,
     /// Forget it.
     Discard,
+    /// Who is asking?
+    Auth,
     /// Is anyone there?
     Ping,
     /// The server's figures.
@@ -297,6 +299,7 @@ pub const COMMANDS: &[Command] = &[
     Command::connection("HELLO", "opens a binary connection").op(Op::Hello),
     Command::connection("CREDIT", "lets a stream send more").op(Op::Credit),
     Command::connection("CANCEL", "ends a stream early").op(Op::Cancel),
+    Command::connection("AUTH", "says who is asking, where the server has tokens").text(Verb::Auth, "token", 1, 1),
     Command::connection("PING", "PONG").op(Op::Ping).text(Verb::Ping, "", 0, 0),
     Command::connection("STATS", "the server's figures").op(Op::Stats).text(Verb::Stats, "", 0, 0),
     Command::connection("HELP", "these lines").text(Verb::Help, "", 0, 0),

@@ -36,6 +36,7 @@ mod request;
 mod results;
 mod scan;
 pub mod text;
+mod token;
 mod watch;
 
 pub use changes::{Change, ChangeKind, Changes};
@@ -57,4 +58,5 @@ pub use request::{
 };
 pub use results::{TxnPart, TxnResults, TxnResultsWriter};
 pub use scan::{Scan, ScanMode, ScanOptions};
+pub use token::Token;
 pub use watch::{Watch, WatchFrom, WatchPosition};

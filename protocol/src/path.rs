@@ -141,6 +141,13 @@ impl Path {
         &mut self.wire
     }
 
+    /// Whether this is `outer`, or a bucket somewhere within it. Everything is within the root.
+    #[must_use]
+    pub fn is_within(&self, outer: &Self) -> bool {
+        // Each name begins with its length, so that what begins alike has the same names.
+        self.names().rest.starts_with(outer.names().rest)
+    }
+
     /// Whether this is the root.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -343,6 +350,19 @@ mod tests {
         assert_eq!(Path::from_names(vec!["a"; 256]), Err(PathError::TooDeep));
         assert!(Path::from_names([vec![0; 65_535]]).is_ok());
         assert_eq!(Path::from_names([vec![0; 65_536]]), Err(PathError::NameTooLong { len: 65_536 }));
+    }
+
+    #[test]
+    fn a_bucket_is_within_itself_and_all_above_it_and_not_within_one_whose_name_begins_alike() {
+        let path = |text: &str| -> Path { text.parse().unwrap() };
+        for (inner, outer) in
+            [("a", "a"), ("a/b", "a"), ("a/b/c", "a/b"), ("a", "/"), ("/", "/"), (r"a\x00/b", r"a\x00")]
+        {
+            assert!(path(inner).is_within(&path(outer)), "{inner} in {outer}");
+        }
+        for (inner, outer) in [("ab", "a"), ("a", "a/b"), ("/", "a"), ("b/a", "a"), ("a/bc", "a/b"), (r"a\/b", "a")] {
+            assert!(!path(inner).is_within(&path(outer)), "{inner} in {outer}");
+        }
     }
 
     #[test]

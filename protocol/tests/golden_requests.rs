@@ -32,8 +32,14 @@ fn golden() -> Vec<Golden> {
 }
 
 fn about_the_connection() -> Vec<Golden> {
-    let hello =
-        Hello { magic: MAGIC, min_version: 1, max_version: 2, features: 3, client: bytes("cli"), token: bytes("t0") };
+    let hello = Hello {
+        magic: MAGIC,
+        min_version: 1,
+        max_version: 2,
+        features: 3,
+        client: bytes("cli"),
+        token: bytes("t0").into(),
+    };
     vec![
         (
             1,

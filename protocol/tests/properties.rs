@@ -56,7 +56,7 @@ fn request() -> impl Strategy<Value = Request> {
                 min_version,
                 max_version,
                 features,
-                token,
+                token: token.into(),
                 ..Hello::new(client)
             }))
         },

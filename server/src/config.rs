@@ -1,5 +1,6 @@
 //! What a server is told before it starts. Values only; nothing here opens or listens.
 
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use boltkv_storage::{Db, Durability, JournalOptions};
 use tokio::sync::Semaphore;
 
 use crate::Error;
+use crate::access::Grant;
 use crate::memory::Memory;
 
 /// The longest that a write is in the journal only: other programs that open the file after a crash find one that is no
@@ -30,16 +32,16 @@ pub const DEFAULT_PORT: u16 = 7878;
 /// What a server serves, where, and within which limits.
 ///
 /// ```
-/// # use boltkv_server::Config;
+/// # use boltkv_server::{Config, Listen};
 /// let mut config = Config::for_file("boltkv.db");
-/// config.listen = ([127, 0, 0, 1], 0).into();
+/// config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
 /// config.limits.max_connections = 100;
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The address to listen on; port 0 takes a free one. Default: `127.0.0.1:7878`.
-    pub listen: SocketAddr,
+    /// Where to listen; port 0 takes a free one. Default: `127.0.0.1:7878`.
+    pub listen: Vec<Listen>,
     /// The database to serve.
     pub database: Database,
     /// Refuse all writes, also where the database would take them. Default: `false`.
@@ -57,12 +59,52 @@ pub struct Config {
     /// Give up a journal that does not fit the file, or is damaged, and begin a new one; what was acknowledged can be lost.
     /// One that fits is applied all the same. Default: `false`; such a file is not served.
     pub discard_journal: bool,
+    /// The tokens that let clients in, and what their holders may do. Default: none, and everybody may do everything.
+    pub grants: Option<Vec<Grant>>,
     /// What to do when no more writes can be done. Default: stop.
     pub on_write_failure: OnWriteFailure,
     /// How much of anything there may be.
     pub limits: Limits,
     /// How long anything may take.
     pub timeouts: Timeouts,
+}
+
+/// Where a server listens. As text: `127.0.0.1:7878`, `unix:/run/boltkv.sock`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Listen {
+    /// A port of an address of this machine.
+    Tcp(SocketAddr),
+    /// A socket in the file system, which whoever may write to it may connect to. It is made when the server is bound, in the
+    /// place of one that a server has left behind, and removed when that ends.
+    Unix {
+        /// Its name.
+        path: PathBuf,
+        /// Its permissions, such as `0o660`.
+        mode: u32,
+    },
+}
+
+impl Listen {
+    /// The address and its port, where it is one.
+    #[must_use]
+    pub const fn tcp(&self) -> Option<SocketAddr> {
+        if let Self::Tcp(address) = self { Some(*address) } else { None }
+    }
+}
+
+impl From<SocketAddr> for Listen {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix { path, .. } => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// The database to serve: any bolt file.
@@ -173,13 +215,14 @@ impl Config {
 
     fn new(database: Database) -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
+            listen: vec![Listen::Tcp((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into())],
             database,
             read_only: false,
             durability: Durability::Always,
             journal: Some(JournalOptions::new().checkpoint_every(CHECKPOINT_EVERY)),
             max_size: None,
             discard_journal: false,
+            grants: None,
             on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),

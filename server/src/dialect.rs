@@ -14,7 +14,8 @@ use crate::silent::Silent;
 /// A TLS alert, fatal: `handshake_failure` (RFC 8446, section 6), in the record layer every version reads.
 const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
 
-/// Serves a connection until it ends. It is `silent` until its first byte.
+/// Serves a connection until it ends. It is `silent` until its first byte, or until it has
+/// said who it is.
 ///
 /// # Errors
 /// The socket's.
@@ -22,13 +23,17 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     let timeouts = &conn.shared.timeouts;
     let deadline = conn.opened + timeouts.first_byte.min(timeouts.idle);
     let dialect = first_byte(&mut conn, deadline).await?;
-    drop(silent);
+    if conn.shared.access.asks() {
+        conn.stranger = Some(silent);
+    } else {
+        drop(silent);
+    }
     debug!(?dialect, "dialect");
-    let max_frame = conn.shared.limits.max_frame;
     match dialect {
         // On the heap: a connection that has not spoken does not need a session.
         Some(Dialect::Binary) => {
-            return Box::new(Session::new(conn, BinaryCodec::new(max_frame))).serve().await;
+            let codec = BinaryCodec::new(&conn.shared);
+            return Box::new(Session::new(conn, codec)).serve().await;
         }
         Some(Dialect::Text) => {
             let codec = TextCodec::new(conn.opened, &conn.shared);

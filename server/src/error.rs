@@ -1,17 +1,18 @@
 //! Why a server could not start or did not end well. What goes wrong with a single request is told to its client only.
 
 use std::io;
-use std::net::SocketAddr;
+
+use crate::config::Listen;
 
 /// Why a server could not start or did not end well.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address could not be listened on: taken, not this machine's, or not permitted.
+    /// An address could not be listened on: taken, not this machine's, or not permitted.
     #[error("could not listen on {address}: {source}")]
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: Listen,
         /// What the system said.
         source: io::Error,
     },

@@ -1,23 +1,26 @@
 //! The one door through which sessions have requests done, whatever their dialect, so that all get the same result.
 //!
-//! Whoever comes through it says on whose behalf: what a caller may do is looked at here, and nowhere else. Nothing here knows
-//! how a request looked on the wire or how its reply will, and nothing here waits.
+//! Whoever comes through it says on whose behalf. What a caller may do was looked at before, where sessions take requests.
+//! Nothing here knows how a request looked on the wire or how its reply will, and nothing here waits.
 
 use std::sync::Arc;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::{Db, Tx};
 
+use crate::access::Standing;
 use crate::cold::Cold;
 use crate::commands::{Asker, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
-/// On whose behalf requests are done. Who it is and what it may do will stand here, once callers have to say.
+/// On whose behalf requests are done. That each is allowed to it was looked at before it comes here.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     /// What it has to do with how its requests are done.
     pub(crate) asker: Asker,
+    /// Who it is.
+    pub(crate) standing: Standing,
 }
 
 /// Has requests done on one database.

@@ -25,9 +25,12 @@
 //! | `commands` | what a request does, a file for each kind |
 //! | `cold` | where reads wait for the disk |
 //! | `writer` | the one thread that changes the database, in groups |
+//! | `access` | who may do what: tokens and their rights |
 //! | `memory` | the budget of all connections for what is large |
 //! | `bursts` | threads for connections that send many requests at once |
-//! | `silent` | the connections that have said nothing yet |
+//! | `silent` | the connections that have said nothing yet, or not who they are |
+//! | `sockets` | where it listens |
+//! | `peer` | who is at the other end |
 //! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
 //! | `stats` | what is counted |
@@ -36,6 +39,7 @@
 //! all connections for what is large, and a little for each. Keys and values
 //! never appear in logs.
 
+mod access;
 mod bursts;
 mod cold;
 mod commands;
@@ -47,13 +51,16 @@ mod health;
 mod listener;
 mod memory;
 mod open;
+mod peer;
 mod server;
 mod session;
 mod shared;
 mod silent;
+mod sockets;
 mod stats;
 mod writer;
 
-pub use config::{Config, DEFAULT_PORT, Database, Limits, OnWriteFailure, Timeouts};
+pub use access::{AccessHandle, Grant, Level, ParseRightError, Right};
+pub use config::{Config, DEFAULT_PORT, Database, Limits, Listen, OnWriteFailure, Timeouts};
 pub use error::Error;
 pub use server::Server;

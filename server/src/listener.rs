@@ -1,12 +1,10 @@
 //! Accepting connections, up to a limit, whatever the system says meanwhile.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -14,21 +12,25 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::dialect;
-use crate::session::Connection;
+use crate::peer::Peer;
+use crate::session::{Connection, Stream};
 use crate::shared::Shared;
 use crate::silent::SilentOnes;
+use crate::sockets::Sockets;
 
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Connections over the limit that are being told so; further ones are just closed.
 const MOST_REFUSALS: usize = 64;
+/// Where clients have to say who they are, those who have not yet may have one in so many of all connections.
+const STRANGERS_SHARE: usize = 4;
 /// How long one over the limit has to say which dialect it speaks.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Accepts connections and gives each a task.
 pub(crate) struct Listener {
-    socket: TcpListener,
+    sockets: Sockets,
     shared: Arc<Shared>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -38,17 +40,19 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(socket: TcpListener, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) -> Self {
-        let slots = Arc::new(Semaphore::new(shared.limits.max_connections));
+    pub(crate) fn new(sockets: Sockets, shared: Arc<Shared>, tasks: TaskTracker, stop: CancellationToken) -> Self {
+        let most = shared.limits.max_connections;
+        let slots = Arc::new(Semaphore::new(most));
+        let most_silent = if shared.access.asks() { (most / STRANGERS_SHARE).max(1) } else { most };
         let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
-        Self { socket, shared, tasks, stop, slots, silent: Arc::default(), refusals }
+        Self { sockets, shared, tasks, stop, slots, silent: Arc::new(SilentOnes::new(most_silent)), refusals }
     }
 
     /// Accepts until it is dropped.
     pub(crate) async fn run(&self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.socket.accept().await {
+            match self.sockets.accept().await {
                 Ok((socket, peer)) => {
                     pause = FIRST_PAUSE;
                     self.welcome(socket, peer);
@@ -64,8 +68,8 @@ impl Listener {
         }
     }
 
-    fn welcome(&self, socket: TcpStream, peer: SocketAddr) {
-        if let Err(error) = socket.set_nodelay(true) {
+    fn welcome(&self, socket: Stream, peer: Peer) {
+        if let Err(error) = socket.prepare() {
             debug!(%peer, %error, "gone before it was served");
             return;
         }
@@ -83,8 +87,8 @@ impl Listener {
     /// Serves a connection as soon as it has a place.
     fn serve(
         &self,
-        socket: TcpStream,
-        peer: SocketAddr,
+        socket: Stream,
+        peer: Peer,
         slot: impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static,
     ) {
         // A token of its own: waiting for it touches nothing that other connections touch.
@@ -95,15 +99,15 @@ impl Listener {
             // Nobody closes the places.
             let Ok(slot) = slot.await else { return };
             let open = OpenConnection::new(Arc::clone(&shared), peer, slot);
-            open.log_end(dialect::serve(Connection::new(socket, shared, stop), silent).await);
+            open.log_end(dialect::serve(Connection::new(socket, peer, shared, stop), silent).await);
         });
     }
 
-    fn refuse(&self, socket: TcpStream, peer: SocketAddr) {
+    fn refuse(&self, socket: Stream, peer: Peer) {
         self.shared.stats.connection_refused();
         debug!(%peer, "over the limit of connections");
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
-        let conn = Connection::new(socket, Arc::clone(&self.shared), self.stop.child_token());
+        let conn = Connection::new(socket, peer, Arc::clone(&self.shared), self.stop.child_token());
         let message = format!("the server has {} connections open", self.shared.limits.max_connections);
         self.tasks.spawn(async move {
             let _permit = permit;
@@ -121,12 +125,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 /// Counts a connection as long as it is open, however it ends.
 struct OpenConnection {
     shared: Arc<Shared>,
-    peer: SocketAddr,
+    peer: Peer,
     _slot: OwnedSemaphorePermit,
 }
 
 impl OpenConnection {
-    fn new(shared: Arc<Shared>, peer: SocketAddr, slot: OwnedSemaphorePermit) -> Self {
+    fn new(shared: Arc<Shared>, peer: Peer, slot: OwnedSemaphorePermit) -> Self {
         shared.stats.connection_accepted();
         debug!(%peer, "connection opened");
         Self { shared, peer, _slot: slot }

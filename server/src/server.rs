@@ -1,13 +1,11 @@
 //! The server as a whole: what is opened before it runs, what runs, and in which order it stops.
 
-use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -15,24 +13,23 @@ use tokio_util::task::TaskTracker;
 use tracing::info;
 
 use crate::Error;
+use crate::access::{Access, AccessHandle};
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
 use crate::commands::{Backups, BucketStats, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
-use crate::config::{Config, Database, OnWriteFailure};
+use crate::config::{Config, Database, Listen, OnWriteFailure};
 use crate::executor::Executor;
 use crate::health::Health;
 use crate::listener::Listener;
 use crate::memory::Memory;
 use crate::open::{close, open};
 use crate::shared::Shared;
+use crate::sockets::Sockets;
 use crate::stats::Stats;
 use crate::writer::Writer;
 
 /// How often a database is asked whether what it does by itself, late syncs and checkpoints, has failed.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-
-/// Connections that wait to be accepted, as a burst of them does; the system may allow fewer (`net.core.somaxconn`).
-const BACKLOG: u32 = 4_096;
 
 /// A server that has its database open and its port taken, and is ready to run.
 ///
@@ -40,14 +37,14 @@ const BACKLOG: u32 = 4_096;
 /// # async fn example() -> Result<(), boltkv_server::Error> {
 /// use boltkv_server::{Config, Server};
 /// let server = Server::bind(Config::for_file("boltkv.db")).await?;
-/// println!("listening on {}", server.local_addr());
+/// println!("listening on {}", server.addresses()[0]);
 /// server.run(async { tokio::signal::ctrl_c().await.unwrap_or_default() }).await
 /// # }
 /// ```
 #[derive(Debug)]
 pub struct Server {
-    socket: TcpListener,
-    address: SocketAddr,
+    sockets: Sockets,
+    addresses: Vec<Listen>,
     shared: Arc<Shared>,
     /// None where all writes are refused.
     writer: Option<Writer>,
@@ -64,12 +61,12 @@ impl Server {
     /// # Errors
     /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
     pub async fn bind(config: Config) -> Result<Self, Error> {
-        let address = config.listen;
         config.limits.check()?;
-        let socket = listen(address).map_err(|source| Error::Listen { address, source })?;
-        let address = socket.local_addr().map_err(|source| Error::Listen { address, source })?;
+        let sockets = Sockets::open(&config.listen);
+        let (sockets, addresses) = sockets.map_err(|(address, source)| Error::Listen { address, source })?;
         let db = open(&config).await?;
-        let Config { database, read_only, on_write_failure, limits, timeouts, .. } = config;
+        let Config { database, read_only, on_write_failure, limits, timeouts, grants, .. } = config;
+        let access = Arc::new(Access::new(grants));
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let (memory, queue_bytes) = limits.shares();
@@ -94,20 +91,32 @@ impl Server {
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
-        let shared = Arc::new(Shared { executor, limits, timeouts, stats, memory, bursts });
-        Ok(Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here })
+        let shared = Arc::new(Shared { executor, access, limits, timeouts, stats, memory, bursts });
+        Ok(Self { sockets, addresses, shared, writer, waiting, on_write_failure, is_opened_here })
     }
 
-    /// The address that it listens on, with the port that it was given.
+    /// Where it listens, with the ports that it was given.
     #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.address
+    pub fn addresses(&self) -> &[Listen] {
+        &self.addresses
+    }
+
+    /// The first port that it listens on, where it does on one.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.addresses.iter().find_map(Listen::tcp)
     }
 
     /// The file that it serves; `None` for a database in memory.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.shared.executor.db().path()
+    }
+
+    /// A way to change the tokens while it runs.
+    #[must_use]
+    pub fn access(&self) -> AccessHandle {
+        AccessHandle::new(Arc::clone(&self.shared.access))
     }
 
     /// Whether it refuses all writes.
@@ -145,12 +154,14 @@ impl Server {
     /// # Errors
     /// [`Error::WritesFailed`], [`Error::WriterStopped`] and [`Error::Close`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { socket, address, shared, writer, waiting, on_write_failure, is_opened_here } = self;
+        let Self { sockets, addresses, shared, writer, waiting, on_write_failure, is_opened_here } = self;
         let stop = CancellationToken::new();
         let _stop_if_dropped = stop.clone().drop_guard();
         let connections = TaskTracker::new();
-        let listener = Listener::new(socket, Arc::clone(&shared), connections.clone(), stop.clone());
-        info!(%address, "serving");
+        let listener = Listener::new(sockets, Arc::clone(&shared), connections.clone(), stop.clone());
+        for address in &addresses {
+            info!(%address, "serving");
+        }
         tokio::select! {
             () = listener.run() => {}
             () = shutdown => {}
@@ -201,12 +212,4 @@ async fn end_of_writes(shared: &Shared, then: OnWriteFailure) {
     if then == OnWriteFailure::ServeReads {
         std::future::pending::<()>().await;
     }
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A server that is started again takes its port while connections of the one before it are still being forgotten.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }

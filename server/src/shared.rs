@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use boltkv_protocol::Reply;
 
+use crate::access::Access;
 use crate::bursts::Bursts;
 use crate::config::{Limits, Timeouts};
 use crate::executor::Executor;
@@ -14,6 +15,7 @@ use crate::stats::{Figure, Stats};
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
+    pub(crate) access: Arc<Access>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
@@ -39,6 +41,9 @@ impl Shared {
         figures.push(("snapshots", Figure::Number(snapshots as u64)));
         figures.push(("snapshot_oldest_seconds", Figure::Number(oldest.as_secs())));
         figures.push(("shrinking", Figure::Number(executor.turns().shrinks.places.taken() as u64)));
+        if self.access.asks() {
+            figures.push(("authentications_failed", Figure::Number(self.access.failed())));
+        }
         let memory = [("memory_used", self.memory.used()), ("memory_limit", self.memory.limit())];
         figures.extend(memory.map(|(name, bytes)| (name, Figure::Number(bytes as u64))));
         figures

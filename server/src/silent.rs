@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 /// All silent connections, by the order in which they came.
-#[derive(Debug, Default)]
-pub(crate) struct SilentOnes(Mutex<Places>);
+#[derive(Debug)]
+pub(crate) struct SilentOnes {
+    most: usize,
+    places: Mutex<Places>,
+}
 
 #[derive(Debug, Default)]
 struct Places {
@@ -24,12 +27,22 @@ pub(crate) struct Silent {
 }
 
 impl SilentOnes {
-    /// A connection came, which `end` ends.
+    /// None yet, and at most so many.
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, places: Mutex::default() }
+    }
+
+    /// A connection came, which `end` ends. Where there are more than there may be, the one that came first goes.
     pub(crate) fn add(self: &Arc<Self>, end: CancellationToken) -> Silent {
         let mut places = self.lock();
         let number = places.next;
         places.next += 1;
         places.ends.insert(number, end);
+        if places.ends.len() > self.most
+            && let Some((_, oldest)) = places.ends.pop_first()
+        {
+            oldest.cancel();
+        }
         Silent { number, all: Arc::clone(self) }
     }
 
@@ -44,7 +57,7 @@ impl SilentOnes {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Places> {
         // Nothing that holds it can panic half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -61,7 +74,7 @@ mod tests {
     // Promises: ops-first-byte.
     #[test]
     fn the_one_that_came_first_goes_first_and_who_spoke_stays() {
-        let all = Arc::new(SilentOnes::default());
+        let all = Arc::new(SilentOnes::new(3));
         let ends: Vec<_> = (0..3).map(|_| CancellationToken::new()).collect();
         let mut silent: Vec<_> = ends.iter().map(|end| all.add(end.clone())).collect();
         let ended = || ends.iter().map(CancellationToken::is_cancelled).collect::<Vec<_>>();
@@ -72,5 +85,8 @@ mod tests {
         assert!(!all.end_oldest(), "all are told");
         drop(silent);
         assert_eq!(ended(), [false, true, true]);
+        let ends: Vec<_> = (0..4).map(|_| CancellationToken::new()).collect();
+        let _silent: Vec<_> = ends.iter().map(|end| all.add(end.clone())).collect();
+        assert!(ends[0].is_cancelled() && !ends[1].is_cancelled(), "there are no more than three");
     }
 }

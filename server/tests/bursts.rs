@@ -6,7 +6,7 @@ mod common;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use boltkv_server::{Config, Server};
+use boltkv_server::{Config, Listen, Server};
 use boltkv_storage::Options;
 use common::text::Text;
 use common::{PATIENCE, TestServer};
@@ -30,10 +30,10 @@ fn they_are_served_while_the_others_threads_are_held_up() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut config = Config::for_db(Options::new().open_in_memory().unwrap());
-        config.listen = ([127, 0, 0, 1], 0).into();
+        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
         config.limits.burst_threads = 1;
         let server = Server::bind(config).await.unwrap();
-        let address = server.local_addr();
+        let address = server.local_addr().unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = tokio::spawn(server.run(async { drop(stopped.await) }));
         let (has_a_habit, habit) = tokio::sync::oneshot::channel();

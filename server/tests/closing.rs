@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, Expect, Reply};
-use boltkv_server::{Config, Error, Server};
+use boltkv_server::{Config, Error, Listen, Server};
 use boltkv_storage::Options;
 use common::binary::{create, scan_all, set};
 use common::{Binary, PATIENCE, TestFile, TestServer, Text, exchange};
@@ -201,7 +201,7 @@ fn what_cannot_be_bound_or_opened_is_a_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     let bind = |path: &std::path::Path, port: u16| {
         let mut config = Config::for_file(path);
-        config.listen = ([127, 0, 0, 1], port).into();
+        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], port).into())];
         config.timeouts.lock = Duration::from_millis(10);
         runtime.block_on(Server::bind(config)).map(|_| ())
     };

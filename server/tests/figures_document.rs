@@ -5,6 +5,7 @@ mod common;
 
 use std::time::Duration;
 
+use boltkv_server::Grant;
 use boltkv_storage::{Durability, JournalOptions, Options};
 use common::TestServer;
 
@@ -23,8 +24,13 @@ fn every_figure_of_stats_is_in_the_document_and_no_other() {
     // What is set so has every figure.
     let durability = Durability::Interval { every: Duration::from_secs(1), commits: u64::MAX };
     let options = Options::new().journal(JournalOptions::new()).durability(durability).max_size(1 << 30);
-    let server = TestServer::serve(options.open(folder.path().join("db")).unwrap(), |_| {});
-    let lines = server.text().ask_all("STATS");
+    let server = TestServer::serve(options.open(folder.path().join("db")).unwrap(), |config| {
+        let sha256 = Grant::digest(b"token");
+        config.grants = Some(vec![Grant { name: "anyone".into(), sha256, rights: vec![], expires: None }]);
+    });
+    let mut client = server.text();
+    assert_eq!(client.ask("AUTH token"), "OK");
+    let lines = client.ask_all("STATS");
     let names: Vec<_> =
         lines.iter().filter(|line| *line != "END").map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(names, documented());

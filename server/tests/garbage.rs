@@ -6,6 +6,8 @@ mod common;
 use std::io::Write;
 
 use boltkv_protocol::{ErrorCode, Hello, RESP_REFUSAL, Request, SessionRequest};
+use boltkv_server::Grant;
+use boltkv_storage::Options;
 use bytes::BytesMut;
 use common::binary::{create, frame, set};
 use common::{Binary, TestServer, connect, exchange, read_to_end};
@@ -60,6 +62,53 @@ fn frames_with_random_bodies_leave_the_server_serving() {
     thrown.unwrap();
     server.assert_serving();
     assert!(server.db.check().unwrap().is_empty());
+}
+
+#[test]
+fn what_strangers_send_changes_nothing_and_shows_nothing() {
+    let db = Options::new().open_in_memory().unwrap();
+    db.update(|tx| tx.create_bucket("default")?.put("k", "secret")).unwrap();
+    let server = TestServer::serve(db, |config| {
+        let sha256 = Grant::digest(b"token");
+        config.grants = Some(vec![Grant { name: "friend".into(), sha256, rights: vec![], expires: None }]);
+    });
+    let before = server.db.stats().txid;
+    let line = prop::sample::select(
+        &[
+            "GET k",
+            "SET k mine",
+            "MULTI",
+            "EXEC",
+            "SCAN",
+            "BUCKET USE default",
+            "BUCKET LIST",
+            "DEL k",
+            "STATS",
+            "COUNT",
+            "HELP",
+            "auth",
+            "",
+            "\"",
+            "DISCARD",
+            "INCR n",
+            "MGET k k",
+            "BUCKET DELETE default",
+        ][..],
+    );
+    let lines = prop::collection::vec(line, 0..20).prop_map(|lines| lines.join("\n").into_bytes());
+    let frames = prop::collection::vec((1..9_u32, 0x02..0x80_u8, 0..2_u8), 1..9).prop_map(|frames| {
+        let body = b"\x01\0\x07default\0\x01k\0\0\0\0\0\0\0\0";
+        frames.iter().flat_map(|(id, op, flags)| frame(*id, *op, *flags, body)).collect()
+    });
+    let bytes = prop_oneof![lines, frames, prop::collection::vec(any::<u8>(), 0..2_000)];
+    let mut runner = TestRunner::new(Config { cases: 300, ..Config::default() });
+    let thrown = runner.run(&bytes, |bytes| {
+        let answer = String::from_utf8_lossy(&throw(&server, &bytes)).into_owned();
+        prop_assert!(!answer.contains("secret") && !answer.contains("default\n"), "{answer}");
+        Ok(())
+    });
+    thrown.unwrap();
+    assert_eq!(server.db.stats().txid, before);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod common;
 
 use boltkv_protocol::{ErrorCode, Reply};
-use boltkv_server::{Config, Server};
+use boltkv_server::{Config, Listen, Server};
 use boltkv_storage::{Durability, JournalOptions, Options};
 use common::binary::{create, delete, delete_bucket, get, set};
 use common::{Binary, TestFile, TestServer};
@@ -80,10 +80,10 @@ fn what_finds_no_room_beside_a_deletion_is_refused_alone() {
 async fn a_server_is_told_how_large_the_file_may_be() {
     let file = TestFile::new();
     let mut config = Config::for_file(&file.path);
-    config.listen = ([127, 0, 0, 1], 0).into();
+    config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
     config.max_size = Some(MAX);
     let server = Server::bind(config).await.unwrap();
-    let address = server.local_addr();
+    let address = server.local_addr().unwrap();
     let client = tokio::task::spawn_blocking(move || {
         let mut client = Binary::connect(address);
         client.hello();

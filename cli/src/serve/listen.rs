@@ -1,14 +1,46 @@
-//! Where a server may listen: on loopback, as long as nobody has to say who he is.
+//! Where a server may listen: on loopback and on sockets in the file system, as long as nothing is encrypted.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use boltkv_server::Listen;
+
+use crate::arguments::UNIX;
 use crate::failure::{Failure, Outcome};
+
+/// Its owner may connect to a socket, and nobody else.
+const USUAL_MODE: u32 = 0o600;
+
+/// Where `text` says to listen.
+///
+/// # Errors
+/// It names nothing, or an address beyond loopback where `insecure` does not say that this is meant.
+pub(super) fn parse(text: &str, insecure: bool) -> Outcome<Listen> {
+    match text.strip_prefix(UNIX) {
+        Some(socket) => unix(socket).map_err(|why| Failure::usage(format!("cannot listen on {text}: {why}"))),
+        None => address(text, insecure).map(Listen::Tcp),
+    }
+}
+
+/// `PATH`, or `PATH,mode=MODE`.
+fn unix(text: &str) -> Result<Listen, &'static str> {
+    let (path, mode) = match text.rsplit_once(",mode=") {
+        Some((path, mode)) => {
+            let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o777);
+            (path, mode.ok_or("the mode is no octal number such as 0660")?)
+        }
+        None => (text, USUAL_MODE),
+    };
+    if path.is_empty() {
+        return Err("no path behind unix:");
+    }
+    Ok(Listen::Unix { path: path.into(), mode })
+}
 
 /// The address that `text` names.
 ///
 /// # Errors
 /// It names none, or one beyond loopback where `insecure` does not say that this is meant.
-pub(super) fn address(text: &str, insecure: bool) -> Outcome<SocketAddr> {
+fn address(text: &str, insecure: bool) -> Outcome<SocketAddr> {
     let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
     let address = match found {
         Ok(Some(address)) => address,
@@ -19,8 +51,8 @@ pub(super) fn address(text: &str, insecure: bool) -> Outcome<SocketAddr> {
         return Ok(address);
     }
     Err(Failure::usage(format!(
-        "will not listen on {text}, which is beyond loopback: there is no authentication yet, so whoever can reach it \
-         could read and write everything. If that is meant, say --insecure or BOLTKV_INSECURE=1"
+        "will not listen on {text}, which is beyond loopback: nothing is encrypted, so whoever is on the way could read \
+         everything, tokens too, and without --tokens whoever can reach it could read and write everything. If that is meant, say --insecure or BOLTKV_INSECURE=1"
     )))
 }
 
@@ -40,6 +72,16 @@ mod tests {
         for text in ["0.0.0.0:7878", "[::]:7878", "192.0.2.1:7878", "[::ffff:192.0.2.1]:7878"] {
             assert!(address(text, false).is_err(), "{text}");
             assert!(address(text, true).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_socket_may_have_a_mode_and_needs_no_leave() {
+        let listen = |path: &str, mode| Listen::Unix { path: path.into(), mode };
+        assert_eq!(parse("unix:/run/a b", false).unwrap(), listen("/run/a b", 0o600));
+        assert_eq!(parse("unix:b.sock,mode=0660", false).unwrap(), listen("b.sock", 0o660));
+        for text in ["unix:", "unix:,mode=600", "unix:a,mode=", "unix:a,mode=rw", "unix:a,mode=1777", "unix:a,mode=9"] {
+            assert!(parse(text, true).is_err(), "{text}");
         }
     }
 

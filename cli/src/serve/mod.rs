@@ -6,12 +6,13 @@ mod limits;
 mod listen;
 mod signals;
 mod systemd;
+mod tokens;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use boltkv_server::{Config, Error, OnWriteFailure, Server};
+use boltkv_server::{Config, Error, Listen, OnWriteFailure, Server};
 use boltkv_storage::Error as StorageError;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
@@ -23,7 +24,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt};
 
 use crate::allocator;
-use crate::arguments::{Size, address, milliseconds, seconds};
+use crate::arguments::{Size, address_or_socket, milliseconds, seconds};
 use crate::failure::{Failure, Outcome, one_line};
 use crate::file::holder;
 use signals::{Signals, fail_writes_past_the_size_limit};
@@ -37,6 +38,7 @@ use signals::{Signals, fail_writes_past_the_size_limit};
 #[command(after_help = "Examples:
   boltkv serve
   boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
+  boltkv serve --db app.db --listen 127.0.0.1:7878 --listen unix:/run/boltkv.sock,mode=0660
   boltkv serve --db etcd/member/snap/db --read-only
   boltkv serve --max-frame 64MiB --queue-bytes 256MiB
   boltkv serve --max-size 10GiB
@@ -51,12 +53,17 @@ pub(crate) struct Serve {
     /// The bolt file to serve
     #[arg(long, value_name = "FILE", default_value = "./boltkv.db")]
     db: PathBuf,
-    /// Where to listen: HOST or HOST:PORT; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address)]
-    listen: String,
-    /// Listen beyond loopback without authentication: whoever can reach the port reads and writes everything
+    /// Where to listen: HOST or HOST:PORT, port 0 takes a free one; or unix:PATH, a socket that its owner may connect to,
+    /// unix:PATH,mode=0660 one that its group may, too. May be given again
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
+    listen: Vec<String>,
+    /// Listen beyond loopback without encryption: whoever is on the way reads everything, tokens too, and without `--tokens`
+    /// whoever can reach the port reads and writes everything
     #[arg(long, env = "BOLTKV_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
+    /// Let in only who has one of the tokens in this file, which `boltkv token` writes. It is read again at SIGHUP
+    #[arg(long, value_name = "FILE", env = "BOLTKV_TOKENS")]
+    tokens: Option<PathBuf>,
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
@@ -124,7 +131,8 @@ impl Serve {
 
     fn config(&self) -> Outcome<Config> {
         let mut config = Config::for_file(&self.db);
-        config.listen = listen::address(&self.listen, self.insecure)?;
+        config.listen = self.listen.iter().map(|text| listen::parse(text, self.insecure)).collect::<Outcome<_>>()?;
+        config.grants = self.tokens.as_deref().map(tokens::read).transpose()?;
         config.read_only = self.read_only;
         config.max_size = self.max_size.map(|Size(bytes)| bytes);
         config.on_write_failure = self.on_write_failure.into();
@@ -142,7 +150,8 @@ impl Serve {
         systemd::tell_status(&one_line(&format!("opening {}", self.db.display())));
         let server = Server::bind(config).await.map_err(|error| self.failure(&error))?;
         // From here on a signal is a wish, not an end.
-        let signals = Signals::new().map_err(unhandled)?;
+        let reload = tokens::reload(self.tokens.clone(), server.access());
+        let signals = Signals::new(reload).map_err(unhandled)?;
         self.announce(&server);
         systemd::keep_watchdog_quiet();
         let shutdown = async {
@@ -178,7 +187,9 @@ impl Serve {
     /// The one line that says it is ready. Scripts read the port from it.
     fn announce(&self, server: &Server) {
         let promise = if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server) };
-        let line = one_line(&format!("boltkv: serving {} on {}, {promise}", self.db.display(), server.local_addr()));
+        let addresses: Vec<_> = server.addresses().iter().map(Listen::to_string).collect();
+        let addresses = addresses.join(" and ");
+        let line = one_line(&format!("boltkv: serving {} on {addresses}, {promise}", self.db.display()));
         systemd::tell_ready(&line);
         // A server whose standard output is closed serves all the same.
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {

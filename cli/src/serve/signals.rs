@@ -15,6 +15,7 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    reload: Box<dyn Fn() + Send>,
 }
 
 /// From now on a write past the file-size limit (`ulimit -f`) fails, as one to a full disk does, and does not end the process.
@@ -24,12 +25,13 @@ pub(super) fn fail_writes_past_the_size_limit() -> io::Result<()> {
 }
 
 impl Signals {
-    /// From now on the signals come here, and do not end the process by themselves.
-    pub(super) fn new() -> io::Result<Self> {
+    /// From now on the signals come here, and do not end the process by themselves. SIGHUP has `reload` called.
+    pub(super) fn new(reload: impl Fn() + Send + 'static) -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            reload: Box::new(reload),
         })
     }
 
@@ -50,7 +52,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return SignalKind::terminate(),
                 _ = self.interrupt.recv() => return SignalKind::interrupt(),
-                _ = self.hangup.recv() => warn!("SIGHUP: there is nothing to read again; the server goes on"),
+                _ = self.hangup.recv() => (self.reload)(),
             }
         }
     }

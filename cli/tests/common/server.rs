@@ -45,10 +45,11 @@ impl Server {
             child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
             panic!("the server did not start: {ready}{stderr}");
         };
-        Self { addr: addr.to_owned(), child, ready }
+        let addr = addr.split(" and ").next().unwrap_or(addr).to_owned();
+        Self { child, addr, ready }
     }
 
-    /// Where it listens.
+    /// Where it listens; of several places, the first.
     pub fn addr(&self) -> &str {
         &self.addr
     }

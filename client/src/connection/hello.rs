@@ -1,7 +1,6 @@
-//! The opening of a connection: TCP, then HELLO. Nothing else is sent before the server has agreed.
+//! The opening of a connection: a stream of bytes, then HELLO. Nothing else is sent before the server has agreed.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use boltkv_protocol::{
@@ -9,10 +8,10 @@ use boltkv_protocol::{
 };
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_util::codec::Decoder;
 
+use super::stream::{self, Input, NoStream, Stream};
 use crate::Error;
 use crate::builder::Config;
 
@@ -22,18 +21,17 @@ pub(super) const HELLO_ID: u32 = 1;
 const MOST_SHOWN: usize = 40;
 
 /// A stream whose HELLO is done, the codec for what follows, what has been read beyond HELLO, and what the server said.
-type Opened = (TcpStream, FrameCodec, BytesMut, HelloReply);
+type Opened = (Stream, FrameCodec, BytesMut, HelloReply);
 
 /// Connects and says HELLO, within the time for connecting.
 pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
     // Which of the two is under way, for whoever finds that it takes too long.
     let mut reached = false;
     let opening = async {
-        let unreachable = |error| unreachable(config, error);
-        let addresses = lookup_host(&config.addr).await.map_err(|error| no_address(config, error))?;
-        let stream = connect_to_one(addresses).await.map_err(unreachable)?;
-        // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
-        stream.set_nodelay(true).map_err(unreachable)?;
+        let stream = stream::connect(&config.addr).await.map_err(|no_stream| match no_stream {
+            NoStream::Address(error) => no_address(config, error),
+            NoStream::Connect(error) => unreachable(config, error),
+        })?;
         reached = true;
         handshake(config, stream).await
     };
@@ -44,26 +42,14 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
     })
 }
 
-/// Tries the addresses of a host one after the other.
-async fn connect_to_one(addresses: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "the host has no address");
-    for address in addresses {
-        match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Error> {
+async fn handshake(config: &Config, mut stream: Stream) -> Result<Opened, Error> {
     let mut out = BytesMut::new();
     let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
     Request::from(SessionRequest::Hello(hello)).encode(HELLO_ID, &mut out)?;
-    stream.write_all(&out).await.map_err(|error| no_answer(config, error))?;
+    stream.output.write_all(&out).await.map_err(|error| no_answer(config, error))?;
 
     let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));
-    let frame = match first_frame(&mut stream, &mut codec, &mut buffer).await {
+    let frame = match first_frame(&mut stream.input, &mut codec, &mut buffer).await {
         Ok(frame) => frame,
         Err(FrameError::Io(error)) => return Err(no_answer(config, error)),
         // No frame of ours starts with a letter: a length is far below that.
@@ -75,11 +61,7 @@ async fn handshake(config: &Config, mut stream: TcpStream) -> Result<Opened, Err
     Ok((stream, codec, buffer, hello))
 }
 
-async fn first_frame(
-    stream: &mut TcpStream,
-    codec: &mut FrameCodec,
-    buffer: &mut BytesMut,
-) -> Result<Frame, FrameError> {
+async fn first_frame(stream: &mut Input, codec: &mut FrameCodec, buffer: &mut BytesMut) -> Result<Frame, FrameError> {
     loop {
         if let Some(frame) = codec.decode(buffer)? {
             return Ok(frame);

@@ -6,6 +6,7 @@
 mod flight;
 mod hello;
 mod reader;
+mod stream;
 mod writer;
 
 use std::sync::Arc;
@@ -70,10 +71,9 @@ impl Connection {
     /// Connects, says HELLO and starts the two tasks.
     pub(crate) async fn open(config: &Config) -> Result<Self, Error> {
         let (stream, codec, buffer, hello) = hello::connect(config).await?;
-        let (input, output) = stream.into_split();
         let flight = Arc::new(Flight::new(&hello, config.timeout));
-        tokio::spawn(writer::run(output, Arc::clone(&flight)));
-        let reader = reader::Reader::new(input, codec, buffer, Arc::clone(&flight));
+        tokio::spawn(writer::run(stream.output, Arc::clone(&flight)));
+        let reader = reader::Reader::new(stream.input, codec, buffer, Arc::clone(&flight));
         let reader = tokio::spawn(reader.run()).abort_handle();
         Ok(Self { flight, reader })
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use boltkv_protocol::{DecodeError, ErrorCode, Expect, Frame, FrameCodec, FrameError, Reply};
 use bytes::{Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::mpsc;
 use tokio_util::codec::Decoder;
 
 use super::Failure;
 use super::flight::{Chunk, Flight, Piece, Waiter};
+use super::stream::Input;
 use crate::Loss;
 
 /// The room made before each read.
@@ -20,7 +20,7 @@ const READ_ROOM: usize = 32 * 1024;
 const COPIED_BODY: usize = 4 * 1024;
 
 pub(super) struct Reader {
-    input: OwnedReadHalf,
+    input: Input,
     codec: FrameCodec,
     buffer: BytesMut,
     flight: Arc<Flight>,
@@ -34,7 +34,7 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    pub(super) const fn new(input: OwnedReadHalf, codec: FrameCodec, buffer: BytesMut, flight: Arc<Flight>) -> Self {
+    pub(super) const fn new(input: Input, codec: FrameCodec, buffer: BytesMut, flight: Arc<Flight>) -> Self {
         Self { input, codec, buffer, flight }
     }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::AsyncWriteExt;
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::timeout;
 
 use super::flight::Flight;
+use super::stream::Output;
 use crate::Loss;
 
 /// Buffers up to this many bytes are used again.
 const KEPT_CAPACITY: usize = 1024 * 1024;
 
-pub(super) async fn run(mut output: OwnedWriteHalf, flight: Arc<Flight>) {
+pub(super) async fn run(mut output: Output, flight: Arc<Flight>) {
     let mut buffer = BytesMut::new();
     while let Some(out) = flight.take_out(buffer) {
         buffer = out;
@@ -35,7 +35,7 @@ pub(super) async fn run(mut output: OwnedWriteHalf, flight: Arc<Flight>) {
 }
 
 /// Writes it all, or finds within the time of a request that the server does not take it.
-async fn write(output: &mut OwnedWriteHalf, bytes: &[u8], limit: Duration) -> Result<(), Loss> {
+async fn write(output: &mut Output, bytes: &[u8], limit: Duration) -> Result<(), Loss> {
     match timeout(limit, output.write_all(bytes)).await {
         Ok(written) => Ok(written?),
         Err(_) => Err(Loss::Timeout(limit)),

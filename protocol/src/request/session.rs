@@ -4,7 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::SnapshotRequest;
 use crate::field::{DecodeError, EncodeError, Fields, put_str16};
-use crate::{Expect, Op};
+use crate::{Expect, Op, Token};
 
 /// The first field of HELLO: `BKV1`.
 pub const MAGIC: u32 = u32::from_be_bytes(*b"BKV1");
@@ -48,7 +48,7 @@ pub struct Hello {
     /// What the client calls itself, for logs.
     pub client: Bytes,
     /// The token that says who it is; empty for none.
-    pub token: Bytes,
+    pub token: Token,
 }
 
 impl Hello {
@@ -61,7 +61,7 @@ impl Hello {
             max_version: VERSION,
             features: 0,
             client: client.into(),
-            token: Bytes::new(),
+            token: Token::NONE,
         }
     }
 
@@ -82,7 +82,7 @@ impl Hello {
             max_version: fields.u8("max version")?,
             features: fields.u32("features")?,
             client: fields.str16("client name")?,
-            token: fields.str16("token")?,
+            token: fields.str16("token")?.into(),
         })
     }
 
@@ -92,7 +92,7 @@ impl Hello {
         out.put_u8(self.max_version);
         out.put_u32(self.features);
         put_str16(out, "client name", &self.client)?;
-        put_str16(out, "token", &self.token)
+        put_str16(out, "token", self.token.secret())
     }
 }
 

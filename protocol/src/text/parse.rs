@@ -13,7 +13,7 @@ use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
     Cond, ErrorCode, ErrorReply, KeyRange, LowBound, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions,
-    StreamRequest, TxnCondition, WriteRequest,
+    StreamRequest, Token, TxnCondition, WriteRequest,
 };
 
 /// What a line asks for, by what becomes of it: a session that takes lines handles every one.
@@ -57,6 +57,8 @@ pub enum TextCommand {
     Exec,
     /// The transaction is to be forgotten.
     Discard,
+    /// This is who is asking.
+    Auth(Token),
     /// The figures of the server.
     Stats,
     /// Print the commands.
@@ -185,14 +187,23 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
         }
         (Verb::IfAbsent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfAbsent }),
         (Verb::IfPresent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfPresent }),
-        (Verb::Multi, None) => TextCommand::Multi,
-        (Verb::Exec, None) => TextCommand::Exec,
-        (Verb::Discard, None) => TextCommand::Discard,
+        (Verb::Auth, Some(token)) => TextCommand::Auth(token.into()),
         (Verb::Ping, None) => read(ReadRequest::Ping(Bytes::new()), Answer::Pong),
-        (Verb::Stats, None) => TextCommand::Stats,
-        (Verb::Help, None) => TextCommand::Help,
-        (Verb::Quit, None) => TextCommand::Quit,
+        (verb, None) => bare(verb).ok_or_else(|| usage(command))?,
         _ => return Err(usage(command)),
+    })
+}
+
+/// What a command that is a word of its own asks for.
+const fn bare(verb: Verb) -> Option<TextCommand> {
+    Some(match verb {
+        Verb::Multi => TextCommand::Multi,
+        Verb::Exec => TextCommand::Exec,
+        Verb::Discard => TextCommand::Discard,
+        Verb::Stats => TextCommand::Stats,
+        Verb::Help => TextCommand::Help,
+        Verb::Quit => TextCommand::Quit,
+        _ => return None,
     })
 }
 

@@ -10,10 +10,9 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 use tracing::debug;
 
-use super::codec::{Asked, Codec, Due, Step};
+use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
 use super::wire::Input;
-use crate::commands::{BackupRun, Progress, Reader, ScanRun};
-use crate::executor::Caller;
+use crate::commands::{Asker, BackupRun, Progress, Reader, ScanRun};
 use crate::shared::Shared;
 
 /// A stream's frame that has reached this length is sent.
@@ -41,9 +40,10 @@ pub(crate) enum Own {
 type BinaryAsked = Asked<(), Own>;
 
 impl BinaryCodec {
-    /// Before HELLO. Frames have at most `max_frame` bytes, header included.
-    pub(crate) fn new(max_frame: usize) -> Self {
-        Self { frames: FrameCodec::default(), max_frame, greeted: false }
+    /// Before HELLO. After it, frames have at most as many bytes as the server's limits say, header included.
+    pub(crate) fn new(server: &Shared) -> Self {
+        let frames = if server.access.asks() { FrameCodec::new(MOST_OF_STRANGER) } else { FrameCodec::default() };
+        Self { frames, max_frame: server.limits.max_frame, greeted: false }
     }
 
     fn asked(&mut self, frame: Frame) -> BinaryAsked {
@@ -79,7 +79,8 @@ impl BinaryCodec {
                 Some(version) => {
                     self.greeted = true;
                     self.frames.set_max_frame(self.max_frame);
-                    Asked::Own(Own::Hello(id, hello, version))
+                    let token = hello.token.clone();
+                    Asked::Introduce(Own::Hello(id, hello, version), token)
                 }
                 None => close_with(id, unsupported_version(&hello)),
             },
@@ -96,8 +97,8 @@ impl Codec for BinaryCodec {
     const IN_ORDER: bool = false;
     const INITIAL_CREDIT: i64 = INITIAL_CREDIT as i64;
 
-    fn caller(&self) -> Caller {
-        Caller::default()
+    fn asker(&self) -> Asker {
+        Asker::default()
     }
 
     fn decode(&mut self, input: &mut Input, _arrived: Instant, _ended: bool) -> Option<BinaryAsked> {
@@ -205,6 +206,11 @@ impl Codec for BinaryCodec {
 
     fn farewell(&self, error: ErrorReply) -> Own {
         Own::Error(0, error)
+    }
+
+    fn instead(&self, own: Own, error: ErrorReply) -> Own {
+        let (Own::Hello(id, ..) | Own::Stats(id) | Own::Error(id, _)) = own;
+        Own::Error(id, error)
     }
 
     fn not_introduced(&self) -> Option<ErrorReply> {

@@ -5,15 +5,17 @@
 //! read, executed, sent or closed.
 
 use boltkv_protocol::{
-    ErrorCode, ErrorReply, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, WriteRequest,
+    ErrorCode, ErrorReply, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, Token, WriteRequest,
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
 
 use super::wire::Input;
-use crate::commands::{BackupRun, Reader, ScanRun};
-use crate::executor::Caller;
+use crate::commands::{Asker, BackupRun, Reader, ScanRun};
 use crate::shared::Shared;
+
+/// The longest item that is taken from a client which has yet to say who it is, in bytes.
+pub(super) const MOST_OF_STRANGER: usize = 4 * 1024;
 
 /// A dialect.
 pub(crate) trait Codec: Send + 'static {
@@ -29,8 +31,8 @@ pub(crate) trait Codec: Send + 'static {
     /// How many bytes a stream may send before its client gives it more credit.
     const INITIAL_CREDIT: i64;
 
-    /// On whose behalf requests are done.
-    fn caller(&self) -> Caller;
+    /// What the dialect has to do with how requests are done.
+    fn asker(&self) -> Asker;
 
     /// Takes the next item off the input; `None` where it is not whole yet. At the end of the input (`ended`) a dialect may
     /// have something to say about what is left.
@@ -75,6 +77,17 @@ pub(crate) trait Codec: Send + 'static {
     /// An error that belongs to no request, to be said before closing.
     fn farewell(&self, error: ErrorReply) -> Self::Own;
 
+    /// Another answer to what the dialect would answer itself.
+    fn instead(&self, own: Self::Own, error: ErrorReply) -> Self::Own;
+
+    /// The bucket that such an answer tells of, where it does.
+    fn reads<'o>(&self, _own: &'o Self::Own) -> Option<&'o Path> {
+        None
+    }
+
+    /// The client was let in.
+    fn introduced(&mut self) {}
+
     /// What is said to a client that has not introduced itself in time; `None` once it has, or need not.
     fn not_introduced(&self) -> Option<ErrorReply> {
         None
@@ -117,6 +130,10 @@ pub(crate) enum Asked<T, O> {
     },
     /// What the dialect answers itself.
     Own(O),
+    /// The client says who it is; the answer if it is let in.
+    Introduce(O, Token),
+    /// What is not allowed to the client.
+    Refused(Due<T>, ErrorReply),
     /// Nothing more is to be taken; what was taken is answered, then this is said.
     Close(Option<O>),
     /// Something that has no answer.
@@ -131,8 +148,14 @@ impl<T: Copy, O> Asked<T, O> {
             | Self::Write(due, _)
             | Self::Stream(due, _)
             | Self::Snapshot(due, _)
-            | Self::OfSnapshot(due, ..) => Some(*due),
-            Self::Cancel(_) | Self::Credit { .. } | Self::Own(_) | Self::Close(_) | Self::Nothing => None,
+            | Self::OfSnapshot(due, ..)
+            | Self::Refused(due, _) => Some(*due),
+            Self::Cancel(_)
+            | Self::Credit { .. }
+            | Self::Own(_)
+            | Self::Introduce(..)
+            | Self::Close(_)
+            | Self::Nothing => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::UseFor;
+use super::admission::expired;
 use super::codec::{Asked, Codec};
 use super::pace::Pace;
 use super::serve::Session;
@@ -34,6 +35,8 @@ pub(super) enum Overdue {
     Credit,
     /// The client has ended its sending, may be gone, and is sent nothing of what it has asked for.
     Gone,
+    /// The client's token has expired.
+    Expired,
     /// A snapshot was not used for as long as its lease.
     Lease,
     /// A reply has not got its memory.
@@ -93,7 +96,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let lease = self.leases.next_end().map(|at| (at, Overdue::Lease));
         let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
-        let all = [introduction, self.item_deadline(), self.next_look(), quiet, lease].into_iter().chain(executing);
+        let expiry = self.expires_at.map(|at| (at, Overdue::Expired));
+        let all =
+            [introduction, expiry, self.item_deadline(), self.next_look(), quiet, lease].into_iter().chain(executing);
         all.flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -152,6 +157,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::Output | Overdue::Gone => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
             Overdue::Credit => self.end_streams_without_credit(),
+            Overdue::Expired => self.close_with(Some(expired())),
             Overdue::Lease => self.leases.expire(Instant::now()),
             Overdue::Memory => self.refuse_starving(),
             Overdue::Look => self.look(),

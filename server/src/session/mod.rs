@@ -1,6 +1,7 @@
 //! A connection from its first byte to its last, in one dialect.
 //!
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
+//! - `admission`: who the client is, and what is allowed to it
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
@@ -10,6 +11,7 @@
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
 
+mod admission;
 mod ahead;
 mod alarm;
 mod binary;
@@ -43,14 +45,16 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use alarm::Alarm;
 pub(crate) use binary::BinaryCodec;
 pub(crate) use serve::Session;
-pub(crate) use socket::Socket;
+pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
 pub(crate) use wire::Wire;
 
 use crate::cold::FaultIn;
 use crate::executor::Caller;
 use crate::memory::Lease;
+use crate::peer::Peer;
 use crate::shared::Shared;
+use crate::silent::Silent;
 use crate::writer::{Answered, Push, Ticket};
 
 /// What a connection has, before it is known what it speaks and after.
@@ -60,6 +64,11 @@ pub(crate) struct Connection<S> {
     pub(crate) opened: Instant,
     alarm: Alarm,
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// What ends this connection.
+    end: CancellationToken,
+    pub(crate) peer: Peer,
+    /// Its place among those of whom nobody knows who they are.
+    pub(crate) stranger: Option<Silent>,
     /// The connection is to end: nothing more is taken.
     stopping: bool,
     /// Where the writer's answers arrive, and the end that goes along with each write; only while there are writes.
@@ -103,13 +112,16 @@ pub(crate) enum Event {
 
 impl<S: Socket> Connection<S> {
     /// On the heap, so that the futures through which it goes stay small.
-    pub(crate) fn new(socket: S, shared: Arc<Shared>, stop: CancellationToken) -> Box<Self> {
+    pub(crate) fn new(socket: S, peer: Peer, shared: Arc<Shared>, stop: CancellationToken) -> Box<Self> {
         Box::new(Self {
             wire: Wire::new(socket, Arc::clone(&shared.memory)),
             shared,
             opened: Instant::now(),
             alarm: Alarm::new(),
+            end: stop.clone(),
             stop: Box::pin(stop.cancelled_owned()),
+            peer,
+            stranger: None,
             stopping: false,
             answers: None,
             queueing: None,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
 use bytes::Bytes;
 use tokio::task::yield_now;
+use tokio::time::Instant;
 use tracing::debug;
 
 use super::burst::{Burst, Until};
@@ -50,6 +51,10 @@ pub(crate) struct Session<C: Codec, S> {
     /// The connection is to end at once, and the client to notice.
     pub(super) resetting: bool,
     pub(super) burst: Burst,
+    /// When a client that is not let in is told so.
+    pub(super) answer_at: Option<Instant>,
+    /// When the client's token expires.
+    pub(super) expires_at: Option<Instant>,
 }
 
 /// Something that was read off the input.
@@ -62,7 +67,7 @@ pub(super) struct Taken<C: Codec> {
 impl<C: Codec, S: Socket> Session<C, S> {
     pub(crate) fn new(conn: Box<Connection<S>>, codec: C) -> Self {
         Self {
-            caller: Arc::new(codec.caller()),
+            caller: Arc::new(Caller { asker: codec.asker(), standing: conn.shared.access.newcomer() }),
             codec,
             writes: HashMap::new(),
             streams: Streams::new(),
@@ -77,6 +82,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             burst: Burst::new(&conn.shared),
             conn,
             resetting: false,
+            answer_at: None,
+            expires_at: None,
         }
     }
 
@@ -112,6 +119,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.conn.wire.reset();
             return Ok(Until::Ended);
         }
+        self.wait_for_answer().await;
         self.say_last_words();
         self.conn.wire.close().await;
         Ok(Until::Ended)
@@ -235,7 +243,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             let own = self.codec.farewell(ErrorReply::new(ErrorCode::Malformed, message));
             return self.close(Some(own));
         }
-        match taken.asked {
+        match self.permitted(taken.asked) {
             Asked::Nothing => {}
             Asked::Close(last_words) => self.close(last_words),
             Asked::Write(due, request) => {
@@ -251,6 +259,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::OfSnapshot(due, id, read) => self.read_of_snapshot(due, id, read, taken.leased),
             Asked::Cancel(id) => self.cancel(id),
             Asked::Credit { stream, bytes } => self.streams.give_credit(stream, bytes),
+            Asked::Refused(due, error) => self.refuse(due, error),
+            Asked::Introduce(own, secret) => self.introduce(own, &secret, reader),
             Asked::Own(own) => {
                 self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
             }
@@ -330,7 +340,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.conn.starving = None;
         self.conn.faulting = None;
         self.leases.clear();
-        self.end_streams(&shutting_down());
+        self.end_streams(&self.ending());
     }
 
     /// All that was taken is answered.
@@ -355,8 +365,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 | Asked::Write(due, _)
                 | Asked::Stream(due, _)
                 | Asked::Snapshot(due, _)
-                | Asked::OfSnapshot(due, ..) => self.refuse(due, shutting_down()),
-                Asked::Own(own) => self.codec.refuse(&own, shutting_down(), &mut self.conn.wire.output),
+                | Asked::OfSnapshot(due, ..)
+                | Asked::Refused(due, _) => self.refuse(due, self.ending()),
+                Asked::Own(own) | Asked::Introduce(own, _) => {
+                    self.codec.refuse(&own, self.ending(), &mut self.conn.wire.output);
+                }
                 Asked::Cancel(_) | Asked::Credit { .. } | Asked::Nothing => {}
                 Asked::Close(_) => return,
             }
@@ -373,8 +386,4 @@ impl<C: Codec, S: Socket> Session<C, S> {
             format!("there is no memory for the reply; all connections together have {limit} bytes (--memory)");
         ErrorReply::new(ErrorCode::Overloaded, message)
     }
-}
-
-fn shutting_down() -> ErrorReply {
-    ErrorReply::new(ErrorCode::ShuttingDown, "the server is stopping; this was not done")
 }

@@ -17,12 +17,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 
-use super::codec::{Asked, Codec, Due, Step};
+use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
 use super::linger::Linger;
 use super::multi::{Multi, QueueRoom};
 use super::wire::Input;
 use crate::commands::{Asker, Progress, Reader, ScanRun};
-use crate::executor::Caller;
 use crate::memory::OWN_INPUT;
 use crate::shared::Shared;
 
@@ -31,6 +30,8 @@ use crate::shared::Shared;
 pub(crate) struct TextCodec {
     lines: LineCodec,
     linger: Linger,
+    /// The client has yet to say who it is.
+    is_stranger: bool,
     /// The bucket in which keys are looked up.
     bucket: Path,
     /// The rest of several reads that one line asked for.
@@ -76,6 +77,7 @@ impl TextCodec {
         Self {
             lines: LineCodec::default(),
             linger: Linger::new(opened, timeouts.text_linger),
+            is_stranger: server.access.asks(),
             bucket: text::default_bucket(),
             reads: None,
             multi: None,
@@ -91,6 +93,7 @@ impl TextCodec {
         }
         let LineEvent::Line { text, .. } = line else { return Asked::Nothing };
         match text::parse(text, &self.bucket) {
+            Ok(Some(command)) if self.is_stranger && !is_for_strangers(&command) => self.refused(auth_comes_first()),
             Ok(Some(command)) => self.queue(command, arrived),
             Ok(None) => Asked::Nothing,
             Err(error) => self.refused(error),
@@ -163,6 +166,7 @@ impl TextCodec {
             TextCommand::Exec => self.exec(),
             TextCommand::Discard => Asked::Own(self.discard()),
             TextCommand::Stats => Asked::Own(Own::Stats),
+            TextCommand::Auth(token) => Asked::Introduce(Own::Done, token),
             TextCommand::Help => Asked::Own(Own::Help),
             TextCommand::Quit => Asked::Close(None),
         }
@@ -205,9 +209,9 @@ impl Codec for TextCodec {
     /// There is no CREDIT: who does not read the lines holds them up.
     const INITIAL_CREDIT: i64 = i64::MAX;
 
-    fn caller(&self) -> Caller {
+    fn asker(&self) -> Asker {
         // No byte is printed as more than that, and what stands around a result is shorter in text.
-        Caller { asker: Asker { default_bucket: Some(text::default_bucket()), reply_growth: MOST_ESCAPED } }
+        Asker { default_bucket: Some(text::default_bucket()), reply_growth: MOST_ESCAPED }
     }
 
     fn decode(&mut self, input: &mut Input, arrived: Instant, ended: bool) -> Option<TextAsked> {
@@ -216,7 +220,11 @@ impl Codec for TextCodec {
         }
         let cut = if ended { LineCodec::decode_eof } else { LineCodec::decode };
         // Cutting lines from memory cannot fail.
-        let mut line = cut(&mut self.lines, &mut input.bytes).ok().flatten()?;
+        let line = cut(&mut self.lines, &mut input.bytes).ok().flatten();
+        if line.is_none() && self.is_stranger && input.bytes.len() > MOST_OF_STRANGER {
+            return Some(Asked::Close(Some(Own::Error(auth_comes_first()))));
+        }
+        let mut line = line?;
         if let LineEvent::Line { text, .. } = &mut line {
             *text = input.settle(std::mem::take(text));
         }
@@ -292,6 +300,22 @@ impl Codec for TextCodec {
         Own::Error(error)
     }
 
+    fn instead(&self, _own: Own, error: ErrorReply) -> Own {
+        Own::Error(error)
+    }
+
+    fn reads<'o>(&self, own: &'o Own) -> Option<&'o Path> {
+        if let Own::Use(path) = own { Some(path) } else { None }
+    }
+
+    fn introduced(&mut self) {
+        self.is_stranger = false;
+    }
+
+    fn not_introduced(&self) -> Option<ErrorReply> {
+        self.is_stranger.then(|| ErrorReply::new(ErrorCode::Unauthenticated, "no AUTH came in time"))
+    }
+
     fn mute(&mut self) {
         self.multi = None;
     }
@@ -299,6 +323,15 @@ impl Codec for TextCodec {
     fn end_of_sending(&self, last_reply: Instant) -> Option<Instant> {
         self.linger.deadline(last_reply)
     }
+}
+
+/// What somebody may say before he has said who he is.
+const fn is_for_strangers(command: &TextCommand) -> bool {
+    matches!(command, TextCommand::Auth(_) | TextCommand::Help | TextCommand::Quit)
+}
+
+fn auth_comes_first() -> ErrorReply {
+    ErrorReply::new(ErrorCode::Unauthenticated, "this server asks for a token: AUTH token comes first")
 }
 
 fn without_multi(command: &str) -> ErrorReply {

@@ -198,6 +198,13 @@ impl Binary {
         }
     }
 
+    /// A figure of STATS.
+    pub fn stat(&mut self, name: &str) -> String {
+        let Reply::Stats(figures) = self.ask(&Request::Session(SessionRequest::Stats)) else { panic!("no figures") };
+        let figure = figures.iter().find(|(known, _)| known == name);
+        String::from_utf8(figure.expect("there is such a figure").1.to_vec()).unwrap()
+    }
+
     /// Sends a GET and answers the value; `None` where there is no such key.
     pub fn value(&mut self, bucket: &str, key: &str) -> Option<Bytes> {
         match self.ask(&get(bucket, key)) {

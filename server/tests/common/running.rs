@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use boltkv_server::{Config, Error, Server};
+use boltkv_server::{AccessHandle, Config, Error, Listen, Server};
 use boltkv_storage::{Db, Options};
 use tokio::sync::oneshot;
 
@@ -15,6 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 pub struct TestServer {
     pub address: SocketAddr,
     pub db: Db,
+    pub access: AccessHandle,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -33,7 +34,7 @@ impl TestServer {
     /// Serves this database.
     pub fn serve(db: Db, change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::for_db(db.clone());
-        config.listen = ([127, 0, 0, 1], 0).into();
+        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
         // Whatever sends much at once is handed over on the way.
         config.limits.burst_threads = 1;
         change(&mut config);
@@ -43,12 +44,12 @@ impl TestServer {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
             runtime.block_on(async {
                 let server = Server::bind(config).await?;
-                tell.send(server.local_addr()).unwrap();
+                tell.send((server.local_addr().unwrap(), server.access())).unwrap();
                 server.run(async { drop(stopped.await) }).await
             })
         });
-        let address = told.recv_timeout(PATIENCE).expect("the server starts");
-        Self { address, db, stop: Some(stop), thread: Some(thread) }
+        let (address, access) = told.recv_timeout(PATIENCE).expect("the server starts");
+        Self { address, db, access, stop: Some(stop), thread: Some(thread) }
     }
 
     /// Asks the server to stop, as a signal does, and does not wait.

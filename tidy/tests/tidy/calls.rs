@@ -77,7 +77,7 @@ const BANS: &[Ban] = &[
         call: "std::fs::",
         within: &["protocol/", "client/", "server/"],
         instead: "files are the engine's and the command line's",
-        but: &[],
+        but: &[("server/src/sockets.rs", "a socket that a server listens on has a name in the file system")],
     },
     Ban {
         call: "tokio::",

@@ -1,0 +1,165 @@
+//! `boltkv token`: the tokens that let clients in.
+
+pub(crate) mod file;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use boltkv_server::{Grant, Right};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::arguments::some_seconds;
+use crate::failure::{Failure, Outcome};
+use crate::moment;
+use file::TokensFile;
+
+/// Random bytes in a token: nobody guesses 2^256.
+const RANDOM: usize = 32;
+
+/// Tokens that let clients in
+///
+/// A server that is started with `--tokens FILE` lets in who has one of its tokens, and nobody else. The file has a line for
+/// each: its name, its SHA-256, what its holder may do, and until when. The token itself is printed once, when it is created.
+/// A server that runs reads the file again at SIGHUP.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    Create(Create),
+    List(List),
+    Revoke(Revoke),
+}
+
+/// Create a token: add it to a file of tokens, and print it
+///
+/// The token is printed to standard output and nowhere else: what the file has of it lets nobody in.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv token create admin --right admin --tokens /etc/boltkv/tokens
+  boltkv token create billing --right write:billing --right read:users --tokens tokens > billing.token
+  boltkv token create visitor --right read:public --expires 30d --tokens tokens
+
+Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each
+includes those before it. What every command needs: docs/operations.md.")]
+pub(crate) struct Create {
+    /// What its holder is called, in messages and logs
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+    /// What its holder may do, such as `read` or `write:users/eu`; may be given again
+    #[arg(long = "right", value_name = "RIGHT", value_parser = right)]
+    rights: Vec<Right>,
+    /// After what time it is not a token any more, such as 12h or 90d; without it, never
+    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    tokens: InFile,
+}
+
+/// List the tokens of a file
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  boltkv token list --tokens /etc/boltkv/tokens")]
+pub(crate) struct List {
+    /// Print JSON, an object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    tokens: InFile,
+}
+
+/// Remove a token from a file
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  boltkv token revoke billing --tokens /etc/boltkv/tokens && kill -HUP \"$(pidof boltkv)\"")]
+pub(crate) struct Revoke {
+    /// Which
+    #[arg(value_name = "NAME", value_parser = name)]
+    name: String,
+    #[command(flatten)]
+    tokens: InFile,
+}
+
+#[derive(Debug, Args)]
+struct InFile {
+    /// The file of tokens
+    #[arg(long = "tokens", value_name = "FILE", env = "BOLTKV_TOKENS")]
+    path: PathBuf,
+}
+
+fn name(text: &str) -> Result<String, String> {
+    file::check_name(text).map(|()| text.to_owned())
+}
+
+fn right(text: &str) -> Result<Right, String> {
+    text.parse().map_err(|error: boltkv_server::ParseRightError| error.to_string())
+}
+
+impl Token {
+    pub(crate) fn run(&self) -> Outcome {
+        match self {
+            Self::Create(create) => create.run(),
+            Self::List(list) => list.run(),
+            Self::Revoke(revoke) => revoke.run(),
+        }
+    }
+}
+
+impl Create {
+    #[expect(clippy::disallowed_methods, reason = "a token expires by the calendar")]
+    fn run(&self) -> Outcome {
+        let mut tokens = TokensFile::read_if_there(&self.tokens.path)?;
+        let (name, path) = (&self.name, self.tokens.path.display());
+        if tokens.grants.iter().any(|grant| grant.name == *name) {
+            return Err(Failure::not_done(format!("{path} has a token {name}: `boltkv token revoke` removes it")));
+        }
+        let token = new_token()?;
+        let expires = self.expires.map(|after| SystemTime::now() + after);
+        let grant =
+            Grant { name: name.clone(), sha256: Grant::digest(token.as_bytes()), rights: self.rights.clone(), expires };
+        tokens.add(&grant)?;
+        writeln!(io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))
+    }
+}
+
+fn new_token() -> Outcome<String> {
+    let mut random = [0; RANDOM];
+    let got = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty());
+    match got {
+        Ok(RANDOM) => Ok(format!("bkv_{}", URL_SAFE_NO_PAD.encode(random))),
+        Ok(_) => Err(Failure::not_done("the system gave too few random bytes")),
+        Err(error) => Err(Failure::not_done(format!("the system gave no random bytes: {error}"))),
+    }
+}
+
+impl List {
+    fn run(&self) -> Outcome {
+        let tokens = TokensFile::read(&self.tokens.path)?;
+        let mut out = io::stdout().lock();
+        let widest = tokens.grants.iter().map(|grant| grant.name.len()).max().unwrap_or(0);
+        for Grant { name, rights, expires, .. } in &tokens.grants {
+            let until = expires.map(|at| moment::shown(file::millis(at)));
+            let printed = if self.json {
+                let rights: Vec<_> = rights.iter().map(Right::to_string).collect();
+                writeln!(out, "{}", json!({ "name": name, "rights": rights, "expires": until }))
+            } else {
+                let until = until.map_or_else(String::new, |until| format!("  until {until}"));
+                writeln!(out, "{name:widest$}  {}{until}", file::rights(rights))
+            };
+            printed.map_err(|error| Failure::stdout(&error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Revoke {
+    fn run(&self) -> Outcome {
+        let mut tokens = TokensFile::read(&self.tokens.path)?;
+        if !tokens.grants.iter().any(|grant| grant.name == self.name) {
+            let what = format!("{} has no token {}", self.tokens.path.display(), self.name);
+            return Err(Failure::not_done(what));
+        }
+        tokens.remove(&self.name)
+    }
+}

@@ -1,0 +1,94 @@
+//! Who the client is, and whether what it asks for is allowed to it: looked at here for all dialects, before anything is done.
+
+use std::sync::Arc;
+
+use boltkv_protocol::{ErrorCode, ErrorReply, Token};
+use tokio::time::{Instant, sleep_until};
+use tracing::debug;
+
+use super::codec::{Asked, Codec};
+use super::serve::Session;
+use super::socket::Socket;
+use crate::access::{NotAdmitted, Standing};
+use crate::commands::Reader;
+use crate::executor::Caller;
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// What was asked for, or a refusal in its place where the client may not.
+    pub(super) fn permitted(&self, asked: Asked<C::Tag, C::Own>) -> Asked<C::Tag, C::Own> {
+        let standing = &self.caller.standing;
+        if matches!(standing, Standing::Anyone) {
+            return asked;
+        }
+        let refused = match &asked {
+            Asked::Read(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::Write(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::Stream(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::Snapshot(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::OfSnapshot(due, _, read) => standing.may(read).map_err(|error| (*due, error)),
+            Asked::Own(own) => match self.codec.reads(own).map(|path| standing.may(path)) {
+                Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
+                Some(Ok(())) | None => Ok(()),
+            },
+            Asked::Refused(..)
+            | Asked::Introduce(..)
+            | Asked::Cancel(_)
+            | Asked::Credit { .. }
+            | Asked::Close(_)
+            | Asked::Nothing => Ok(()),
+        };
+        match refused {
+            Ok(()) => asked,
+            Err((due, error)) => Asked::Refused(due, error),
+        }
+    }
+
+    /// The client says who it is. One that does not know a token waits for its answer, and is sent away.
+    pub(super) fn introduce(&mut self, own: C::Own, token: &Token, reader: &mut Reader<'_>) {
+        match self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end) {
+            Ok(standing) => {
+                self.let_in(standing);
+                self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
+            }
+            Err(NotAdmitted { error, wait }) => {
+                self.answer_at = Some(Instant::now() + wait);
+                let own = self.codec.instead(own, error);
+                self.close(Some(own));
+            }
+        }
+    }
+
+    fn let_in(&mut self, standing: Standing) {
+        if let Standing::Holder(held) = &standing {
+            debug!(peer = %self.conn.peer, token = held.name(), "let in");
+        }
+        let left = standing.expires_in();
+        // A time that clocks cannot tell never comes.
+        self.expires_at = left.and_then(|left| Instant::now().checked_add(left));
+        self.caller = Arc::new(Caller { asker: self.codec.asker(), standing });
+        self.conn.stranger = None;
+        self.codec.introduced();
+    }
+
+    /// Waits until the last words may be said.
+    pub(super) async fn wait_for_answer(&mut self) {
+        let Some(at) = self.answer_at else { return };
+        tokio::select! {
+            () = sleep_until(at) => {}
+            () = &mut self.conn.stop, if !self.conn.stopping => self.conn.stopping = true,
+        }
+    }
+
+    /// Why everything ends that is under way.
+    pub(super) fn ending(&self) -> ErrorReply {
+        if self.caller.standing.is_revoked() {
+            return ErrorReply::new(ErrorCode::Unauthenticated, "the token was taken back; this was not done");
+        }
+        ErrorReply::new(ErrorCode::ShuttingDown, "the server is stopping; this was not done")
+    }
+}
+
+/// What a client is told whose token was one until now.
+pub(super) fn expired() -> ErrorReply {
+    ErrorReply::new(ErrorCode::Unauthenticated, "the token has expired")
+}
