@@ -25,6 +25,7 @@ mod moment;
 mod permission;
 mod ping;
 mod remote;
+mod remote_tls;
 mod scan;
 mod serve;
 mod set;

@@ -16,6 +16,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::arguments::{address_or_socket, some_seconds};
 use crate::failure::{Failure, Outcome};
+use crate::remote_tls::TlsArgs;
 
 /// The variable of the environment that says where the server is.
 const ADDRESS: &str = "BOLTKV_ADDR";
@@ -46,6 +47,8 @@ pub(crate) struct Remote {
     /// `BOLTKV_TOKEN_FILE` the file's name
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = some_seconds)]
     timeout: Duration,
@@ -78,9 +81,12 @@ impl Remote {
     pub(crate) fn try_run<T>(&self, act: impl AsyncFnOnce(Result<Client, Error>) -> Outcome<T>) -> Outcome<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
-        let token = self.token()?;
+        let (token, tls) = (self.token()?, self.tls.tls()?);
         runtime.block_on(async {
-            let connecting = Client::builder(&self.addr).name("boltkv").token(token).timeout(self.timeout);
+            let mut connecting = Client::builder(&self.addr).name("boltkv").token(token).timeout(self.timeout);
+            if let Some(tls) = tls {
+                connecting = connecting.tls(tls);
+            }
             act(connecting.connect_timeout(self.timeout.min(MOST_TO_CONNECT)).connect().await).await
         })
     }

@@ -153,5 +153,5 @@ fn at_sighup_the_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
     assert_eq!(watch.wait().unwrap().code(), Some(1), "who holds it is sent away");
     with_token(&server, &admin, &["get", "k"]).done();
     let said = server.stop().stderr;
-    assert!(said.contains("tokens:1: not NAME") && said.contains("2 tokens in"), "{said}");
+    assert!(said.contains("tokens:1: not NAME") && said.contains("there are 2 tokens"), "{said}");
 }

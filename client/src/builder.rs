@@ -6,7 +6,7 @@ use std::time::Duration;
 use boltkv_protocol::Token;
 use bytes::Bytes;
 
-use crate::{Client, Error};
+use crate::{Client, Error, Tls};
 
 /// Scans that may be open at once, unless the caller says how many.
 const MOST_SCANS: usize = 64;
@@ -17,6 +17,7 @@ pub(crate) struct Config {
     pub(crate) addr: String,
     pub(crate) name: Bytes,
     pub(crate) token: Token,
+    pub(crate) tls: Option<Tls>,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
     pub(crate) max_scans: usize,
@@ -60,6 +61,7 @@ impl ClientBuilder {
             addr,
             name: Bytes::from_static(b"boltkv-client"),
             token: Token::NONE,
+            tls: None,
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             max_scans: MOST_SCANS,
@@ -76,6 +78,12 @@ impl ClientBuilder {
     /// The token that says who the client is. None unless told otherwise.
     pub fn token(mut self, token: impl Into<Token>) -> Self {
         self.config.token = token.into();
+        self
+    }
+
+    /// Encrypts what is sent and received. Not unless told so; to a socket in the file system never.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.config.tls = Some(tls);
         self
     }
 

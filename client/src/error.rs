@@ -67,6 +67,15 @@ pub enum Error {
         /// What happened instead.
         source: Arc<io::Error>,
     },
+    /// The connection could not be encrypted: the server does not, or one of the two does not trust the other. No request was
+    /// sent.
+    #[error("could not encrypt the connection to {addr}: {source}")]
+    Encryption {
+        /// Where to.
+        addr: String,
+        /// Why not.
+        source: Arc<io::Error>,
+    },
     /// What answered is no boltkv server. No request was sent.
     #[error("{addr} is no boltkv server: {said}")]
     NotBoltkv {
@@ -146,7 +155,14 @@ impl Error {
     /// Whether no server was reached, so that nothing was asked of any.
     #[must_use]
     pub const fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Connect { .. } | Self::Address { .. } | Self::NoAnswer { .. } | Self::NotBoltkv { .. })
+        matches!(
+            self,
+            Self::Connect { .. }
+                | Self::Address { .. }
+                | Self::NoAnswer { .. }
+                | Self::Encryption { .. }
+                | Self::NotBoltkv { .. }
+        )
     }
 
     /// Whether nothing was done and the same request may succeed later, as it is: the server is not there, is stopping, has too

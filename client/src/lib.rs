@@ -145,6 +145,7 @@ mod scan;
 mod shared;
 mod shrink;
 mod snapshot;
+mod tls;
 mod transaction;
 mod watch;
 
@@ -163,5 +164,6 @@ pub use error::{Error, Loss};
 pub use scan::Scan;
 pub use shrink::{Shrinking, Shrunk};
 pub use snapshot::Snapshot;
+pub use tls::{Tls, TlsBuilder, TlsError};
 pub use transaction::{Committed, Transaction, TransactionResult};
 pub use watch::{Watch, Watched, Watching};

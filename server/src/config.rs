@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 use crate::Error;
 use crate::access::Grant;
 use crate::memory::Memory;
+use crate::tls::Tls;
 
 /// The longest that a write is in the journal only: other programs that open the file after a crash find one that is no
 /// older, however little is written.
@@ -61,6 +62,8 @@ pub struct Config {
     pub discard_journal: bool,
     /// The tokens that let clients in, and what their holders may do. Default: none, and everybody may do everything.
     pub grants: Option<Vec<Grant>>,
+    /// How to encrypt. Whoever comes from beyond this machine has to, then. Default: not at all.
+    pub tls: Option<Tls>,
     /// What to do when no more writes can be done. Default: stop.
     pub on_write_failure: OnWriteFailure,
     /// How much of anything there may be.
@@ -223,6 +226,7 @@ impl Config {
             max_size: None,
             discard_journal: false,
             grants: None,
+            tls: None,
             on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),

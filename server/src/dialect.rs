@@ -1,11 +1,13 @@
 //! Which dialect a connection speaks: its first byte says. What is not spoken here is refused in its own words.
 
 use std::io;
+use std::sync::Arc;
 
 use boltkv_protocol::text::write_error;
-use boltkv_protocol::{Dialect, ErrorReply, RESP_REFUSAL, Reply};
+use boltkv_protocol::{Dialect, ErrorCode, ErrorReply, RESP_REFUSAL, Reply};
 use bytes::{BufMut, Bytes};
-use tokio::time::Instant;
+use rustls::ServerConfig;
+use tokio::time::{Instant, timeout_at};
 use tracing::debug;
 
 use crate::session::{BinaryCodec, Connection, Event, Session, Socket, TextCodec};
@@ -22,7 +24,18 @@ const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
 pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silent) -> io::Result<()> {
     let timeouts = &conn.shared.timeouts;
     let deadline = conn.opened + timeouts.first_byte.min(timeouts.idle);
-    let dialect = first_byte(&mut conn, deadline).await?;
+    let mut dialect = first_byte(&mut conn, deadline).await?;
+    if dialect == Some(Dialect::Tls)
+        && let Some(config) = conn.shared.encryption.now()
+    {
+        conn = encrypted(conn, config).await?;
+        let deadline = Instant::now() + conn.shared.timeouts.hello;
+        dialect = first_byte(&mut conn, deadline).await?;
+    } else if must_encrypt(&conn) {
+        debug!("not encrypted");
+        let message = "this server takes only what is encrypted (TLS) from beyond its own machine";
+        return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unauthenticated, message)).await;
+    }
     if conn.shared.access.asks() {
         conn.stranger = Some(silent);
     } else {
@@ -47,6 +60,24 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     Ok(())
 }
 
+/// Whether a connection that is not encrypted is not served: where others can be, and it comes from elsewhere.
+fn must_encrypt<S: Socket>(conn: &Connection<S>) -> bool {
+    conn.shared.encryption.is_on() && !conn.peer.is_here()
+}
+
+/// The same connection, encrypted, if the client does its part in time.
+async fn encrypted<S: Socket>(conn: Box<Connection<S>>, config: Arc<ServerConfig>) -> io::Result<Box<Connection<S>>> {
+    let shared = Arc::clone(&conn.shared);
+    let deadline = conn.opened + shared.timeouts.hello;
+    let mut conn = *conn;
+    let encrypting = async {
+        let _room = shared.encryption.room().await;
+        conn.wire.encrypted(config).await
+    };
+    conn.wire = timeout_at(deadline, encrypting).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+    Ok(Box::new(conn))
+}
+
 /// Tells a connection why it is not served, in its dialect, if that is known by `deadline`; then closes it.
 ///
 /// # Errors
@@ -57,13 +88,18 @@ pub(crate) async fn refuse<S: Socket>(
     deadline: Instant,
 ) -> io::Result<()> {
     let dialect = first_byte(&mut conn, deadline).await?;
+    tell(conn, dialect, &error).await
+}
+
+/// Says it in the connection's dialect, and closes it.
+async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>, error: &ErrorReply) -> io::Result<()> {
     let out = &mut conn.wire.output;
     match dialect {
         // A message of a line always fits a frame.
-        Some(Dialect::Binary) => drop(Reply::<Bytes>::Error(error).encode(0, out)),
+        Some(Dialect::Binary) => drop(Reply::<Bytes>::Error(error.clone()).encode(0, out)),
         Some(Dialect::Resp) => out.put_slice(RESP_REFUSAL),
         Some(Dialect::Tls) => out.put_slice(TLS_REFUSAL),
-        Some(Dialect::Text) | None => write_error(&error, out),
+        Some(Dialect::Text) | None => write_error(error, out),
     }
     conn.wire.close().await;
     Ok(())

@@ -26,6 +26,7 @@
 //! | `cold` | where reads wait for the disk |
 //! | `writer` | the one thread that changes the database, in groups |
 //! | `access` | who may do what: tokens and their rights |
+//! | `tls` | encryption, and who has to use it |
 //! | `memory` | the budget of all connections for what is large |
 //! | `bursts` | threads for connections that send many requests at once |
 //! | `silent` | the connections that have said nothing yet, or not who they are |
@@ -58,9 +59,11 @@ mod shared;
 mod silent;
 mod sockets;
 mod stats;
+mod tls;
 mod writer;
 
 pub use access::{AccessHandle, Grant, Level, ParseRightError, Right};
 pub use config::{Config, DEFAULT_PORT, Database, Limits, Listen, OnWriteFailure, Timeouts};
 pub use error::Error;
 pub use server::Server;
+pub use tls::{Tls, TlsError, TlsHandle};

@@ -12,6 +12,16 @@ pub(crate) enum Peer {
     Unix(Option<u32>),
 }
 
+impl Peer {
+    /// Whether it is on this machine, so that nobody is on the way.
+    pub(crate) fn is_here(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

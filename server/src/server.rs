@@ -26,6 +26,7 @@ use crate::open::{close, open};
 use crate::shared::Shared;
 use crate::sockets::Sockets;
 use crate::stats::Stats;
+use crate::tls::{Encryption, TlsHandle};
 use crate::writer::Writer;
 
 /// How often a database is asked whether what it does by itself, late syncs and checkpoints, has failed.
@@ -65,12 +66,13 @@ impl Server {
         let sockets = Sockets::open(&config.listen);
         let (sockets, addresses) = sockets.map_err(|(address, source)| Error::Listen { address, source })?;
         let db = open(&config).await?;
-        let Config { database, read_only, on_write_failure, limits, timeouts, grants, .. } = config;
+        let Config { database, read_only, on_write_failure, limits, timeouts, grants, tls, .. } = config;
         let access = Arc::new(Access::new(grants));
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let (memory, queue_bytes) = limits.shares();
         let memory = Arc::new(Memory::new(memory));
+        let encryption = Arc::new(Encryption::new(tls, &memory));
         let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
         let stats = Arc::new(Stats::new());
         let health = Arc::new(Health::default());
@@ -91,7 +93,7 @@ impl Server {
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
-        let shared = Arc::new(Shared { executor, access, limits, timeouts, stats, memory, bursts });
+        let shared = Arc::new(Shared { executor, access, encryption, limits, timeouts, stats, memory, bursts });
         Ok(Self { sockets, addresses, shared, writer, waiting, on_write_failure, is_opened_here })
     }
 
@@ -117,6 +119,12 @@ impl Server {
     #[must_use]
     pub fn access(&self) -> AccessHandle {
         AccessHandle::new(Arc::clone(&self.shared.access))
+    }
+
+    /// A way to change the certificate while it runs.
+    #[must_use]
+    pub fn tls(&self) -> TlsHandle {
+        TlsHandle::new(Arc::clone(&self.shared.encryption))
     }
 
     /// Whether it refuses all writes.

@@ -10,12 +10,14 @@ use crate::config::{Limits, Timeouts};
 use crate::executor::Executor;
 use crate::memory::Memory;
 use crate::stats::{Figure, Stats};
+use crate::tls::Encryption;
 
 /// What all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) access: Arc<Access>,
+    pub(crate) encryption: Arc<Encryption>,
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,

@@ -1,4 +1,4 @@
-//! Where a server may listen: on loopback and on sockets in the file system, as long as nothing is encrypted.
+//! Where a server may listen: on loopback and on sockets in the file system, and elsewhere where only who is known is let in.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
@@ -13,11 +13,11 @@ const USUAL_MODE: u32 = 0o600;
 /// Where `text` says to listen.
 ///
 /// # Errors
-/// It names nothing, or an address beyond loopback where `insecure` does not say that this is meant.
-pub(super) fn parse(text: &str, insecure: bool) -> Outcome<Listen> {
+/// It names nothing, or an address beyond loopback where nothing says that it may be.
+pub(super) fn parse(text: &str, may_be_anywhere: bool) -> Outcome<Listen> {
     match text.strip_prefix(UNIX) {
         Some(socket) => unix(socket).map_err(|why| Failure::usage(format!("cannot listen on {text}: {why}"))),
-        None => address(text, insecure).map(Listen::Tcp),
+        None => address(text, may_be_anywhere).map(Listen::Tcp),
     }
 }
 
@@ -39,20 +39,21 @@ fn unix(text: &str) -> Result<Listen, &'static str> {
 /// The address that `text` names.
 ///
 /// # Errors
-/// It names none, or one beyond loopback where `insecure` does not say that this is meant.
-fn address(text: &str, insecure: bool) -> Outcome<SocketAddr> {
+/// It names none, or one beyond loopback where nothing says that it may be.
+fn address(text: &str, may_be_anywhere: bool) -> Outcome<SocketAddr> {
     let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
     let address = match found {
         Ok(Some(address)) => address,
         Ok(None) => return Err(Failure::usage(format!("cannot listen on {text}: it is no address"))),
         Err(error) => return Err(Failure::usage(format!("cannot listen on {text}: {error}"))),
     };
-    if address.ip().to_canonical().is_loopback() || insecure {
+    if address.ip().to_canonical().is_loopback() || may_be_anywhere {
         return Ok(address);
     }
     Err(Failure::usage(format!(
-        "will not listen on {text}, which is beyond loopback: nothing is encrypted, so whoever is on the way could read \
-         everything, tokens too, and without --tokens whoever can reach it could read and write everything. If that is meant, say --insecure or BOLTKV_INSECURE=1"
+        "will not listen on {text}, which is beyond loopback: whoever can reach it could read and write everything. \
+         --tls-cert and --tokens (or --tls-client-ca) let in only who is known, and nobody read on the way; where the way \
+         is protected otherwise, say --insecure or BOLTKV_INSECURE=1"
     )))
 }
 

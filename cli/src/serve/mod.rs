@@ -1,12 +1,12 @@
 //! `boltkv serve`: serves a file until it is told to stop.
 
+mod admission;
 mod descriptors;
 mod journal;
 mod limits;
 mod listen;
 mod signals;
 mod systemd;
-mod tokens;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -57,13 +57,10 @@ pub(crate) struct Serve {
     /// unix:PATH,mode=0660 one that its group may, too. May be given again
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
     listen: Vec<String>,
-    /// Listen beyond loopback without encryption: whoever is on the way reads everything, tokens too, and without `--tokens`
-    /// whoever can reach the port reads and writes everything
+    /// Listen beyond loopback without `--tls-cert` and `--tokens`: whoever is on the way reads everything, or whoever can reach
+    /// the port reads and writes everything
     #[arg(long, env = "BOLTKV_INSECURE", value_parser = BoolishValueParser::new())]
     insecure: bool,
-    /// Let in only who has one of the tokens in this file, which `boltkv token` writes. It is read again at SIGHUP
-    #[arg(long, value_name = "FILE", env = "BOLTKV_TOKENS")]
-    tokens: Option<PathBuf>,
     /// Refuse all writes. The file must be there; others may read it too, and nobody may write it
     #[arg(long)]
     read_only: bool,
@@ -83,6 +80,8 @@ pub(crate) struct Serve {
     /// milliseconds; 0: never
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = milliseconds)]
     text_linger: Duration,
+    #[command(flatten)]
+    admission: admission::AdmissionArgs,
     #[command(flatten)]
     journal: journal::JournalArgs,
     #[command(flatten)]
@@ -131,8 +130,9 @@ impl Serve {
 
     fn config(&self) -> Outcome<Config> {
         let mut config = Config::for_file(&self.db);
-        config.listen = self.listen.iter().map(|text| listen::parse(text, self.insecure)).collect::<Outcome<_>>()?;
-        config.grants = self.tokens.as_deref().map(tokens::read).transpose()?;
+        let may_be_anywhere = self.insecure || self.admission.is_secure();
+        config.listen = self.listen.iter().map(|text| listen::parse(text, may_be_anywhere)).collect::<Outcome<_>>()?;
+        self.admission.apply(&mut config)?;
         config.read_only = self.read_only;
         config.max_size = self.max_size.map(|Size(bytes)| bytes);
         config.on_write_failure = self.on_write_failure.into();
@@ -150,8 +150,7 @@ impl Serve {
         systemd::tell_status(&one_line(&format!("opening {}", self.db.display())));
         let server = Server::bind(config).await.map_err(|error| self.failure(&error))?;
         // From here on a signal is a wish, not an end.
-        let reload = tokens::reload(self.tokens.clone(), server.access());
-        let signals = Signals::new(reload).map_err(unhandled)?;
+        let signals = Signals::new(self.admission.reload(&server)).map_err(unhandled)?;
         self.announce(&server);
         systemd::keep_watchdog_quiet();
         let shutdown = async {

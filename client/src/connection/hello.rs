@@ -28,9 +28,10 @@ pub(super) async fn connect(config: &Config) -> Result<Opened, Error> {
     // Which of the two is under way, for whoever finds that it takes too long.
     let mut reached = false;
     let opening = async {
-        let stream = stream::connect(&config.addr).await.map_err(|no_stream| match no_stream {
+        let stream = stream::connect(&config.addr, config.tls.as_ref()).await.map_err(|no_stream| match no_stream {
             NoStream::Address(error) => no_address(config, error),
             NoStream::Connect(error) => unreachable(config, error),
+            NoStream::Encrypt(error) => Error::Encryption { addr: config.addr.clone(), source: Arc::new(error) },
         })?;
         reached = true;
         handshake(config, stream).await
@@ -46,7 +47,11 @@ async fn handshake(config: &Config, mut stream: Stream) -> Result<Opened, Error>
     let mut out = BytesMut::new();
     let hello = Hello { token: config.token.clone(), ..Hello::new(config.name.clone()) };
     Request::from(SessionRequest::Hello(hello)).encode(HELLO_ID, &mut out)?;
-    stream.output.write_all(&out).await.map_err(|error| no_answer(config, error))?;
+    let sent = async {
+        stream.output.write_all(&out).await?;
+        stream.output.flush().await
+    };
+    sent.await.map_err(|error| no_answer(config, error))?;
 
     let (mut codec, mut buffer) = (FrameCodec::default(), BytesMut::with_capacity(1024));
     let frame = match first_frame(&mut stream.input, &mut codec, &mut buffer).await {

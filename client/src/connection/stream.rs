@@ -6,6 +6,9 @@ use std::path::Path;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio_rustls::TlsConnector;
+
+use crate::Tls;
 
 /// What begins the address of a socket in the file system.
 const UNIX: &str = "unix:";
@@ -27,10 +30,12 @@ pub(super) enum NoStream {
     Address(io::Error),
     /// Nobody is there.
     Connect(io::Error),
+    /// Somebody is there, who does not encrypt, or is not to be trusted, or does not trust us.
+    Encrypt(io::Error),
 }
 
-/// Connects to `host:port`, or to `unix:/path`.
-pub(super) async fn connect(address: &str) -> Result<Stream, NoStream> {
+/// Connects to `host:port`, encrypted if `tls` says how; or to `unix:/path`, where nobody is on the way.
+pub(super) async fn connect(address: &str, tls: Option<&Tls>) -> Result<Stream, NoStream> {
     if let Some(path) = address.strip_prefix(UNIX) {
         let stream = UnixStream::connect(Path::new(path)).await.map_err(NoStream::Connect)?;
         let (input, output) = stream.into_split();
@@ -40,7 +45,14 @@ pub(super) async fn connect(address: &str) -> Result<Stream, NoStream> {
     let stream = connect_to_one(addresses).await.map_err(NoStream::Connect)?;
     // Requests are gathered before they are written; waiting for more of them is not TCP's to do.
     stream.set_nodelay(true).map_err(NoStream::Connect)?;
-    let (input, output) = stream.into_split();
+    let Some(tls) = tls else {
+        let (input, output) = stream.into_split();
+        return Ok(Stream { input: Box::new(input), output: Box::new(output) });
+    };
+    let invalid = |error| NoStream::Address(io::Error::new(io::ErrorKind::InvalidInput, error));
+    let name = tls.server_name(address).map_err(invalid)?;
+    let stream = TlsConnector::from(tls.config()).connect(name, stream).await.map_err(NoStream::Encrypt)?;
+    let (input, output) = tokio::io::split(stream);
     Ok(Stream { input: Box::new(input), output: Box::new(output) })
 }
 

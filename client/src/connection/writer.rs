@@ -36,7 +36,12 @@ pub(super) async fn run(mut output: Output, flight: Arc<Flight>) {
 
 /// Writes it all, or finds within the time of a request that the server does not take it.
 async fn write(output: &mut Output, bytes: &[u8], limit: Duration) -> Result<(), Loss> {
-    match timeout(limit, output.write_all(bytes)).await {
+    let sending = async {
+        output.write_all(bytes).await?;
+        // What encrypts keeps some back until it is told that this is all.
+        output.flush().await
+    };
+    match timeout(limit, sending).await {
         Ok(written) => Ok(written?),
         Err(_) => Err(Loss::Timeout(limit)),
     }

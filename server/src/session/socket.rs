@@ -3,12 +3,19 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::tls::MOST_OF_HANDSHAKE;
 
 /// What connections are made of.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static {
@@ -23,6 +30,19 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static
     /// # Errors
     /// The system's, which has no descriptor left.
     fn handed_over(&self) -> io::Result<Self>;
+
+    /// Whether it keeps what was written to it until it is flushed.
+    fn keeps_back(&self) -> bool {
+        false
+    }
+
+    /// Encrypted from now on; `first` is what has been read of it already.
+    ///
+    /// # Errors
+    /// The socket's, or what is wrong with what the peer sends.
+    fn encrypted(self, _first: BytesMut, _config: Arc<ServerConfig>) -> impl Future<Output = io::Result<Self>> + Send {
+        async { Err(io::ErrorKind::Unsupported.into()) }
+    }
 }
 
 /// A connection's socket, of whatever kind. One type for all, so that there is one session and not one for each.
@@ -30,6 +50,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<Rewound>>),
 }
 
 impl Stream {
@@ -41,7 +62,7 @@ impl Stream {
         match self {
             // Replies are gathered before they are sent; waiting for more of them is not TCP's to do.
             Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
+            Self::Unix(_) | Self::Tls(_) => Ok(()),
         }
     }
 }
@@ -51,6 +72,7 @@ impl AsFd for Stream {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.get_ref().0.inner.as_fd(),
         }
     }
 }
@@ -60,6 +82,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
         }
     }
 }
@@ -69,6 +92,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
 
@@ -76,6 +100,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
 
@@ -83,6 +108,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }
@@ -91,8 +117,10 @@ impl Socket for Stream {
     fn reset_when_closed(&self) {
         // Without it the peer is told a little later, by its first bytes that find the socket closed. One that is no port's is
         // always told at once.
-        if let Self::Tcp(stream) = self {
-            let _ = stream.set_zero_linger();
+        match self {
+            Self::Tcp(stream) => drop(stream.set_zero_linger()),
+            Self::Unix(_) => {}
+            Self::Tls(stream) => stream.get_ref().0.inner.reset_when_closed(),
         }
     }
 
@@ -102,15 +130,72 @@ impl Socket for Stream {
             return false;
         }
         let seen = socket[0].revents();
-        let is_all_here = || ioctl_fionread(self).is_ok_and(|there| there >= missing as u64);
+        // Of what is encrypted it is not known how much of it is here, nor whether more than is seen.
+        let is_encrypted = matches!(self, Self::Tls(_));
+        let is_all_here = || is_encrypted || ioctl_fionread(self).is_ok_and(|there| there >= missing as u64);
         seen.intersects(PollFlags::HUP | PollFlags::ERR) || (seen.contains(PollFlags::RDHUP) && !is_all_here())
     }
 
     fn handed_over(&self) -> io::Result<Self> {
+        if matches!(self, Self::Tls(_)) {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "what is encrypted stays where it is"));
+        }
         let descriptor = self.as_fd().try_clone_to_owned()?;
         match self {
             Self::Tcp(_) => TcpStream::from_std(descriptor.into()).map(Self::Tcp),
-            Self::Unix(_) => UnixStream::from_std(descriptor.into()).map(Self::Unix),
+            Self::Unix(_) | Self::Tls(_) => UnixStream::from_std(descriptor.into()).map(Self::Unix),
         }
+    }
+
+    fn keeps_back(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    async fn encrypted(self, first: BytesMut, config: Arc<ServerConfig>) -> io::Result<Self> {
+        let rewound = Rewound { first, left: MOST_OF_HANDSHAKE, inner: self };
+        let mut stream = TlsAcceptor::from(config).accept(rewound).await?;
+        stream.get_mut().0.left = usize::MAX;
+        Ok(Self::Tls(Box::new(stream)))
+    }
+}
+
+/// A socket of which some was read already, and before the handshake is done no more than a little.
+#[derive(Debug)]
+pub(crate) struct Rewound {
+    first: BytesMut,
+    /// So many bytes are read and no more.
+    left: usize,
+    inner: Stream,
+}
+
+impl AsyncRead for Rewound {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.left == 0 {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long")));
+        }
+        let before = buffer.filled().len();
+        if this.first.is_empty() {
+            ready!(Pin::new(&mut this.inner).poll_read(cx, buffer))?;
+        } else {
+            let len = this.first.len().min(buffer.remaining());
+            buffer.put_slice(&this.first.split_to(len));
+        }
+        this.left = this.left.saturating_sub(buffer.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Rewound {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
     }
 }

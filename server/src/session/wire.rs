@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
+use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::{Instant, timeout};
 use tokio_util::io::poll_read_buf;
@@ -66,6 +67,8 @@ pub(crate) struct Wire<S> {
     /// Replies that are not sent yet.
     pub(crate) output: BytesMut,
     output_lease: Option<Lease>,
+    /// The socket may keep some of what was written to it.
+    kept_back: bool,
     ended: bool,
     received: Flow,
     sent: Flow,
@@ -88,6 +91,7 @@ impl<S: Socket> Wire<S> {
             input: Input::default(),
             output: BytesMut::new(),
             output_lease: None,
+            kept_back: false,
             ended: false,
             received: flow,
             sent: flow,
@@ -101,6 +105,16 @@ impl<S: Socket> Wire<S> {
     pub(super) fn hand_over(&mut self) -> io::Result<()> {
         self.socket = self.socket.handed_over()?;
         Ok(())
+    }
+
+    /// Encrypted from now on: what has arrived is the beginning of that.
+    ///
+    /// # Errors
+    /// The socket's, or what is wrong with what the peer sends.
+    pub(crate) async fn encrypted(self, config: Arc<ServerConfig>) -> io::Result<Self> {
+        let Self { socket, memory, input, .. } = self;
+        let socket = socket.encrypted(input.bytes, config).await?;
+        Ok(Self::new(socket, memory))
     }
 
     /// Whether the peer has sent all it will.
@@ -210,6 +224,10 @@ impl<S: Socket> Wire<S> {
         if self.output.is_empty() {
             self.output = BytesMut::new();
             self.output_lease = None;
+            // What a socket cannot pass on yet wakes this task when it can.
+            if self.kept_back && Pin::new(&mut self.socket).poll_flush(cx)?.is_ready() {
+                self.kept_back = false;
+            }
         }
         Ok(sent)
     }
@@ -226,6 +244,7 @@ impl<S: Socket> Wire<S> {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
         self.output.advance(sent);
+        self.kept_back = self.socket.keeps_back();
         self.sent = self.sent.and(sent);
         Poll::Ready(Ok(()))
     }

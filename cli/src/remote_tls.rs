@@ -1,0 +1,61 @@
+//! How a command encrypts what it says to a server.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use boltkv_client::{Tls, TlsError};
+use clap::Args;
+
+use crate::failure::{Failure, Outcome};
+
+/// Whether and how to encrypt.
+#[derive(Debug, Args)]
+pub(crate) struct TlsArgs {
+    /// Encrypt (TLS), and take only a server that has a certificate from whom this system trusts
+    #[arg(long, env = "BOLTKV_TLS", value_parser = clap::builder::BoolishValueParser::new())]
+    tls: bool,
+    /// Encrypt, and take only a server that has a certificate from one of those in this file (PEM)
+    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_CA")]
+    tls_ca: Option<PathBuf>,
+    /// The name that the server's certificate must have, where that is not the host's
+    #[arg(long, value_name = "NAME", env = "BOLTKV_TLS_NAME")]
+    tls_name: Option<String>,
+    /// Encrypt, and show this certificate (PEM) to a server that asks for one
+    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_CERT", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_KEY", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// How to encrypt; `None`: not at all.
+    pub(crate) fn tls(&self) -> Outcome<Option<Tls>> {
+        let Self { tls, tls_ca, tls_name, tls_cert, tls_key } = self;
+        if !tls && tls_ca.is_none() && tls_name.is_none() && tls_cert.is_none() {
+            return Ok(None);
+        }
+        let mut builder = Tls::builder();
+        if let Some(file) = tls_ca {
+            builder = builder.roots(&read(file)?).map_err(|error| unusable(file, &error))?;
+        }
+        if let (Some(cert), Some(key)) = (tls_cert, tls_key) {
+            builder = builder.identity(&read(cert)?, &read(key)?).map_err(|error| match error {
+                TlsError::NoKey => unusable(key, &error),
+                error => unusable(cert, &error),
+            })?;
+        }
+        if let Some(name) = tls_name {
+            builder = builder.server_name(name).map_err(|error| Failure::usage(format!("--tls-name: {error}")))?;
+        }
+        builder.build().map(Some).map_err(|error| Failure::usage(format!("cannot encrypt: {error}")))
+    }
+}
+
+fn read(file: &Path) -> Outcome<Vec<u8>> {
+    fs::read(file).map_err(|error| Failure::usage(format!("{}: could not read: {error}", file.display())))
+}
+
+fn unusable(file: &Path, error: &TlsError) -> Failure {
+    Failure::usage(format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,210 @@
+//! Encryption: beside certificates that OpenSSL makes, and OpenSSL as a client.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use common::server::{PATIENCE, Server};
+use common::{Ran, boltkv, feed, run};
+use tempfile::TempDir;
+
+/// A folder with authorities and what they have signed.
+struct Certificates(TempDir);
+
+#[track_caller]
+fn openssl(folder: &Path, args: &str) {
+    let made = Command::new("openssl").args(args.split(' ')).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "{args}: {}", String::from_utf8_lossy(&made.stderr));
+}
+
+impl Certificates {
+    fn new() -> Self {
+        let all = Self(tempfile::tempdir().unwrap());
+        all.authority("ca");
+        all.sign("ca", "server", "DNS:localhost,IP:127.0.0.1", 30);
+        all
+    }
+
+    fn authority(&self, name: &str) {
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        let args = format!("req -x509 {key} -keyout {name}.key -out {name}.pem -days 30 -subj /CN={name}");
+        openssl(self.0.path(), &args);
+    }
+
+    /// A certificate for these names, good for so many days from now, or until as many before.
+    fn sign(&self, ca: &str, name: &str, names: &str, days: i32) {
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+        openssl(self.0.path(), &format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name}"));
+        fs::write(self.path("ext"), format!("subjectAltName={names}\n")).unwrap();
+        let signed = format!("x509 -req -in {name}.csr -CA {ca}.pem -CAkey {ca}.key -CAcreateserial -out {name}.pem");
+        openssl(self.0.path(), &format!("{signed} -days {days} -extfile ext"));
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A server with the certificate of this name, on this address.
+    fn serve(&self, address: &str, more: &[&str]) -> Server {
+        let args =
+            args!["serve", "--db", self.path("app.db"), "--listen", address, "--tls-cert", self.path("server.pem")];
+        Server::spawn(boltkv(args).arg("--tls-key").arg(self.path("server.key")).args(more))
+    }
+
+    fn ask(&self, addr: &str, ca: &str, command: &[&str]) -> Ran {
+        let tls = args!["--addr", addr, "--tls-ca", self.path(ca)];
+        run(args![].into_iter().chain(command.iter().map(Into::into)).chain(tls))
+    }
+
+    /// What a server answers to lines over TLS, OpenSSL's.
+    fn s_client(&self, addr: &str, lines: &str, more: &[&str]) -> String {
+        let mut client = Command::new("openssl");
+        client
+            .args(["s_client", "-quiet", "-verify_return_error", "-connect", addr, "-CAfile"])
+            .arg(self.path("ca.pem"));
+        String::from_utf8(feed(client.args(more), lines.as_bytes()).stdout).unwrap()
+    }
+}
+
+/// An address of this machine that is not loopback's, where it has one.
+fn elsewhere() -> Option<Ipv4Addr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    // Nothing is sent.
+    socket.connect("192.0.2.1:9").ok()?;
+    match socket.local_addr().unwrap().ip() {
+        std::net::IpAddr::V4(ip) if !ip.is_loopback() && !ip.is_unspecified() => Some(ip),
+        _ => None,
+    }
+}
+
+// Promises: ops-tls.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn one_port_speaks_tls_and_plain_to_its_own_machine() {
+    let certificates = Certificates::new();
+    let server = certificates.serve("127.0.0.1:0", &[]);
+    let local = server.addr().replace("127.0.0.1", "localhost");
+    certificates.ask(&local, "ca.pem", &["set", "k", "v"]).done();
+    assert_eq!(certificates.ask(server.addr(), "ca.pem", &["get", "k"]).done_text(), "v", "an address is a name, too");
+    assert_eq!(server.run(["get", "k"]).done_text(), "v", "and plain is spoken on the same port");
+    // More than fits anywhere at once, both ways.
+    let large = vec![b'x'; 9 << 20];
+    fs::write(certificates.path("large"), &large).unwrap();
+    let file = certificates.path("large");
+    certificates.ask(&local, "ca.pem", &["set", "large", "--file", file.to_str().unwrap()]).done();
+    assert!(certificates.ask(&local, "ca.pem", &["get", "large"]).done() == large);
+    for version in ["-tls1_2", "-tls1_3"] {
+        let said = certificates.s_client(server.addr(), "GET k\nQUIT\n", &[version]);
+        assert_eq!(said, "v\n", "{version}");
+    }
+    assert_eq!(certificates.s_client(server.addr(), "GET k\n", &["-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"]), "");
+    assert_eq!(server.stop().code, Some(0));
+}
+
+// Promises: ops-tls-elsewhere.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn from_another_machine_only_what_is_encrypted_is_served() {
+    let Some(ip) = elsewhere() else { return };
+    let certificates = Certificates::new();
+    certificates.sign("ca", "server", &format!("IP:{ip}"), 30);
+    let refused = run(args!["serve", "--db", certificates.path("app.db"), "--listen", format!("{ip}:0")]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let tokens = certificates.path("tokens");
+    let token = run(args!["token", "create", "admin", "--right", "admin", "--tokens", &tokens]).done_text();
+    fs::write(certificates.path("token"), token).unwrap();
+    let server = certificates.serve(&format!("{ip}:0"), &["--tokens", tokens.to_str().unwrap()]);
+    let token = certificates.path("token");
+    let with_token = |command: &[&str]| {
+        let command: Vec<_> = command.iter().copied().chain(["--token-file", token.to_str().unwrap()]).collect();
+        certificates.ask(server.addr(), "ca.pem", &command)
+    };
+    with_token(&["set", "k", "v"]).done();
+    assert_eq!(with_token(&["get", "k"]).done_text(), "v");
+    let plain = server.run(["get", "k"]).failed(1);
+    assert!(plain.contains("TLS"), "{plain}");
+    assert!(server.text("GET k\n").starts_with("ERR UNAUTHENTICATED "));
+}
+
+// Promises: ops-tls-trust.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn a_server_that_is_not_to_be_trusted_is_told_nothing() {
+    let certificates = Certificates::new();
+    certificates.authority("other");
+    let server = certificates.serve("127.0.0.1:0", &[]);
+    let said = certificates.ask(server.addr(), "other.pem", &["get", "k"]).failed(3);
+    assert!(said.contains("certificate"), "{said}");
+    let named =
+        run(args!["get", "k", "--addr", server.addr(), "--tls-ca", certificates.path("ca.pem"), "--tls-name", "db"]);
+    assert!(named.failed(3).contains("not valid for name"), "{}", "another host's");
+    drop(server);
+    certificates.sign("ca", "server", "IP:127.0.0.1", -1);
+    let expired = certificates.serve("127.0.0.1:0", &[]);
+    let said = certificates.ask(expired.addr(), "ca.pem", &["get", "k"]).failed(3);
+    assert!(said.contains("could not encrypt") && said.contains("Expired"), "{said}");
+    let plain = Server::start(&certificates.path("plain.db"));
+    certificates.ask(plain.addr(), "ca.pem", &["get", "k"]).failed(3);
+}
+
+// Promises: ops-tls-client.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn a_client_may_have_to_have_a_certificate_too() {
+    let certificates = Certificates::new();
+    certificates.authority("clients");
+    certificates.sign("clients", "ada", "DNS:ada", 30);
+    certificates.authority("strangers");
+    certificates.sign("strangers", "eve", "DNS:eve", 30);
+    let roots = certificates.path("clients.pem");
+    let server = certificates.serve("127.0.0.1:0", &["--tls-client-ca", roots.to_str().unwrap()]);
+    let with = |name: &str| {
+        let (cert, key) = (certificates.path(&format!("{name}.pem")), certificates.path(&format!("{name}.key")));
+        let own = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+        certificates.ask(server.addr(), "ca.pem", &[&["set", "k", name][..], &own].concat())
+    };
+    with("ada").done();
+    with("eve").failed(3);
+    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    assert_eq!(server.run(["get", "k"]).done_text(), "ada");
+}
+
+// Promises: ops-tls-reload.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_nothing() {
+    let certificates = Certificates::new();
+    let server = certificates.serve("127.0.0.1:0", &[]);
+    certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
+    let good = fs::read(certificates.path("server.pem")).unwrap();
+    fs::write(certificates.path("server.pem"), "no certificate").unwrap();
+    server.signal("HUP");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).done();
+    fs::write(certificates.path("server.pem"), good).unwrap();
+    certificates.authority("new");
+    certificates.sign("new", "server", "IP:127.0.0.1", 30);
+    server.signal("HUP");
+    let started = Instant::now();
+    while certificates.ask(server.addr(), "new.pem", &["get", "k"]).code != Some(0) {
+        assert!(started.elapsed() < PATIENCE, "the new one is not used");
+    }
+    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    let said = server.stop().stderr;
+    assert!(said.contains("no certificate in PEM") && said.contains("read again"), "{said}");
+    let unusable = run(args![
+        "serve",
+        "--db",
+        certificates.path("app.db"),
+        "--tls-cert",
+        certificates.path("ca.pem"),
+        "--tls-key",
+        certificates.path("server.key")
+    ]);
+    assert_eq!(unusable.code, Some(2), "{}", unusable.stderr);
+}

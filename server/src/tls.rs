@@ -1,0 +1,142 @@
+//! Encryption: TLS 1.2 and 1.3 on the same port as everything else, and who has to use it.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+
+use crate::memory::{Lease, Memory};
+
+/// What a client may send before it is known to speak TLS as it should, in bytes: a greeting of a few hundred, and for a
+/// server that asks for them the certificates.
+pub(crate) const MOST_OF_HANDSHAKE: usize = 32 * 1024;
+
+/// Handshakes have at most so much of the memory, together.
+const SHARE: usize = 8;
+
+/// How a server encrypts: its certificate and key, and whose clients' certificates it takes, if it asks for any.
+#[derive(Clone)]
+pub struct Tls(Arc<ServerConfig>);
+
+/// Why nothing can be encrypted so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// There is no certificate in what was given for some.
+    #[error("there is no certificate in PEM in it")]
+    NoCertificate,
+    /// There is no private key in what was given for one.
+    #[error("there is no private key in PEM in it")]
+    NoKey,
+    /// What stands there is none in PEM.
+    #[error("it is no PEM: {0}")]
+    Pem(String),
+    /// The certificate or the key cannot be used, or they do not belong together.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+impl Tls {
+    /// From a chain of certificates, the server's own first, and its key, both in PEM. With `client_roots` (PEM) only clients
+    /// are let in that have a certificate from one of them.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn from_pem(chain: &[u8], key: &[u8], client_roots: Option<&[u8]>) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?;
+        let builder = match client_roots {
+            None => builder.with_no_client_auth(),
+            Some(pem) => {
+                let mut roots = RootCertStore::empty();
+                for root in certificates(pem)? {
+                    roots.add(root).map_err(unusable)?;
+                }
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+            }
+        };
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            rustls::pki_types::pem::Error::NoItemsFound => TlsError::NoKey,
+            error => TlsError::Pem(error.to_string()),
+        })?;
+        builder.with_single_cert(certificates(chain)?, key).map(|config| Self(Arc::new(config))).map_err(unusable)
+    }
+}
+
+/// Nothing of the key.
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+fn unusable(error: impl fmt::Display) -> TlsError {
+    TlsError::Unusable(error.to_string())
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let all = all.map_err(|error| TlsError::Pem(error.to_string()))?;
+    if all.is_empty() { Err(TlsError::NoCertificate) } else { Ok(all) }
+}
+
+/// The encryption of a server that runs.
+#[derive(Debug)]
+pub(crate) struct Encryption {
+    /// `None`: it does not encrypt.
+    now: Option<RwLock<Tls>>,
+    /// What handshakes may take of the memory.
+    share: Arc<Memory>,
+}
+
+impl Encryption {
+    pub(crate) fn new(tls: Option<Tls>, memory: &Memory) -> Self {
+        Self { now: tls.map(RwLock::new), share: Arc::new(Memory::new(memory.limit() / SHARE)) }
+    }
+
+    /// Whether clients from elsewhere have to encrypt.
+    pub(crate) const fn is_on(&self) -> bool {
+        self.now.is_some()
+    }
+
+    /// How a connection that begins now is encrypted.
+    pub(crate) fn now(&self) -> Option<Arc<ServerConfig>> {
+        let tls = self.now.as_ref()?.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(&tls.0))
+    }
+
+    /// Waits for the memory of a handshake.
+    pub(crate) async fn room(&self) -> Lease {
+        self.share.take(MOST_OF_HANDSHAKE).await
+    }
+
+    /// Connections that begin from now on are encrypted so; `false`, and nothing is done, where none was.
+    pub(crate) fn replace(&self, tls: Tls) -> bool {
+        let Some(now) = &self.now else { return false };
+        *now.write().unwrap_or_else(PoisonError::into_inner) = tls;
+        true
+    }
+}
+
+/// A way to change the certificate of a server that runs.
+#[derive(Debug, Clone)]
+pub struct TlsHandle(Arc<Encryption>);
+
+impl TlsHandle {
+    pub(crate) const fn new(encryption: Arc<Encryption>) -> Self {
+        Self(encryption)
+    }
+
+    /// Connections that begin from now on are encrypted so; those that are there go on as they are. `false`, and nothing is
+    /// done, where the server was started without encryption.
+    #[must_use]
+    pub fn replace(&self, tls: Tls) -> bool {
+        self.0.replace(tls)
+    }
+}
