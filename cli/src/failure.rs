@@ -49,6 +49,8 @@ pub(crate) enum Failure {
         /// The same in the words of bbolt's command, where it has other ones.
         bbolt: Option<String>,
     },
+    /// What was handed over cannot be used, for several reasons, a line each.
+    Mistakes(Vec<String>),
 }
 
 impl Failure {
@@ -141,16 +143,26 @@ impl Failure {
         }
     }
 
+    /// What there is to say, a line each.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            Self::OutputClosed | Self::Signal(_) => Vec::new(),
+            Self::Said { message, .. } => vec![one_line(message)],
+            Self::Mistakes(said) => said.iter().map(|message| one_line(message)).collect(),
+        }
+    }
+
     /// Says on standard error what there is to say.
     pub(crate) fn report(&self) -> ExitCode {
+        for line in self.lines() {
+            // If standard error is closed too, the exit code has to do.
+            let _ = writeln!(io::stderr(), "boltkv: {line}");
+        }
         match self {
             Self::OutputClosed => ExitCode::SUCCESS,
             Self::Signal(number) => ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX)),
-            Self::Said { exit, message, .. } => {
-                // If standard error is closed too, the exit code has to do.
-                let _ = writeln!(io::stderr(), "boltkv: {}", one_line(message));
-                ExitCode::from(*exit as u8)
-            }
+            Self::Said { exit, .. } => ExitCode::from(*exit as u8),
+            Self::Mistakes(_) => ExitCode::from(Exit::Usage as u8),
         }
     }
 }
@@ -182,6 +194,7 @@ impl fmt::Display for Failure {
             Self::OutputClosed => f.write_str("nobody reads the output"),
             Self::Signal(number) => write!(f, "ended by signal {number}"),
             Self::Said { message, .. } => f.write_str(&one_line(message)),
+            Self::Mistakes(mistakes) => f.write_str(&one_line(&mistakes.join("; "))),
         }
     }
 }

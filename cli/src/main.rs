@@ -10,6 +10,7 @@ mod bench;
 mod bucket;
 mod completion;
 mod condition;
+mod config;
 mod delete;
 mod delete_range;
 mod entries;
@@ -63,6 +64,8 @@ const AFTER_HELP: &str = "Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
+    #[command(subcommand)]
+    Config(config::Command),
     Get(get::Get),
     #[command(visible_alias = "put")]
     Set(set::Set),
@@ -95,6 +98,7 @@ impl Command {
     fn run(&self) -> Outcome {
         match self {
             Self::Serve(serve) => serve.run(),
+            Self::Config(config) => config.run(),
             Self::Get(get) => get.run(),
             Self::Set(set) => set.run(),
             Self::Delete(delete) => delete.run(),

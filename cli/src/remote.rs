@@ -21,6 +21,10 @@ use crate::remote_tls::TlsArgs;
 /// The variable of the environment that says where the server is.
 const ADDRESS: &str = "BOLTKV_ADDR";
 
+/// The variable that is a token, and the one that names a file with one.
+pub(crate) const TOKEN: &str = "BOLTKV_TOKEN";
+pub(crate) const TOKEN_FILE: &str = "BOLTKV_TOKEN_FILE";
+
 /// However long an answer may take, a server that is there takes a connection sooner.
 const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 
@@ -64,11 +68,11 @@ impl Remote {
     fn token(&self) -> Outcome<Token> {
         let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if self.token_file.is_none()
-            && let Some(token) = named("BOLTKV_TOKEN")
+            && let Some(token) = named(TOKEN)
         {
             return Ok(token.into_vec().into());
         }
-        let file = self.token_file.clone().or_else(|| named("BOLTKV_TOKEN_FILE").map(PathBuf::from));
+        let file = self.token_file.clone().or_else(|| named(TOKEN_FILE).map(PathBuf::from));
         file.map_or(Ok(Token::NONE), |file| read_token(&file))
     }
 

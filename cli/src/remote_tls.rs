@@ -21,10 +21,10 @@ pub(crate) struct TlsArgs {
     #[arg(long, value_name = "NAME", env = "BOLTKV_TLS_NAME")]
     tls_name: Option<String>,
     /// Encrypt, and show this certificate (PEM) to a server that asks for one
-    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_CERT", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", env = "BOLTKV_CLIENT_CERT", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_KEY", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", env = "BOLTKV_CLIENT_KEY", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 }
 

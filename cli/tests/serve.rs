@@ -305,7 +305,7 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     refused(&["--max-frame", "much"], "not a size");
     refused(&["--queue-bytes", "8GiB"], "--queue-bytes is 8GiB, which is not below 2^32 bytes");
     refused(&["--text-linger", "soon"], "--text-linger");
-    refused(&["--timeout", "soon"], "--timeout");
+    refused(&["--timeout", "soon"], "--lock-timeout");
     refused(&["--log", "boltkv=shout"], "--log");
     refused(&["--log", "verbose"], "verbose is no level: the levels are off, error, warn, info, debug and trace");
     refused(&["--log", "info,tokio"], "tokio is no level");

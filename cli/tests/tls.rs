@@ -196,7 +196,7 @@ fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_n
     }
     certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
     let said = server.stop().stderr;
-    assert!(said.contains("no certificate in PEM") && said.contains("read again"), "{said}");
+    assert!(said.contains("no certificate in PEM") && said.contains("have the certificate as it is now"), "{said}");
     let unusable = run(args![
         "serve",
         "--db",

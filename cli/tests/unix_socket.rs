@@ -21,7 +21,7 @@ fn a_server_listens_on_a_port_and_on_a_socket_that_goes_with_it() {
     let serve = || {
         Server::spawn(
             boltkv(args!["serve", "--db", &db, "--listen", "127.0.0.1:0", "--listen"])
-                .arg(format!("{address},mode=0660")),
+                .arg(format!("{address}?mode=0660")),
         )
     };
     let server = serve();

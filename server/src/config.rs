@@ -292,6 +292,12 @@ impl Limits {
 
     /// Whether a server can work within them.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.out_of_bounds().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Every limit that lies outside of what a server can work with, as the [`Error::Limit`] that binding ends with.
+    #[must_use]
+    pub fn out_of_bounds(&self) -> Vec<Error> {
         let bounds = [
             ("max_connections", self.max_connections, 1, Semaphore::MAX_PERMITS),
             ("max_frame", self.max_frame, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT),
@@ -304,12 +310,8 @@ impl Limits {
             ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),
             ("burst_threads", self.burst_threads, 0, MOST_BURST_THREADS),
         ];
-        for (name, value, min, max) in bounds {
-            if !(min..=max).contains(&value) {
-                return Err(Error::Limit { name, value, min, max });
-            }
-        }
-        Ok(())
+        let outside = bounds.into_iter().filter(|(_, value, min, max)| !(min..=max).contains(&value));
+        outside.map(|(name, value, min, max)| Error::Limit { name, value, min, max }).collect()
     }
 }
 
@@ -333,5 +335,11 @@ mod tests {
         let small = Limits { max_frame: 1_000, ..Limits::default() };
         let error = small.check().unwrap_err();
         assert!(matches!(error, Error::Limit { name: "max_frame", value: 1_000, min: 65_536, .. }), "{error}");
+        let several = Limits { max_frame: 1_000, max_streams: 0, burst_threads: 5_000, ..Limits::default() };
+        let names = several.out_of_bounds().into_iter().map(|error| match error {
+            Error::Limit { name, .. } => name,
+            other => panic!("{other}"),
+        });
+        assert_eq!(names.collect::<Vec<_>>(), ["max_frame", "max_streams", "burst_threads"]);
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{debug, warn};
+use tracing::{Instrument as _, debug, debug_span, warn};
 
 use crate::dialect;
 use crate::peer::Peer;
@@ -95,12 +95,14 @@ impl Listener {
         let stop = self.stop.child_token();
         let silent = self.silent.add(stop.clone());
         let shared = Arc::clone(&self.shared);
-        self.tasks.spawn(async move {
+        let served = async move {
             // Nobody closes the places.
             let Ok(slot) = slot.await else { return };
             let open = OpenConnection::new(Arc::clone(&shared), peer, slot);
             open.log_end(dialect::serve(Connection::new(socket, peer, shared, stop), silent).await);
-        });
+        };
+        // Whatever is logged of its requests says whose they are.
+        self.tasks.spawn(served.instrument(debug_span!("connection", %peer)));
     }
 
     fn refuse(&self, socket: Stream, peer: Peer) {

@@ -3,25 +3,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use boltkv_server::{AccessHandle, Config, Grant, Server, Tls, TlsError, TlsHandle};
+use boltkv_server::{Config, Grant, Tls, TlsError};
 use clap::Args;
-use tracing::{error, warn};
 
-use crate::failure::{Failure, Outcome};
+use super::settings::Wrong;
 use crate::token::file::TokensFile;
 
 /// The files that say whom to let in.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Who may")]
+#[command(next_help_heading = "Access")]
 pub(super) struct AdmissionArgs {
     /// Let in only who has one of the tokens in this file, which `boltkv token` writes. Read again at SIGHUP
-    #[arg(long, value_name = "FILE", env = "BOLTKV_TOKENS")]
+    #[arg(long, value_name = "FILE")]
     tokens: Option<PathBuf>,
     /// Encrypt with this certificate (PEM, those that lead to its root behind it); who comes from another machine has to.
-    /// Read again at SIGHUP
+    /// Read again at SIGHUP, as is its key
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// The key of that certificate (PEM). Read again at SIGHUP
+    /// The key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// Let in over TLS only who has a certificate from one of those in this file (PEM). Read again at SIGHUP
@@ -30,10 +29,15 @@ pub(super) struct AdmissionArgs {
 }
 
 impl AdmissionArgs {
-    pub(super) fn apply(&self, config: &mut Config) -> Outcome {
-        config.grants = self.grants()?;
-        config.tls = self.tls()?;
-        Ok(())
+    pub(super) fn apply(&self, config: &mut Config, wrong: &mut Vec<Wrong>) {
+        match self.grants() {
+            Ok(grants) => config.grants = grants,
+            Err(why) => wrong.push(Wrong::new("tokens", why)),
+        }
+        match self.tls() {
+            Ok(tls) => config.tls = tls,
+            Err(why) => wrong.push(Wrong::new("tls-cert", why)),
+        }
     }
 
     /// Whether nobody reads on the way, and only who is known is let in.
@@ -41,58 +45,30 @@ impl AdmissionArgs {
         self.tls_cert.is_some() && (self.tokens.is_some() || self.tls_client_ca.is_some())
     }
 
-    fn grants(&self) -> Outcome<Option<Vec<Grant>>> {
-        self.tokens.as_deref().map(|file| TokensFile::read(file).map(|tokens| tokens.grants)).transpose()
+    /// Whether there is anything to read again.
+    pub(super) const fn has_files(&self) -> bool {
+        self.tokens.is_some() || self.tls_cert.is_some()
     }
 
-    fn tls(&self) -> Outcome<Option<Tls>> {
+    /// The tokens, where the server asks for some; why they cannot be used.
+    pub(super) fn grants(&self) -> Result<Option<Vec<Grant>>, String> {
+        let read = |file: &PathBuf| TokensFile::read(file).map(|tokens| tokens.grants);
+        self.tokens.as_ref().map(read).transpose().map_err(|failure| format!("cannot be used: {failure}"))
+    }
+
+    /// How to encrypt, where the server does; why it cannot.
+    pub(super) fn tls(&self) -> Result<Option<Tls>, String> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
         let roots = self.tls_client_ca.as_deref().map(read).transpose()?;
         let tls = Tls::from_pem(&read(cert)?, &read(key)?, roots.as_deref());
         let named = |error: TlsError| {
             let file = if matches!(error, TlsError::NoKey) { key } else { cert };
-            Failure::usage(format!("{}: {error}", file.display()))
+            format!("cannot be used: {}: {error}", file.display())
         };
         tls.map(Some).map_err(named)
     }
-
-    /// What SIGHUP has done to a server that runs. What cannot be used changes nothing.
-    pub(super) fn reload(&self, server: &Server) -> impl Fn() + Send + 'static {
-        let (files, access, encryption) = (self.clone(), server.access(), server.tls());
-        move || {
-            if files.tokens.is_none() && files.tls_cert.is_none() {
-                return warn!("SIGHUP: there is nothing to read again; the server goes on");
-            }
-            files.reload_tokens(&access);
-            files.reload_certificate(&encryption);
-        }
-    }
-
-    fn reload_tokens(&self, access: &AccessHandle) {
-        match self.grants() {
-            Ok(None) => {}
-            Ok(Some(grants)) => {
-                let count = grants.len();
-                let gone = access.replace(grants).unwrap_or(0);
-                warn!("SIGHUP: there are {count} tokens; {gone} are gone or changed");
-            }
-            Err(failure) => error!("SIGHUP: {failure}; the tokens stay as they were"),
-        }
-    }
-
-    fn reload_certificate(&self, encryption: &TlsHandle) {
-        match self.tls() {
-            Ok(None) => {}
-            Ok(Some(tls)) => {
-                if encryption.replace(tls) {
-                    warn!("SIGHUP: the certificate was read again, for connections that begin from now on");
-                }
-            }
-            Err(failure) => error!("SIGHUP: {failure}; the certificate stays as it was"),
-        }
-    }
 }
 
-fn read(file: &Path) -> Outcome<Vec<u8>> {
-    fs::read(file).map_err(|error| Failure::unreachable(format!("{}: could not read: {error}", file.display())))
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    fs::read(file).map_err(|error| format!("cannot be used: {}: could not read: {error}", file.display()))
 }

@@ -1,4 +1,4 @@
-//! When a write is answered, and the journal that makes this quick, as arguments.
+//! When a write is answered, and the journal that makes this quick, as settings.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,9 @@ use boltkv_server::{Config, Server};
 use boltkv_storage::{Durability, Error, FileJournal, JournalKeep, JournalOptions};
 use clap::Args;
 
+use super::settings::Wrong;
+use super::timeouts::never_if_zero;
 use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
-use crate::failure::{Failure, Outcome};
 
 /// The least that makes sense between two checkpoints.
 const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
@@ -35,6 +36,10 @@ pub(super) struct JournalArgs {
     /// that it takes to open the file after a crash; at least 64KiB
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     journal_size: Size,
+    /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
+    /// 0: only after `--journal-size`
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    checkpoint_interval: Duration,
     /// Keep what is in the file already in the journal, too: so many bytes (10GiB) or for so long (7d). Unless told
     /// otherwise it is written over
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep)]
@@ -54,26 +59,24 @@ enum Place {
 }
 
 impl JournalArgs {
-    pub(super) fn apply(&self, config: &mut Config) -> Outcome {
+    pub(super) fn apply(&self, config: &mut Config, wrong: &mut Vec<Wrong>) {
         config.durability = self.durability;
         config.discard_journal = self.discard_journal;
         if self.journal_size.0 < LEAST_SIZE.0 {
-            return Err(Failure::usage(format!(
-                "--journal-size is {}, but must be {LEAST_SIZE} at least",
-                self.journal_size
-            )));
+            let why = format!("is {}, but must be {LEAST_SIZE} at least", self.journal_size);
+            wrong.push(Wrong::new("journal-size", why));
         }
-        let journal = config.journal.take().unwrap_or_default().checkpoint_size(self.journal_size.0);
+        let journal = JournalOptions::new().checkpoint_size(self.journal_size.0);
+        let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         config.journal = match &self.journal {
-            Place::Off if self.discard_journal => {
-                return Err(Failure::usage("--discard-journal needs a journal, and --journal is off"));
-            }
             Place::Off => None,
             Place::Beside => Some(journal),
             Place::In(folder) => Some(journal.folder(folder)),
         };
-        Ok(())
+        if self.discard_journal && config.journal.is_none() {
+            wrong.push(Wrong::new("discard-journal", "needs a journal, and --journal is off"));
+        }
     }
 
     /// Whether the journal records what the file lacks, as far as that can be told.

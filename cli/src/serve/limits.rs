@@ -1,22 +1,25 @@
-//! The limits of a server, as arguments. What they may be, the server says.
+//! The limits of a server, as settings. What they may be, the server says.
 
 use std::thread::available_parallelism;
-use std::time::Duration;
 
-use boltkv_server::{Config, Limits};
+use boltkv_server::{Config, Error, Limits};
 use clap::Args;
 use tracing::warn;
 
-use crate::arguments::{MOST_TIME, Size, seconds};
-use crate::failure::{Failure, Outcome};
+use super::settings::Wrong;
+use crate::arguments::Size;
 
 /// More threads than any machine has processors for.
 const MOST_WORKERS: i64 = 1024;
 
-/// How much of anything a server takes, and for how long. Sizes are in bytes or have a unit, times in seconds.
+/// How much of anything a server takes. Sizes are in bytes or have a unit.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitArgs {
+    /// The size that the file does not grow past; 1MiB or more. Writes that find no room are refused with `NO_SPACE`, deletions
+    /// make some. The journal is not counted
+    #[arg(long, value_name = "SIZE", value_parser = max_size)]
+    max_size: Option<Size>,
     /// Threads that serve connections, beside the writer's and those that wait for the disk: half of them all connections,
     /// the others only such as send many requests at once. Default: as many as there are processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
@@ -42,9 +45,9 @@ pub(super) struct LimitArgs {
     /// Snapshots that clients hold open, of all connections; 0: none
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_snapshots)]
     max_snapshots: u32,
-    /// The longest that a snapshot is held open without being used
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = seconds)]
-    max_lease: Duration,
+    /// Snapshots that one connection may hold open
+    #[arg(long, value_name = "N", default_value_t = Limits::default().max_connection_snapshots)]
+    max_connection_snapshots: u32,
     /// Writes that wait to be written, of all connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue_requests)]
     queue_requests: usize,
@@ -55,16 +58,6 @@ pub(super) struct LimitArgs {
     /// the memory there is, limits of containers respected
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// How long a new connection may say nothing; 0: for ever
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
-    first_byte_timeout: Duration,
-    /// How long a request that has begun to arrive may stand still, and with a second for every 16 KiB in all; 0: for ever
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
-    request_timeout: Duration,
-    /// How long a client may take nothing of its replies, and of large ones with a second for every 16 KiB in all; 0: for
-    /// ever
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
-    reply_timeout: Duration,
 }
 
 impl LimitArgs {
@@ -78,25 +71,23 @@ impl LimitArgs {
         self.workers.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from)
     }
 
-    pub(super) fn apply(&self, config: &mut Config) -> Outcome {
+    pub(super) fn apply(&self, config: &mut Config, wrong: &mut Vec<Wrong>) {
+        config.max_size = self.max_size.map(|Size(bytes)| bytes);
         let limits = &mut config.limits;
         limits.max_connections = self.max_connections;
-        limits.max_frame = fitting("--max-frame", self.max_frame)?;
         limits.max_in_flight = self.max_in_flight;
         limits.max_streams = self.max_streams;
         limits.max_backups = self.max_backups;
         limits.max_watches = self.max_watches;
         limits.max_snapshots = self.max_snapshots;
+        limits.max_connection_snapshots = self.max_connection_snapshots;
         limits.queue_requests = self.queue_requests;
-        limits.queue_bytes = fitting("--queue-bytes", self.queue_bytes)?;
         limits.burst_threads = self.threads() / 2;
-        limits.memory = self.memory.map(|size| fitting("--memory", size)).transpose()?;
-        let timeouts = &mut config.timeouts;
-        timeouts.first_byte = never_if_zero(self.first_byte_timeout);
-        timeouts.request = never_if_zero(self.request_timeout);
-        timeouts.reply = never_if_zero(self.reply_timeout);
-        timeouts.longest_snapshot_lease = self.max_lease;
-        Ok(())
+        let mut set = |result: Result<(), Wrong>| wrong.extend(result.err());
+        set(fitting("max-frame", self.max_frame).map(|bytes| limits.max_frame = bytes));
+        set(fitting("queue-bytes", self.queue_bytes).map(|bytes| limits.queue_bytes = bytes));
+        set(self.memory.map_or(Ok(()), |size| fitting("memory", size).map(|bytes| limits.memory = Some(bytes))));
+        wrong.extend(limits.out_of_bounds().iter().filter_map(out_of_bounds));
     }
 
     /// Warns where `--queue-bytes` was given and is more than the memory allows. The default is cut without a word.
@@ -108,12 +99,31 @@ impl LimitArgs {
     }
 }
 
-fn never_if_zero(time: Duration) -> Duration {
-    if time.is_zero() { MOST_TIME } else { time }
+/// The least limit: what is kept of it for deletions has room for some.
+const LEAST_MAX_SIZE: Size = Size(1 << 20);
+
+fn max_size(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0 < LEAST_MAX_SIZE.0 { Err(format!("less than {LEAST_MAX_SIZE}")) } else { Ok(size) }
 }
 
 /// A size as the number that the server keeps it in.
-fn fitting<T: TryFrom<u64>>(option: &str, size: Size) -> Outcome<T> {
+fn fitting<T: TryFrom<u64>>(option: &'static str, size: Size) -> Result<T, Wrong> {
     let most = 8 * size_of::<T>();
-    T::try_from(size.0).map_err(|_| Failure::usage(format!("{option} is {size}, which is not below 2^{most} bytes")))
+    T::try_from(size.0).map_err(|_| Wrong::new(option, format!("is {size}, which is not below 2^{most} bytes")))
+}
+
+/// What the server says of a limit, in the units in which it is set.
+fn out_of_bounds(error: &Error) -> Option<Wrong> {
+    let Error::Limit { name, value, min, max } = *error else { return None };
+    // Fields are named as their options, but for this one.
+    let option = if name == "burst_threads" { "workers".into() } else { name.replace('_', "-") };
+    let why = if ["max_frame", "queue_bytes", "memory"].contains(&name) {
+        // A most that is no whole number of KiB is hard to read: the one below it is within it.
+        let [value, min, max] = [value, min, max - max % 1024].map(Size::of);
+        format!("is {value}, but must lie between {min} and {max}")
+    } else {
+        format!("is {value}, but must lie between {min} and {max}")
+    };
+    Some(Wrong::new(option, why))
 }

@@ -5,7 +5,6 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use boltkv_server::Listen;
 
 use crate::arguments::UNIX;
-use crate::failure::{Failure, Outcome};
 
 /// Its owner may connect to a socket, and nobody else.
 const USUAL_MODE: u32 = 0o600;
@@ -13,17 +12,18 @@ const USUAL_MODE: u32 = 0o600;
 /// Where `text` says to listen.
 ///
 /// # Errors
-/// It names nothing, or an address beyond loopback where nothing says that it may be.
-pub(super) fn parse(text: &str, may_be_anywhere: bool) -> Outcome<Listen> {
+/// It names nothing, or an address beyond loopback where nothing says that it may be: why it cannot be used, to stand behind
+/// the setting's name.
+pub(super) fn parse(text: &str, may_be_anywhere: bool) -> Result<Listen, String> {
     match text.strip_prefix(UNIX) {
-        Some(socket) => unix(socket).map_err(|why| Failure::usage(format!("cannot listen on {text}: {why}"))),
+        Some(socket) => unix(socket).map_err(|why| format!("is {text}: {why}")),
         None => address(text, may_be_anywhere).map(Listen::Tcp),
     }
 }
 
-/// `PATH`, or `PATH,mode=MODE`.
+/// `PATH`, or `PATH?mode=MODE`.
 fn unix(text: &str) -> Result<Listen, &'static str> {
-    let (path, mode) = match text.rsplit_once(",mode=") {
+    let (path, mode) = match text.rsplit_once("?mode=") {
         Some((path, mode)) => {
             let mode = u32::from_str_radix(mode, 8).ok().filter(|mode| *mode <= 0o777);
             (path, mode.ok_or("the mode is no octal number such as 0660")?)
@@ -40,21 +40,21 @@ fn unix(text: &str) -> Result<Listen, &'static str> {
 ///
 /// # Errors
 /// It names none, or one beyond loopback where nothing says that it may be.
-fn address(text: &str, may_be_anywhere: bool) -> Outcome<SocketAddr> {
+fn address(text: &str, may_be_anywhere: bool) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
     let address = match found {
         Ok(Some(address)) => address,
-        Ok(None) => return Err(Failure::usage(format!("cannot listen on {text}: it is no address"))),
-        Err(error) => return Err(Failure::usage(format!("cannot listen on {text}: {error}"))),
+        Ok(None) => return Err(format!("is {text}, which is no address")),
+        Err(error) => return Err(format!("is {text}, which is no address: {error}")),
     };
     if address.ip().to_canonical().is_loopback() || may_be_anywhere {
         return Ok(address);
     }
-    Err(Failure::usage(format!(
-        "will not listen on {text}, which is beyond loopback: whoever can reach it could read and write everything. \
-         --tls-cert and --tokens (or --tls-client-ca) let in only who is known, and nobody read on the way; where the way \
-         is protected otherwise, say --insecure or BOLTKV_INSECURE=1"
-    )))
+    Err(format!(
+        "is {text}, which is beyond loopback: whoever can reach it could read and write everything. --tls-cert with --tokens \
+         or --tls-client-ca lets in only who is known, and nobody read on the way; where the way is protected otherwise, say \
+         --insecure or BOLTKV_INSECURE=1"
+    ))
 }
 
 #[cfg(test)]
@@ -80,8 +80,8 @@ mod tests {
     fn a_socket_may_have_a_mode_and_needs_no_leave() {
         let listen = |path: &str, mode| Listen::Unix { path: path.into(), mode };
         assert_eq!(parse("unix:/run/a b", false).unwrap(), listen("/run/a b", 0o600));
-        assert_eq!(parse("unix:b.sock,mode=0660", false).unwrap(), listen("b.sock", 0o660));
-        for text in ["unix:", "unix:,mode=600", "unix:a,mode=", "unix:a,mode=rw", "unix:a,mode=1777", "unix:a,mode=9"] {
+        assert_eq!(parse("unix:b.sock?mode=0660", false).unwrap(), listen("b.sock", 0o660));
+        for text in ["unix:", "unix:?mode=600", "unix:a?mode=", "unix:a?mode=rw", "unix:a?mode=1777", "unix:a?mode=9"] {
             assert!(parse(text, true).is_err(), "{text}");
         }
     }

@@ -1,11 +1,13 @@
-//! SIGTERM and SIGINT: the first one asks, the second one ends the process. SIGHUP does not end it: a terminal that is closed
-//! is no reason to, and supervisors send it to have a configuration read again.
+//! SIGTERM and SIGINT: the first one asks, the second one ends the process. SIGHUP does not end it: supervisors send it to have
+//! the configuration read again, and a terminal that is closed is no reason to end.
 
 use std::io;
 use std::process;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
+
+use super::reload::Reload;
 
 /// `SIGXFSZ`, on every platform that this is built for.
 const FILE_SIZE_EXCEEDED: i32 = 25;
@@ -15,7 +17,6 @@ pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
-    reload: Box<dyn Fn() + Send>,
 }
 
 /// From now on a write past the file-size limit (`ulimit -f`) fails, as one to a full disk does, and does not end the process.
@@ -24,22 +25,22 @@ pub(super) fn fail_writes_past_the_size_limit() -> io::Result<()> {
     signal(SignalKind::from_raw(FILE_SIZE_EXCEEDED)).map(drop)
 }
 
+/// From now on SIGHUP does not end the process: opening a large file takes long. One that comes is kept for [`Signals`].
+pub(super) fn mind_hangups() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 impl Signals {
-    /// From now on the signals come here, and do not end the process by themselves. SIGHUP has `reload` called.
-    pub(super) fn new(reload: impl Fn() + Send + 'static) -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
-            reload: Box::new(reload),
-        })
+    /// From now on the signals come here, and do not end the process by themselves.
+    pub(super) fn new(hangup: Signal) -> io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())?, hangup })
     }
 
     /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk.
-    pub(super) async fn shutdown(mut self) {
-        self.next().await;
+    pub(super) async fn shutdown(mut self, reload: Reload) {
+        self.next(&reload).await;
         tokio::spawn(async move {
-            let signal = self.next().await;
+            let signal = self.next(&reload).await;
             warn!("ended at once");
             // What shells report for a process that a signal ended.
             #[expect(clippy::disallowed_methods, reason = "whoever asks a second time wants no orderly end")]
@@ -47,12 +48,12 @@ impl Signals {
         });
     }
 
-    async fn next(&mut self) -> SignalKind {
+    async fn next(&mut self, reload: &Reload) -> SignalKind {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return SignalKind::terminate(),
                 _ = self.interrupt.recv() => return SignalKind::interrupt(),
-                _ = self.hangup.recv() => (self.reload)(),
+                _ = self.hangup.recv() => reload.ask(),
             }
         }
     }

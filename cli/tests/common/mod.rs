@@ -22,7 +22,9 @@ use std::process::{Command, Output, Stdio};
 /// The binary, free of what the environment would tell it.
 pub fn boltkv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_boltkv"));
-    for name in ["BOLTKV_ADDR", "BOLTKV_INSECURE", "BOLTKV_TOKEN", "BOLTKV_TOKENS", "BOLTKV_TOKEN_FILE", "RUST_LOG"] {
+    let settings = std::env::vars_os().map(|(name, _)| name);
+    let settings = settings.filter(|name| name.to_str().is_some_and(|name| name.starts_with("BOLTKV_")));
+    for name in settings.chain(["RUST_LOG".into()]) {
         command.env_remove(name);
     }
     command.args(args).stdin(Stdio::null());

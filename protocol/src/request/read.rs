@@ -32,7 +32,9 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
         }
     }
 
-    pub(super) fn op(&self) -> Op {
+    /// The operation's number.
+    #[must_use]
+    pub fn op(&self) -> Op {
         match self {
             Self::Ping(_) => Op::Ping,
             Self::Get { .. } => Op::Get,

@@ -72,7 +72,9 @@ impl<B: AsRef<[u8]>> SnapshotRead<B> {
         }
     }
 
-    pub(super) fn op(&self) -> Op {
+    /// The operation's number.
+    #[must_use]
+    pub fn op(&self) -> Op {
         match self {
             Self::Read(request) => request.op(),
             Self::Stream(request) => request.op(),

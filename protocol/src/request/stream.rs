@@ -59,7 +59,9 @@ impl StreamRequest {
         self
     }
 
-    pub(super) const fn op(&self) -> Op {
+    /// The operation's number.
+    #[must_use]
+    pub const fn op(&self) -> Op {
         match self {
             Self::Scan(_) => Op::Scan,
             Self::ListBuckets(_) | Self::BucketStat(_) => Op::Bucket,

@@ -156,7 +156,9 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
         }
     }
 
-    pub(super) fn op(&self) -> Op {
+    /// The operation's number.
+    #[must_use]
+    pub fn op(&self) -> Op {
         match self {
             Self::Set { .. } => Op::Set,
             Self::Delete { .. } => Op::Delete,

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
-use tracing::debug;
+use tracing::{Instrument as _, debug};
 
 use super::codec::Codec;
 use super::serve::Session;
@@ -77,7 +77,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Until::Ended => Ok(()),
             // This task stays, so that the connection is counted, and waited for, as others are.
             Until::Moved(there) => {
-                there.spawn(async move { self.run().await.map(|_| ()) }).await.map_err(io::Error::other)?
+                let rest = async move { self.run().await.map(|_| ()) }.in_current_span();
+                there.spawn(rest).await.map_err(io::Error::other)?
             }
         }
     }

@@ -5,7 +5,8 @@
 //! read, executed, sent or closed.
 
 use boltkv_protocol::{
-    ErrorCode, ErrorReply, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, Token, WriteRequest,
+    ErrorCode, ErrorReply, Op, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, Token,
+    WriteRequest,
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
@@ -154,6 +155,24 @@ impl<T: Copy, O> Asked<T, O> {
             | Self::Credit { .. }
             | Self::Own(_)
             | Self::Introduce(..)
+            | Self::Close(_)
+            | Self::Nothing => None,
+        }
+    }
+
+    /// What it asks for, where it is a request that the session answers.
+    pub(super) fn op(&self) -> Option<Op> {
+        match self {
+            Self::Read(_, request) => Some(request.op()),
+            Self::Write(_, request) => Some(request.op()),
+            Self::Stream(_, request) => Some(request.op()),
+            Self::Snapshot(..) => Some(Op::Snapshot),
+            Self::OfSnapshot(_, _, read) => Some(read.op()),
+            Self::Refused(..)
+            | Self::Introduce(..)
+            | Self::Cancel(_)
+            | Self::Credit { .. }
+            | Self::Own(_)
             | Self::Close(_)
             | Self::Nothing => None,
         }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
+use boltkv_protocol::{ErrorCode, ErrorReply, Op, ReadRequest, Reply};
 use bytes::Bytes;
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -227,6 +227,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let asked = self.codec.decode(&mut wire.input, arrived, ended)?;
         let leased = was_leased && !wire.input.is_leased();
         self.paces.item = None;
+        if asked.due().is_some() {
+            debug!(kind = asked.op().map(Op::name), "request");
+        }
         Some(Taken { asked, leased })
     }
 

@@ -94,6 +94,7 @@ fn find_and_run(args: &[OsString]) -> Result<(), Stop> {
         // No command of bbolt's ends early in peace.
         Failure::OutputClosed | Failure::Signal(_) => Stop::OutputClosed,
         Failure::Said { message, bbolt, .. } => failed(bbolt.unwrap_or(message)),
+        Failure::Mistakes(said) => failed(said.join("; ")),
     })
 }
 
