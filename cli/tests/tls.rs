@@ -4,7 +4,8 @@
 mod common;
 
 use std::fs;
-use std::net::Ipv4Addr;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -207,4 +208,19 @@ fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_n
         certificates.path("server.key")
     ]);
     assert_eq!(unusable.code, Some(2), "{}", unusable.stderr);
+}
+
+// Promises: ops-tls-stalled.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn handshakes_that_stand_still_keep_nobody_out_and_hold_up_no_stop() {
+    let certificates = Certificates::new();
+    let server = certificates.serve("127.0.0.1:0", &["--hello-timeout", "1h", "--max-connections", "4"]);
+    let mut stalled: Vec<_> = (0..8).map(|_| TcpStream::connect(server.addr()).unwrap()).collect();
+    for socket in &mut stalled {
+        // The first bytes of a greeting: then nothing.
+        socket.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
+    }
+    certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
+    assert_eq!(server.stop().code, Some(0));
 }

@@ -1,13 +1,11 @@
 //! Which dialect a connection speaks: its first byte says. What is not spoken here is refused in its own words.
 
 use std::io;
-use std::sync::Arc;
 
 use boltkv_protocol::text::write_error;
 use boltkv_protocol::{Dialect, ErrorCode, ErrorReply, RESP_REFUSAL, Reply};
 use bytes::{BufMut, Bytes};
-use rustls::ServerConfig;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::session::{BinaryCodec, Connection, Event, Session, Socket, TextCodec};
@@ -28,7 +26,8 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     if dialect == Some(Dialect::Tls)
         && let Some(config) = conn.shared.encryption.now()
     {
-        conn = encrypted(conn, config).await?;
+        let deadline = conn.opened + conn.shared.timeouts.hello;
+        conn = conn.encrypted(config, deadline).await?;
         let deadline = Instant::now() + conn.shared.timeouts.hello;
         dialect = first_byte(&mut conn, deadline).await?;
     } else if must_encrypt(&conn) {
@@ -63,19 +62,6 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
 /// Whether a connection that is not encrypted is not served: where others can be, and it comes from elsewhere.
 fn must_encrypt<S: Socket>(conn: &Connection<S>) -> bool {
     conn.shared.encryption.is_on() && !conn.peer.is_here()
-}
-
-/// The same connection, encrypted, if the client does its part in time.
-async fn encrypted<S: Socket>(conn: Box<Connection<S>>, config: Arc<ServerConfig>) -> io::Result<Box<Connection<S>>> {
-    let shared = Arc::clone(&conn.shared);
-    let deadline = conn.opened + shared.timeouts.hello;
-    let mut conn = *conn;
-    let encrypting = async {
-        let _room = shared.encryption.room().await;
-        conn.wire.encrypted(config).await
-    };
-    conn.wire = timeout_at(deadline, encrypting).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    Ok(Box::new(conn))
 }
 
 /// Tells a connection why it is not served, in its dialect, if that is known by `deadline`; then closes it.

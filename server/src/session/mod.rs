@@ -38,8 +38,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use boltkv_protocol::WriteRequest;
+use rustls::ServerConfig;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use alarm::Alarm;
@@ -128,6 +129,27 @@ impl<S: Socket> Connection<S> {
             starving: None,
             faulting: None,
         })
+    }
+
+    /// The same connection, encrypted, if the client does its part by `deadline`, and the connection's end does not come first.
+    ///
+    /// # Errors
+    /// The socket's, or what is wrong with what the client sends.
+    pub(crate) async fn encrypted(
+        self: Box<Self>,
+        config: Arc<ServerConfig>,
+        deadline: Instant,
+    ) -> io::Result<Box<Self>> {
+        let mut conn = *self;
+        let encrypting = async {
+            let _room = conn.shared.encryption.room().await;
+            conn.wire.encrypted(config).await
+        };
+        conn.wire = tokio::select! {
+            () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
+            encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
+        };
+        Ok(Box::new(conn))
     }
 
     /// Waits for whatever comes first. Bytes are read only if `read`.
