@@ -47,7 +47,7 @@ pub(crate) struct Backup {
     /// Where to write; `-` is standard output
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Replace a file that is there, in one step, unless a process has it open
+    /// Replace a file that is there, in one step, unless a process has it locked
     #[arg(long)]
     force: bool,
     /// Look at every page before the file gets its name, as `boltkv file check` does

@@ -32,7 +32,7 @@ pub(crate) enum Bucket {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv bucket create users/eu
-  boltkv bucket create 'a\\/b'     (one bucket, whose name has a slash in it)")]
+  boltkv bucket create 'a\\/b'     # one bucket, whose name has a slash in it")]
 pub(crate) struct Create {
     /// Its names from the top down, separated by `/`; `\/`, `\\` and `\xNN` escape
     #[arg(value_name = "PATH", value_parser = path_parser())]
@@ -83,8 +83,8 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv bucket move inbox/report archive/report
-  boltkv bucket move users/eu eu                  (to the top)
-  boltkv bucket move users/eu users/europe        (another name)
+  boltkv bucket move users/eu eu                  # to the top
+  boltkv bucket move users/eu users/europe        # another name
 
 Exit code 1: there is no such bucket or parent, or the place is taken.")]
 pub(crate) struct Move {

@@ -32,7 +32,7 @@ const LEASE: Duration = Duration::from_secs(60);
   boltkv export > everything.jsonl
   boltkv export --bucket users/eu --output users.jsonl
   boltkv export --csv | csvlook
-  boltkv export --output everything.jsonl --resume     (again, if it was interrupted)
+  boltkv export --output everything.jsonl --resume     # again, if it was interrupted
   boltkv export --addr old:7878 | boltkv import --addr new:7878")]
 pub(crate) struct Export {
     /// Only this bucket, with all within: names from the top down, separated by `/`
@@ -41,7 +41,8 @@ pub(crate) struct Export {
     /// Write comma-separated values: bucket, sequence, key, value, and which of key and value are in base64
     #[arg(long)]
     csv: bool,
-    /// Where to write, instead of standard output. A file appears under this name only when it is complete
+    /// Where to write, instead of standard output. A file appears under this name only when it is complete,
+    /// in the place of one that is there
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Read what there is at the time, not one state

@@ -15,7 +15,7 @@ use crate::remote::Remote;
 #[command(after_help = "Examples:
   boltkv stats
   boltkv stats --json | jq .writes
-  boltkv stats --watch            (again every second)
+  boltkv stats --watch            # again every second
   boltkv stats --watch=10s --json
 
 With --json a line is one object: numbers as numbers, everything else as text.")]

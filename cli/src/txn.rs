@@ -37,7 +37,7 @@ With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\
 {\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n},
 {\"range\":{\"deleted\":n,\"more\":false}} or {\"entries\":[…]}, as of `scan --json`.
 
-Exit codes: 1 refused: nothing was done, and the message names the line; 5 a condition does not hold: nothing was
+Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was
 done; 3 no server was reached: nothing was done; 4 there was no answer: all of it may be done, or nothing.")]
 pub(crate) struct TxnCommand {
     /// The file with the lines; `-`, or none, is standard input

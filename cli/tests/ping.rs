@@ -71,7 +71,7 @@ fn what_is_no_address_cannot_be_used() {
 fn a_time_that_no_clock_can_wait_for_is_refused_in_words() {
     for time in ["1.8e19", "18000000000000000000", "99999d", "soon", ""] {
         for command in
-            [["ping", "--timeout"], ["health", "--timeout"], ["serve", "--timeout"], ["serve", "--text-linger"]]
+            [["ping", "--timeout"], ["health", "--timeout"], ["serve", "--lock-timeout"], ["serve", "--text-linger"]]
         {
             let ran = run(command.into_iter().chain([time]));
             assert!(ran.code == Some(2) && ran.stderr.contains(command[1]), "{command:?} {time}: {}", ran.stderr);

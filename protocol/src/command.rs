@@ -267,7 +267,7 @@ pub const COMMANDS: &[Command] = &[
         2,
     ),
     Command::read("BUCKET GET_SEQUENCE", "a bucket's sequence").bucket(BucketOp::GetSequence),
-    Command::write("BUCKET MOVE", "moves a bucket to another path, which ends in its name")
+    Command::write("BUCKET MOVE", "moves a bucket to another path, which may end in another name")
         .bucket(BucketOp::Move)
         .text(Verb::BucketMove, "path path", 2, 2),
     Command::write("TXN", "several requests as one transaction").op(Op::Txn),

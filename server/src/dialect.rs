@@ -27,7 +27,8 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
         && let Some(config) = conn.shared.encryption.now()
     {
         let deadline = conn.opened + conn.shared.timeouts.hello;
-        conn = conn.encrypted(config, deadline).await?;
+        // On the heap: most connections never need the room that a handshake takes.
+        conn = Box::pin(conn.encrypted(config, deadline)).await?;
         let deadline = Instant::now() + conn.shared.timeouts.hello;
         dialect = first_byte(&mut conn, deadline).await?;
     } else if must_encrypt(&conn) {

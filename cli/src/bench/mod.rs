@@ -38,8 +38,8 @@ use signals::Stop;
   boltkv bench -t get,set,get:80+set:20 -c 50 -P 16 -d 1KiB --keys 1000000
   boltkv bench -t get -n 1000000 --distribution zipfian
   boltkv bench -t set --rate 5000 --duration 60s --plot set.svg
-  boltkv bench -t set --load random --age 3     (a file on which was written for long)
-  boltkv bench --target redis -t get,set        (the same for Redis, on 127.0.0.1:6379)
+  boltkv bench -t set --load random --age 3     # a file on which was written for long
+  boltkv bench --target redis -t get,set        # the same for Redis, on 127.0.0.1:6379
 
 A test is a request (get, set, delete, scan) or a mix of them with shares. Of boltkv a scan asks for --scan-length entries
 from a key on; of Redis it is SCAN with COUNT and an MGET of what it found. There is no target etcd: its HTTP gateway

@@ -28,7 +28,8 @@ use crate::lines::{Destination, Format, Lines, write_failed};
 pub(crate) struct Export {
     #[command(flatten)]
     target: Target,
-    /// Where to write, instead of standard output. A file appears under this name only when it is complete
+    /// Where to write, instead of standard output. A file appears under this name only when it is complete,
+    /// in the place of one that is there
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Write keys and values as they are, and in base64 only what is no text

@@ -17,7 +17,7 @@ use crate::shell::quoted_for_shell;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file get etcd.db meta consistent_index
-  boltkv file get app.db users eu ada           (from the bucket eu within the bucket users)
+  boltkv file get app.db users eu ada           # from the bucket eu within the bucket users
   boltkv file get --parse-format hex etcd.db key 00000000000000025f0000000000000000
   boltkv file get --format bytes etcd.db members 8e9e05c52164694d | jq .name
 

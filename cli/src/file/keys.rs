@@ -19,7 +19,7 @@ use crate::remote::bytes_parser;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file keys etcd.db meta
-  boltkv file keys app.db users eu              (the bucket eu within the bucket users)
+  boltkv file keys app.db users eu              # the bucket eu within the bucket users
   boltkv file keys --format hex etcd.db key | head
   boltkv file keys --json etcd.db meta | jq -r '.key | @base64d'
 

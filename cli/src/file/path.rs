@@ -20,7 +20,7 @@ use crate::remote::bytes_parser;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file path etcd.db meta term
-  boltkv file path app.db users eu                 (the entry of a bucket)
+  boltkv file path app.db users eu                 # the entry of a bucket
   boltkv file path --parse-format hex etcd.db key 00000000000000025f0000000000000000
 
 Exit code 1: there is no such key.")]

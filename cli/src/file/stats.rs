@@ -20,7 +20,7 @@ use crate::remote::bytes_parser;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file stats etcd.db
-  boltkv file stats etcd.db auth             (auth, authRevision, authRoles, authUsers)
+  boltkv file stats etcd.db auth             # auth, authRevision, authRoles, authUsers
   boltkv file stats --json etcd.db | jq .keys")]
 pub(crate) struct Stats {
     #[command(flatten)]

@@ -23,8 +23,8 @@ use crate::remote::bytes_parser;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file tree etcd.db
-  boltkv file tree --depth 1 app.db              (how large is each bucket at the top, all in all)
-  boltkv file tree app.db users eu               (the bucket eu within the bucket users)
+  boltkv file tree --depth 1 app.db              # how large is each bucket at the top, all in all
+  boltkv file tree app.db users eu               # the bucket eu within the bucket users
   boltkv file tree --json app.db | jq -c 'select(.pages > 1000)'
 
 With --json a line is a bucket, from the top down, the name in base64:

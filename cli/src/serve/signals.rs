@@ -3,6 +3,7 @@
 
 use std::io;
 use std::process;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::warn;
@@ -11,6 +12,9 @@ use super::reload::Reload;
 
 /// `SIGXFSZ`, on every platform that this is built for.
 const FILE_SIZE_EXCEEDED: i32 = 25;
+
+/// Signals within this time are one.
+const ONE_WISH: Duration = Duration::from_millis(250);
 
 /// The signals that a server minds.
 pub(super) struct Signals {
@@ -36,11 +40,16 @@ impl Signals {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())?, hangup })
     }
 
-    /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk.
+    /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk. One that
+    /// comes with the first is the same one: `timeout` signals its child, and then the group that the child is in.
     pub(super) async fn shutdown(mut self, reload: Reload) {
         self.next(&reload).await;
         tokio::spawn(async move {
-            let signal = self.next(&reload).await;
+            let first = Instant::now();
+            let mut signal = self.next(&reload).await;
+            while first.elapsed() < ONE_WISH {
+                signal = self.next(&reload).await;
+            }
             warn!("ended at once");
             // What shells report for a process that a signal ended.
             #[expect(clippy::disallowed_methods, reason = "whoever asks a second time wants no orderly end")]

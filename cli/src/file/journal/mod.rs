@@ -28,9 +28,9 @@ use crate::failure::{Failure, Outcome, journal_command};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file journal app.db
-  boltkv file journal app.db --effects          (each change that each transaction made)
+  boltkv file journal app.db --effects          # each change that each transaction made
   boltkv file journal --apply app.db
-  boltkv file journal --discard app.db          (the file as it is becomes the newest state)
+  boltkv file journal --discard app.db          # the file as it is becomes the newest state
 
 Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, or does not fit the file;
 2: the command line cannot be used; 3: a file could not be opened.

@@ -14,7 +14,7 @@ use crate::remote::bytes_parser;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file peek etcd.db get meta consistent_index --format hex
-  boltkv file peek app.db get users eu ada        (from the bucket eu within the bucket users)
+  boltkv file peek app.db get users eu ada        # from the bucket eu within the bucket users
 
 With --json: {\"key\":\"b64\",\"value\":\"b64\",\"txid\":N}. Exit code 1: there is no such key.")]
 pub(super) struct Get {
