@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::http;
 use common::server::Server;
 use common::{boltkv, run};
 use tempfile::TempDir;
@@ -181,6 +182,28 @@ fn one_that_is_to_serve_reads_all_the_same_says_so_everywhere_and_ends_with_1() 
         server.run(args!["backup", &copy]).done();
         assert_eq!(run(args!["file", "get", &copy, "default", "before"]).done_text(), "1\n");
         assert_eq!(server.stop().code, Some(1), "the same at its end");
+    }
+}
+
+// Promises: ops-admin-disk.
+#[test]
+fn one_that_serves_reads_with_a_failed_disk_lives_and_is_not_ready() {
+    for (failing, journal) in FAILURES {
+        let Some(disk) = Disk::new(failing) else { return };
+        let server = disk.serve(&["--on-write-failure", "serve-reads", "--admin", "127.0.0.1:0", journal]);
+        server.run(["set", "before", "1"]).done();
+        assert_eq!(http::get(server.admin(), "/readyz"), (200, "ready\n".into()));
+        disk.fail();
+        assert_ne!(server.run(["set", "after", "2"]).code, Some(0));
+        let (status, why) = http::get(server.admin(), "/readyz");
+        assert_eq!((status, why.lines().count()), (503, 1), "{failing:?}: {why}");
+        assert!(why.starts_with("disk: could not "), "{failing:?}: {why}");
+        assert_eq!(http::get(server.admin(), "/livez"), (200, "ok\n".into()));
+        let (_, metrics) = http::get(server.admin(), "/metrics");
+        let samples = ["boltkv_writable 0", "boltkv_read_only 0"];
+        assert!(samples.iter().all(|sample| metrics.lines().any(|line| line == *sample)), "{failing:?}: {metrics}");
+        let failed = "boltkv_requests_total{command=\"SET\",result=\"STORAGE_FAILED\"} 1";
+        assert!(metrics.lines().any(|line| line == failed), "{failing:?}: {metrics}");
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use common::http;
 use common::server::{PATIENCE, Server};
 use common::{Ran, boltkv, feed, run};
 use tempfile::TempDir;
@@ -222,5 +223,26 @@ fn handshakes_that_stand_still_keep_nobody_out_and_hold_up_no_stop() {
         socket.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
     }
     certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
+    assert_eq!(server.stop().code, Some(0));
+}
+
+// Promises: ops-admin-tls.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn the_admin_address_speaks_tls_and_tells_its_metrics_to_nobody_who_does_not_and_is_elsewhere() {
+    let certificates = Certificates::new();
+    let tokens = certificates.path("tokens");
+    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).done_text();
+    let address = elsewhere().unwrap_or(Ipv4Addr::LOCALHOST);
+    let admin = format!("{address}:0");
+    let server = certificates.serve("127.0.0.1:0", &["--admin", &admin, "--tokens", tokens.to_str().unwrap()]);
+    let head = format!("Host: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n", token.trim());
+    let said = certificates.s_client(server.admin(), &format!("GET /metrics HTTP/1.1\r\n{head}"), &[]);
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("\nboltkv_writable 1\n"), "{said}");
+    let said = certificates.s_client(server.admin(), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", &[]);
+    assert!(said.starts_with("HTTP/1.1 401 "), "{said}");
+    let (status, said) = http::send(server.admin(), &format!("GET /metrics HTTP/1.1\r\n{head}"));
+    assert_eq!(status, if address.is_loopback() { 200 } else { 403 }, "{said}");
+    assert_eq!(http::get(server.admin(), "/readyz"), (200, "ready\n".into()));
     assert_eq!(server.stop().code, Some(0));
 }

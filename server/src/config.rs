@@ -43,6 +43,9 @@ pub const DEFAULT_PORT: u16 = 7878;
 pub struct Config {
     /// Where to listen; port 0 takes a free one. Default: `127.0.0.1:7878`.
     pub listen: Vec<Listen>,
+    /// The address for those who look after the server: `/livez`, `/readyz` and `/metrics` over HTTP, as soon as the server
+    /// is bound; port 0 takes a free one. Default: none.
+    pub admin: Option<SocketAddr>,
     /// The database to serve.
     pub database: Database,
     /// Refuse all writes, also where the database would take them. Default: `false`.
@@ -219,6 +222,7 @@ impl Config {
     fn new(database: Database) -> Self {
         Self {
             listen: vec![Listen::Tcp((Ipv4Addr::LOCALHOST, DEFAULT_PORT).into())],
+            admin: None,
             database,
             read_only: false,
             durability: Durability::Always,

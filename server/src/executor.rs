@@ -66,6 +66,11 @@ impl Executor {
         self.writer.is_none()
     }
 
+    /// How many writes wait for the writer, and their bytes.
+    pub(crate) fn queue(&self) -> (usize, usize) {
+        self.writer.as_ref().map_or((0, 0), Queue::waiting)
+    }
+
     pub(crate) fn health(&self) -> &Health {
         &self.health
     }
@@ -84,9 +89,14 @@ impl Executor {
         &self.cold
     }
 
+    /// Why there will be no more writes, where that is known.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.health.failure().or_else(|| self.db.failure())
+    }
+
     /// Whether writes can be done.
     pub(crate) fn is_writable(&self) -> bool {
-        !self.is_read_only() && self.health.failure().is_none() && self.db.failure().is_none()
+        !self.is_read_only() && self.failure().is_none()
     }
 
     /// Lets a caller in.

@@ -34,23 +34,28 @@
 //! | `peer` | who is at the other end |
 //! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
-//! | `stats` | what is counted |
+//! | `stats`, `counters` | what is counted, now and then and for every request |
+//! | `admin` | the address for those who look after the server: is it alive, is it ready, its metrics |
+//! | `metrics` | everything that is measured, as one table |
 //!
 //! Nothing that a client sends makes the server panic, or hold memory that is not bounded by its [`Limits`]: the memory of
 //! all connections for what is large, and a little for each. Keys and values
 //! never appear in logs.
 
 mod access;
+mod admin;
 mod bursts;
 mod cold;
 mod commands;
 mod config;
+mod counters;
 mod dialect;
 mod error;
 mod executor;
 mod health;
 mod listener;
 mod memory;
+mod metrics;
 mod open;
 mod peer;
 mod server;

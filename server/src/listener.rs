@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply};
@@ -9,7 +10,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::{Instrument as _, debug, debug_span, warn};
+use tracing::{Instrument as _, debug, debug_span, error, warn};
 
 use crate::dialect;
 use crate::peer::Peer;
@@ -17,6 +18,7 @@ use crate::session::{Connection, Stream};
 use crate::shared::Shared;
 use crate::silent::SilentOnes;
 use crate::sockets::Sockets;
+use crate::stats::Stats;
 
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -77,6 +79,7 @@ impl Listener {
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             self.serve(socket, peer, async { Ok(slot) });
         } else if self.silent.end_oldest() {
+            self.shared.stats.connection_displaced();
             debug!(%peer, "takes the place of the one that was silent for longest");
             self.serve(socket, peer, slots.acquire_owned());
         } else {
@@ -98,7 +101,7 @@ impl Listener {
         let served = async move {
             // Nobody closes the places.
             let Ok(slot) = slot.await else { return };
-            let open = OpenConnection::new(Arc::clone(&shared), peer, slot);
+            let open = OpenConnection::new(Arc::clone(&shared.stats), peer, slot);
             open.log_end(dialect::serve(Connection::new(socket, peer, shared, stop), silent).await);
         };
         // Whatever is logged of its requests says whose they are.
@@ -126,16 +129,16 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 /// Counts a connection as long as it is open, however it ends.
 struct OpenConnection {
-    shared: Arc<Shared>,
+    stats: Arc<Stats>,
     peer: Peer,
     _slot: OwnedSemaphorePermit,
 }
 
 impl OpenConnection {
-    fn new(shared: Arc<Shared>, peer: Peer, slot: OwnedSemaphorePermit) -> Self {
-        shared.stats.connection_accepted();
+    fn new(stats: Arc<Stats>, peer: Peer, slot: OwnedSemaphorePermit) -> Self {
+        stats.connection_accepted();
         debug!(%peer, "connection opened");
-        Self { shared, peer, _slot: slot }
+        Self { stats, peer, _slot: slot }
     }
 
     fn log_end(&self, ended: io::Result<()>) {
@@ -148,6 +151,35 @@ impl OpenConnection {
 
 impl Drop for OpenConnection {
     fn drop(&mut self) {
-        self.shared.stats.connection_closed();
+        if thread::panicking() {
+            self.stats.connection_panicked();
+            error!(peer = %self.peer, "a defect of the server has ended this connection; the others go on");
+        }
+        self.stats.connection_closed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Promises: ops-panic.
+    #[tokio::test]
+    async fn a_defect_costs_one_connection_and_is_counted() {
+        let stats = Arc::new(Stats::new());
+        let slots = Arc::new(Semaphore::new(2));
+        let open = |stats: &Arc<Stats>| {
+            let slot = Arc::clone(&slots).try_acquire_owned().unwrap();
+            OpenConnection::new(Arc::clone(stats), Peer::Unix(None), slot)
+        };
+        let (other, broken) = (open(&stats), open(&stats));
+        let ended = tokio::spawn(async move {
+            let _broken = broken;
+            panic!("a defect");
+        });
+        assert!(ended.await.unwrap_err().is_panic());
+        assert_eq!((stats.panicked(), stats.connections()[0], slots.available_permits()), (1, 1, 1));
+        drop(other);
+        assert_eq!((stats.panicked(), stats.connections()[0]), (1, 0));
     }
 }

@@ -14,10 +14,12 @@ use tracing::info;
 
 use crate::Error;
 use crate::access::{Access, AccessHandle};
+use crate::admin::{Admin, Gate};
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
 use crate::commands::{Backups, BucketStats, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
 use crate::config::{Config, Database, Listen, OnWriteFailure};
+use crate::counters::Counters;
 use crate::executor::Executor;
 use crate::health::Health;
 use crate::listener::Listener;
@@ -50,6 +52,7 @@ pub struct Server {
     /// None where all writes are refused.
     writer: Option<Writer>,
     waiting: Waiting,
+    admin: Option<Admin>,
     on_write_failure: OnWriteFailure,
     /// The database was opened here, and so is closed here.
     is_opened_here: bool,
@@ -57,22 +60,24 @@ pub struct Server {
 
 impl Server {
     /// Opens the database, starts the writer and takes the port. Clients can connect from here on; they are served by
-    /// [`run`](Self::run).
+    /// [`run`](Self::run). Who looks after the server is answered at [`Config::admin`] while the database is being opened.
     ///
     /// # Errors
     /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
-    pub async fn bind(config: Config) -> Result<Self, Error> {
+    pub async fn bind(mut config: Config) -> Result<Self, Error> {
         config.limits.check()?;
         let sockets = Sockets::open(&config.listen);
         let (sockets, addresses) = sockets.map_err(|(address, source)| Error::Listen { address, source })?;
+        let (memory, queue_bytes) = config.limits.shares();
+        let memory = Arc::new(Memory::new(memory));
+        let access = Arc::new(Access::new(config.grants.take()));
+        let encryption = Arc::new(Encryption::new(config.tls.take(), &memory));
+        let gate = || Gate { access: Arc::clone(&access), encryption: Arc::clone(&encryption) };
+        let admin = config.admin.map(|address| Admin::start(address, gate())).transpose()?;
         let db = open(&config).await?;
-        let Config { database, read_only, on_write_failure, limits, timeouts, grants, tls, .. } = config;
-        let access = Arc::new(Access::new(grants));
+        let Config { database, read_only, on_write_failure, limits, timeouts, .. } = config;
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
-        let (memory, queue_bytes) = limits.shares();
-        let memory = Arc::new(Memory::new(memory));
-        let encryption = Arc::new(Encryption::new(tls, &memory));
         let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
         let stats = Arc::new(Stats::new());
         let health = Arc::new(Health::default());
@@ -93,8 +98,13 @@ impl Server {
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
-        let shared = Arc::new(Shared { executor, access, encryption, limits, timeouts, stats, memory, bursts });
-        Ok(Self { sockets, addresses, shared, writer, waiting, on_write_failure, is_opened_here })
+        let counters = Counters::new();
+        let shared =
+            Arc::new(Shared { executor, access, encryption, limits, timeouts, stats, counters, memory, bursts });
+        if let Some(admin) = &admin {
+            admin.opened(&shared);
+        }
+        Ok(Self { sockets, addresses, shared, writer, waiting, admin, on_write_failure, is_opened_here })
     }
 
     /// Where it listens, with the ports that it was given.
@@ -107,6 +117,12 @@ impl Server {
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
         self.addresses.iter().find_map(Listen::tcp)
+    }
+
+    /// Where it tells how it is, with the port that it was given; `None` where it does not.
+    #[must_use]
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::local_addr)
     }
 
     /// The file that it serves; `None` for a database in memory.
@@ -162,7 +178,7 @@ impl Server {
     /// # Errors
     /// [`Error::WritesFailed`], [`Error::WriterStopped`] and [`Error::Close`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { sockets, addresses, shared, writer, waiting, on_write_failure, is_opened_here } = self;
+        let Self { sockets, addresses, shared, writer, waiting, admin, on_write_failure, is_opened_here } = self;
         let stop = CancellationToken::new();
         let _stop_if_dropped = stop.clone().drop_guard();
         let connections = TaskTracker::new();
@@ -176,6 +192,9 @@ impl Server {
             () = end_of_writes(&shared, on_write_failure) => {}
         }
         info!("stopping");
+        if let Some(admin) = &admin {
+            admin.stopping();
+        }
         drop(listener);
         stop.cancel();
         connections.close();
@@ -199,6 +218,7 @@ impl Server {
             (None, None) => Ok(()),
         };
         info!("stopped");
+        drop(admin);
         ended
     }
 }

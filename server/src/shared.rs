@@ -7,6 +7,7 @@ use boltkv_protocol::Reply;
 use crate::access::Access;
 use crate::bursts::Bursts;
 use crate::config::{Limits, Timeouts};
+use crate::counters::Counters;
 use crate::executor::Executor;
 use crate::memory::Memory;
 use crate::stats::{Figure, Stats};
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
+    pub(crate) counters: Counters,
     pub(crate) memory: Arc<Memory>,
     /// None where all connections are served by the same threads.
     pub(crate) bursts: Option<Bursts>,

@@ -1,6 +1,6 @@
 //! The server's figures: counted where things happen, printed by STATS.
 //!
-//! Nothing is counted for every read: a counter that all cores write would cost more than many reads do.
+//! Nothing here is counted for every request: what is, each thread counts for itself, in `counters`.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,15 +8,26 @@ use std::time::{Duration, Instant};
 
 use boltkv_storage::{Db, Durability};
 
+use crate::counters::{Buckets, Histogram, TIME_BOUNDS, TIMES};
+
+/// Requests in a group.
+pub(crate) const GROUP_BOUNDS: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000];
+
+/// How many buckets that makes.
+pub(crate) const GROUPS: usize = GROUP_BOUNDS.len() + 1;
+
 /// What is counted. Each figure is exact; taken together they are of about the same moment.
 #[derive(Debug)]
 pub(crate) struct Stats {
     started: Instant,
     accepted: AtomicU64,
     refused: AtomicU64,
+    displaced: AtomicU64,
     closed: AtomicU64,
-    write_groups: AtomicU64,
-    writes: AtomicU64,
+    panicked: AtomicU64,
+    /// Requests of each group that the writer took.
+    groups: Histogram<GROUPS>,
+    commits: Histogram<TIMES>,
 }
 
 impl Stats {
@@ -25,9 +36,11 @@ impl Stats {
             started: Instant::now(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            displaced: AtomicU64::new(0),
             closed: AtomicU64::new(0),
-            write_groups: AtomicU64::new(0),
-            writes: AtomicU64::new(0),
+            panicked: AtomicU64::new(0),
+            groups: Histogram::new(&GROUP_BOUNDS),
+            commits: Histogram::new(&TIME_BOUNDS),
         }
     }
 
@@ -39,31 +52,72 @@ impl Stats {
         self.refused.fetch_add(1, Relaxed);
     }
 
+    /// One that had said nothing yet made room for another.
+    pub(crate) fn connection_displaced(&self) {
+        self.displaced.fetch_add(1, Relaxed);
+    }
+
+    /// One ended by a defect of the server.
+    pub(crate) fn connection_panicked(&self) {
+        self.panicked.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn connection_closed(&self) {
         self.closed.fetch_add(1, Relaxed);
     }
 
     /// The writer took a group of `writes` requests.
     pub(crate) fn group_taken(&self, writes: usize) {
-        self.write_groups.fetch_add(1, Relaxed);
-        self.writes.fetch_add(writes as u64, Relaxed);
+        self.groups.record(writes as u64, 1);
+    }
+
+    /// The writer has committed a group, which is on the disk if it is to be.
+    pub(crate) fn committed(&self, time: Duration) {
+        self.commits.record_time(time, 1);
+    }
+
+    /// Connections that are open, were accepted so far, and were refused for want of a place.
+    pub(crate) fn connections(&self) -> [u64; 3] {
+        let closed = self.closed.load(Relaxed);
+        let accepted = self.accepted.load(Relaxed);
+        [accepted.saturating_sub(closed), accepted, self.refused.load(Relaxed)]
+    }
+
+    /// Connections that made room for another before they had said anything.
+    pub(crate) fn displaced(&self) -> u64 {
+        self.displaced.load(Relaxed)
+    }
+
+    /// Connections that ended by a defect of the server.
+    pub(crate) fn panicked(&self) -> u64 {
+        self.panicked.load(Relaxed)
+    }
+
+    /// How many requests the writer took at a time.
+    pub(crate) fn groups(&self) -> Buckets<GROUPS> {
+        self.groups.buckets()
+    }
+
+    /// How long commits took.
+    pub(crate) fn commits(&self) -> Buckets<TIMES> {
+        self.commits.buckets()
     }
 
     /// All figures, those of the database too, as names and values.
     pub(crate) fn figures(&self, db: &Db, read_only: bool, writable: bool) -> Vec<(&'static str, Figure)> {
         let database = db.stats();
-        let closed = self.closed.load(Relaxed);
-        let accepted = self.accepted.load(Relaxed);
+        let [open, accepted, refused] = self.connections();
+        let groups = self.groups();
         let mut figures = vec![
             ("version", Figure::Text(env!("CARGO_PKG_VERSION"))),
             ("uptime_seconds", Figure::Number(self.started.elapsed().as_secs())),
             ("read_only", Figure::Number(read_only.into())),
             ("writable", Figure::Number(writable.into())),
-            ("connections", Figure::Number(accepted.saturating_sub(closed))),
+            ("connections", Figure::Number(open)),
             ("connections_accepted", Figure::Number(accepted)),
-            ("connections_refused", Figure::Number(self.refused.load(Relaxed))),
-            ("writes", Figure::Number(self.writes.load(Relaxed))),
-            ("write_groups", Figure::Number(self.write_groups.load(Relaxed))),
+            ("connections_refused", Figure::Number(refused)),
+            ("writes", Figure::Number(groups.sum())),
+            ("write_groups", Figure::Number(groups.count())),
             ("txid", Figure::Number(database.txid)),
             ("page_size", Figure::Number(database.page_size.into())),
             ("pages", Figure::Number(database.pages)),

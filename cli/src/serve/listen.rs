@@ -40,7 +40,7 @@ fn unix(text: &str) -> Result<Listen, &'static str> {
 ///
 /// # Errors
 /// It names none, or one beyond loopback where nothing says that it may be.
-fn address(text: &str, may_be_anywhere: bool) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str, may_be_anywhere: bool) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
     let address = match found {
         Ok(Some(address)) => address,

@@ -119,7 +119,8 @@ impl Settings {
         let promise = if server.is_read_only() { "read-only".into() } else { self.journal.promise(&self.db, server) };
         let addresses: Vec<_> = server.addresses().iter().map(Listen::to_string).collect();
         let addresses = addresses.join(" and ");
-        let line = one_line(&format!("boltkv: serving {} on {addresses}, {promise}", self.db.display()));
+        let admin = server.admin_addr().map(|admin| format!(", admin on {admin}")).unwrap_or_default();
+        let line = one_line(&format!("boltkv: serving {} on {addresses}, {promise}{admin}", self.db.display()));
         systemd::tell_ready(&line);
         // A server whose standard output is closed serves all the same.
         if let Err(error) = writeln!(io::stdout().lock(), "{line}") {

@@ -38,6 +38,10 @@ pub(crate) struct Settings {
     /// unix:PATH?mode=0660 one that its group may, too. May be given again
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
     listen: Vec<String>,
+    /// Where to tell over HTTP how the server is, HOST:PORT: /livez, /readyz, /metrics; port 0 takes a free one. Default:
+    /// nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
     /// Listen beyond loopback without `--tls-cert` and `--tokens`: whoever is on the way reads everything, or whoever can reach
     /// the port reads and writes everything
     #[arg(long)]
@@ -112,6 +116,10 @@ impl Settings {
                 Err(why) => wrong.push(Wrong::new("listen", why)),
             }
         }
+        match self.admin.as_deref().map(|text| listen::address(text, may_be_anywhere)).transpose() {
+            Ok(admin) => config.admin = admin,
+            Err(why) => wrong.push(Wrong::new("admin", why)),
+        }
         self.admission.apply(&mut config, &mut wrong);
         config.read_only = self.read_only;
         config.on_write_failure = self.on_write_failure.into();
@@ -133,8 +141,9 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 36] = [
+    const FIELDS: [(&str, &str); 37] = [
         ("listen", "--listen=127.0.0.1:1"),
+        ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
         ("read_only", "--read-only"),
         ("grants", "--tokens=/dev/null"),

@@ -10,6 +10,7 @@
 )]
 
 pub mod files;
+pub mod http;
 pub mod linked;
 pub mod peer;
 pub mod server;

@@ -54,6 +54,12 @@ impl Server {
         &self.addr
     }
 
+    /// Where it tells how it is, if it was asked to.
+    #[track_caller]
+    pub fn admin(&self) -> &str {
+        self.ready.trim_end().rsplit_once(", admin on ").unwrap().1
+    }
+
     /// Its process.
     pub fn id(&self) -> u32 {
         self.child.id()

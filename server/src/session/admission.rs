@@ -48,7 +48,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         match self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end) {
             Ok(standing) => {
                 self.let_in(standing);
-                self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
+                self.answer_own(own, reader);
             }
             Err(NotAdmitted { error, wait }) => {
                 self.answer_at = Some(Instant::now() + wait);

@@ -13,6 +13,7 @@ use tracing::debug;
 use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
 use super::wire::Input;
 use crate::commands::{Asker, BackupRun, Progress, Reader, ScanRun};
+use crate::counters::Command;
 use crate::shared::Shared;
 
 /// A stream's frame that has reached this length is sent.
@@ -51,7 +52,7 @@ impl BinaryCodec {
             return self.greet(frame);
         }
         let (id, unanswered) = (frame.id, is_unanswered(&frame));
-        let due = Due { id, tag: () };
+        let due = Due::new(id, ());
         match Request::decode(frame) {
             Ok(Request::Read(request)) => Asked::Read(due, request),
             Ok(Request::Write(request)) => Asked::Write(due, request),
@@ -188,15 +189,34 @@ impl Codec for BinaryCodec {
         Ok(Step::after(&part))
     }
 
-    fn answer(&mut self, own: Own, server: &Shared, _reader: &mut Reader<'_>, out: &mut BytesMut) {
+    fn answer(
+        &mut self,
+        own: Own,
+        server: &Shared,
+        _reader: &mut Reader<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ErrorCode> {
         match own {
-            Own::Error(id, error) => put_reply::<Bytes>(&Reply::Error(error), id, out),
+            Own::Error(id, error) => {
+                let code = error.code;
+                put_reply::<Bytes>(&Reply::Error(error), id, out);
+                return Err(code);
+            }
             Own::Stats(id) => put_reply(&server.stats_reply(), id, out),
             Own::Hello(id, hello, version) => {
                 debug!(client = %hello.client.escape_ascii(), version, "hello");
                 put_reply(&agreement(server, &hello, version), id, out);
             }
         }
+        Ok(())
+    }
+
+    fn command(own: &Own) -> Option<Command> {
+        Some(match own {
+            Own::Hello(..) => Command::of_op(Op::Hello),
+            Own::Stats(_) => Command::of_op(Op::Stats),
+            Own::Error(..) => Command::OTHER,
+        })
     }
 
     fn refuse(&self, own: &Own, error: ErrorReply, out: &mut BytesMut) {

@@ -11,8 +11,10 @@ use boltkv_protocol::{
 use bytes::BytesMut;
 use tokio::time::Instant;
 
+use super::tally::Noted;
 use super::wire::Input;
 use crate::commands::{Asker, BackupRun, Reader, ScanRun};
+use crate::counters::Command;
 use crate::shared::Shared;
 
 /// The longest item that is taken from a client which has yet to say who it is, in bytes.
@@ -69,8 +71,17 @@ pub(crate) trait Codec: Send + 'static {
         Err(ErrorReply::new(ErrorCode::Unsupported, "this dialect has no backups"))
     }
 
-    /// Answers what the dialect answers itself.
-    fn answer(&mut self, own: Self::Own, server: &Shared, reader: &mut Reader<'_>, out: &mut BytesMut);
+    /// Answers what the dialect answers itself; an error is what it was refused with.
+    fn answer(
+        &mut self,
+        own: Self::Own,
+        server: &Shared,
+        reader: &mut Reader<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ErrorCode>;
+
+    /// Which command that is; `None` for what is a part of another one.
+    fn command(own: &Self::Own) -> Option<Command>;
 
     /// Refuses what the dialect would answer itself.
     fn refuse(&self, own: &Self::Own, error: ErrorReply, out: &mut BytesMut);
@@ -110,6 +121,14 @@ pub(crate) struct Due<T> {
     /// Its number; not that of another one which is not answered yet.
     pub(super) id: u32,
     pub(super) tag: T,
+    /// What it is counted as.
+    pub(super) noted: Noted,
+}
+
+impl<T> Due<T> {
+    pub(super) fn new(id: u32, tag: T) -> Self {
+        Self { id, tag, noted: Noted::default() }
+    }
 }
 
 /// What was read off the input.

@@ -5,8 +5,8 @@
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
-//!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `ahead`, `faults`: what waits for the disk;
-//!   `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
+//!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
+//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
@@ -23,11 +23,13 @@ mod faults;
 mod linger;
 mod multi;
 mod pace;
+mod room;
 mod serve;
 mod snapshots;
 mod socket;
 mod steps;
 mod stream;
+mod tally;
 mod text;
 mod turn;
 mod wire;

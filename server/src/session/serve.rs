@@ -20,8 +20,9 @@ use super::pace::Paces;
 use super::snapshots::Leases;
 use super::socket::Socket;
 use super::stream::Streams;
+use super::tally::Tally;
 use super::turn::Turn;
-use super::{Connection, Event, UseFor};
+use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::executor::Caller;
 use crate::writer::Answered;
@@ -32,7 +33,7 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) codec: C,
     pub(super) caller: Arc<Caller>,
     /// The writes that are not answered yet.
-    pub(super) writes: HashMap<u32, C::Tag>,
+    pub(super) writes: HashMap<u32, Due<C::Tag>>,
     pub(super) streams: Streams<C::Tag>,
     /// The snapshots that the client holds open.
     pub(super) leases: Leases,
@@ -55,6 +56,8 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) answer_at: Option<Instant>,
     /// When the client's token expires.
     pub(super) expires_at: Option<Instant>,
+    /// What is counted at the end of a turn.
+    pub(super) tally: Tally,
 }
 
 /// Something that was read off the input.
@@ -80,6 +83,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             last_words: None,
             muted: false,
             burst: Burst::new(&conn.shared),
+            tally: Tally::default(),
             conn,
             resetting: false,
             answer_at: None,
@@ -121,7 +125,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
         self.wait_for_answer().await;
         self.say_last_words();
+        self.end_turn();
         self.conn.wire.close().await;
+        self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
         Ok(Until::Ended)
     }
 
@@ -133,6 +139,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let interrupted = self.take_requests();
         let streaming = self.step_stream();
         self.make_input_room();
+        self.end_turn();
         interrupted || streaming
     }
 
@@ -145,6 +152,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             yield_now().await;
         }
         let sent = self.conn.wire.flush().await?;
+        self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
         self.keep_paces();
         // Where the output was full, there is room for more now.
         Ok(again || sent && !(self.is_starved() && self.streams.is_empty()))
@@ -168,7 +176,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Whether to read: only where nothing whole is left to take. Where nothing can be taken at all, one more item may
     /// arrive, so that a CANCEL is there to be taken before the streams that it is to end fill the output again.
-    fn wants_bytes(&self) -> bool {
+    pub(super) fn wants_bytes(&self) -> bool {
         self.is_starved() && !self.closing && self.conn.starving.is_none()
     }
 
@@ -224,7 +232,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let wire = &mut self.conn.wire;
         let was_leased = wire.input.is_leased();
         let (arrived, ended) = (wire.received().last, wire.has_ended());
-        let asked = self.codec.decode(&mut wire.input, arrived, ended)?;
+        let mut asked = self.codec.decode(&mut wire.input, arrived, ended)?;
+        asked.note(arrived);
         let leased = was_leased && !wire.input.is_leased();
         self.paces.item = None;
         if asked.due().is_some() {
@@ -250,7 +259,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Nothing => {}
             Asked::Close(last_words) => self.close(last_words),
             Asked::Write(due, request) => {
-                self.writes.insert(due.id, due.tag);
+                self.writes.insert(due.id, due);
                 self.conn.submit(due.id, &self.caller, request);
             }
             asked if C::IN_ORDER && !self.writes.is_empty() => {
@@ -264,10 +273,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Credit { stream, bytes } => self.streams.give_credit(stream, bytes),
             Asked::Refused(due, error) => self.refuse(due, error),
             Asked::Introduce(own, secret) => self.introduce(own, &secret, reader),
-            Asked::Own(own) => {
-                self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
-            }
+            Asked::Own(own) => self.answer_own(own, reader),
         }
+    }
+
+    pub(super) fn answer_own(&mut self, own: C::Own, reader: &mut Reader<'_>) {
+        let command = C::command(&own);
+        let answered = self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
+        self.tell_own(command, answered.err());
     }
 
     fn read(&mut self, due: Due<C::Tag>, request: ReadRequest, leased: bool, reader: &mut Reader<'_>) {
@@ -277,39 +290,10 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
-    /// Gives the answer to a read, whose request holds memory or not. `true` if it is to wait for memory of its own.
-    pub(super) fn give(&mut self, due: Due<C::Tag>, reply: &Reply<&[u8]>, leased: bool) -> bool {
-        let len = self.codec.reply_len(due, reply);
-        if self.conn.wire.make_output_room(len) {
-            self.codec.reply(due, reply, &mut self.conn.wire.output);
-        } else if leased || self.exceeds_memory(len) {
-            self.refuse(due, self.no_memory());
-        } else {
-            self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
-            return true;
-        }
-        false
-    }
-
-    /// Puts a request back that waits for memory.
-    pub(super) fn wait_for_memory(&mut self, asked: Asked<C::Tag, C::Own>, leased: bool) {
-        self.waiting = Some(Taken { asked, leased });
-    }
-
-    /// An item that is longer than a connection's own buffer is read only once there is memory for all of it.
-    fn make_input_room(&mut self) {
-        if !self.wants_bytes() || self.conn.wire.has_ended() {
-            return;
-        }
-        let len = self.codec.item_len(&self.conn.wire.input.bytes).unwrap_or(0);
-        if !self.conn.wire.make_input_room(len) {
-            self.conn.starve(UseFor::Input(len), len);
-        }
-    }
-
     pub(super) fn answered(&mut self, (id, outcome): Answered) {
-        let Some(tag) = self.writes.remove(&id) else { return };
-        self.settle(Due { id, tag }, outcome);
+        let Some(due) = self.writes.remove(&id) else { return };
+        self.tell(due, &outcome.reply);
+        self.settle(due, outcome);
         if self.writes.is_empty() {
             self.writes = HashMap::new();
             self.conn.all_answered();
@@ -326,7 +310,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
-        self.codec.reply(due, &Reply::<Bytes>::Error(error), &mut self.conn.wire.output);
+        let reply = Reply::<Bytes>::Error(error);
+        self.tell(due, &reply);
+        self.codec.reply(due, &reply, &mut self.conn.wire.output);
     }
 
     /// Closes the connection with these last words, after the writes that it has sent are answered.
@@ -356,7 +342,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let caller = Arc::clone(&self.caller);
         let snapshot = Snapshot::default();
         let mut reader = shared.executor.admit(&caller).reader(&snapshot);
-        self.codec.answer(own, &shared, &mut reader, &mut self.conn.wire.output);
+        self.answer_own(own, &mut reader);
     }
 
     fn refuse_the_rest(&mut self) {
@@ -371,22 +357,13 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 | Asked::OfSnapshot(due, ..)
                 | Asked::Refused(due, _) => self.refuse(due, self.ending()),
                 Asked::Own(own) | Asked::Introduce(own, _) => {
-                    self.codec.refuse(&own, self.ending(), &mut self.conn.wire.output);
+                    let error = self.ending();
+                    self.tell_own(C::command(&own), Some(error.code));
+                    self.codec.refuse(&own, error, &mut self.conn.wire.output);
                 }
                 Asked::Cancel(_) | Asked::Credit { .. } | Asked::Nothing => {}
                 Asked::Close(_) => return,
             }
         }
-    }
-
-    pub(super) fn exceeds_memory(&self, len: usize) -> bool {
-        self.conn.wire.output.len() + len > self.conn.shared.memory.limit()
-    }
-
-    pub(super) fn no_memory(&self) -> ErrorReply {
-        let limit = self.conn.shared.memory.limit();
-        let message =
-            format!("there is no memory for the reply; all connections together have {limit} bytes (--memory)");
-        ErrorReply::new(ErrorCode::Overloaded, message)
     }
 }

@@ -81,6 +81,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             }
         };
         let reply: Reply<Bytes> = done.unwrap_or_else(Reply::Error);
+        self.tell(due, &reply);
         self.codec.reply(due, &reply, &mut self.conn.wire.output);
     }
 

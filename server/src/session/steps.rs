@@ -51,7 +51,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.count(&mut stream, before);
             match step {
                 Ok(Step::More) => self.streams.wait_for_turn(stream),
-                Ok(Step::Ended) => {}
+                Ok(Step::Ended) => self.tell_end(stream.due),
                 Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
                     room = len;
                     continue;

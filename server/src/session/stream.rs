@@ -153,7 +153,7 @@ mod tests {
         let (senders, sources): (Vec<_>, Vec<_>) = (0..3).map(|_| unbounded_channel()).unzip();
         for (id, from) in (0..).zip(sources) {
             let credit = Credit::new(1);
-            streams.wait_for_turn(Stream { due: Due { id, tag: () }, run: MadeUp { from, has: false }, credit });
+            streams.wait_for_turn(Stream { due: Due::new(id, ()), run: MadeUp { from, has: false }, credit });
         }
         assert!(streams.next().is_none() && !streams.have_ready() && streams.len() == 3);
         senders[1].send(()).unwrap();

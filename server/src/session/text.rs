@@ -8,11 +8,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use boltkv_protocol::command::Verb;
 use boltkv_protocol::text::{
     self, Answer, LineCodec, LineEvent, MAX_LINE, MissingBucket, QueuedAnswers, Reads, TextCommand, write_end,
     write_error, write_help, write_ok, write_queued,
 };
-use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply, Request};
+use boltkv_protocol::{Entry, EntryKind, ErrorCode, ErrorReply, Op, Path, Reply, Request};
 use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 use tokio_util::codec::Decoder;
@@ -22,6 +23,7 @@ use super::linger::Linger;
 use super::multi::{Multi, QueueRoom};
 use super::wire::Input;
 use crate::commands::{Asker, Progress, Reader, ScanRun};
+use crate::counters::Command;
 use crate::memory::OWN_INPUT;
 use crate::shared::Shared;
 
@@ -49,6 +51,8 @@ pub(crate) struct TextCodec {
 pub(crate) enum Own {
     Use(Path),
     Done,
+    /// The client has said who it is.
+    LetIn,
     Queued,
     Stats,
     Help,
@@ -166,7 +170,7 @@ impl TextCodec {
             TextCommand::Exec => self.exec(),
             TextCommand::Discard => Asked::Own(self.discard()),
             TextCommand::Stats => Asked::Own(Own::Stats),
-            TextCommand::Auth(token) => Asked::Introduce(Own::Done, token),
+            TextCommand::Auth(token) => Asked::Introduce(Own::LetIn, token),
             TextCommand::Help => Asked::Own(Own::Help),
             TextCommand::Quit => Asked::Close(None),
         }
@@ -185,17 +189,21 @@ impl TextCodec {
         let starts_here = self.bucket == text::default_bucket();
         let missing = if starts_here { MissingBucket::Empty } else { MissingBucket::Error };
         self.last_id = self.last_id.wrapping_add(1);
-        Due { id: self.last_id, tag: Tag::Line(answer, missing) }
+        Due::new(self.last_id, Tag::Line(answer, missing))
     }
 
-    fn use_bucket(&mut self, path: Path, reader: &mut Reader<'_>, out: &mut BytesMut) {
+    fn use_bucket(&mut self, path: Path, reader: &mut Reader<'_>, out: &mut BytesMut) -> Result<(), ErrorCode> {
         // Every connection starts in the default bucket, which need not exist.
         let is_to_come = |error: &ErrorReply| error.code == ErrorCode::BucketNotFound && path == text::default_bucket();
         match reader.check_bucket(&path) {
-            Err(error) if !is_to_come(&error) => write_error(&error, out),
+            Err(error) if !is_to_come(&error) => {
+                write_error(&error, out);
+                Err(error.code)
+            }
             _ => {
                 self.bucket = path;
                 write_ok(out);
+                Ok(())
             }
         }
     }
@@ -281,14 +289,36 @@ impl Codec for TextCodec {
         Ok(Step::Ended)
     }
 
-    fn answer(&mut self, own: Own, server: &Shared, reader: &mut Reader<'_>, out: &mut BytesMut) {
+    fn answer(
+        &mut self,
+        own: Own,
+        server: &Shared,
+        reader: &mut Reader<'_>,
+        out: &mut BytesMut,
+    ) -> Result<(), ErrorCode> {
         match own {
-            Own::Use(path) => self.use_bucket(path, reader, out),
-            Own::Done => write_ok(out),
+            Own::Use(path) => return self.use_bucket(path, reader, out),
+            Own::Done | Own::LetIn => write_ok(out),
             Own::Queued => write_queued(out),
             Own::Stats => Answer::Figures.write(&server.stats_reply(), MissingBucket::Error, out),
             Own::Help => write_help(out),
-            Own::Error(error) => write_error(&error, out),
+            Own::Error(error) => {
+                write_error(&error, out);
+                return Err(error.code);
+            }
+        }
+        Ok(())
+    }
+
+    fn command(own: &Own) -> Option<Command> {
+        match own {
+            Own::Use(_) => Some(Command::of_verb(Verb::BucketUse)),
+            Own::Stats => Some(Command::of_op(Op::Stats)),
+            Own::Help => Some(Command::of_verb(Verb::Help)),
+            Own::LetIn => Some(Command::of_verb(Verb::Auth)),
+            Own::Error(_) => Some(Command::OTHER),
+            // A transaction is counted when it is done.
+            Own::Done | Own::Queued => None,
         }
     }
 

@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_turn_ends_by_what_is_done_and_by_the_clock() {
         let nothing = || Asked::<(), ()>::Nothing;
-        let stream = |request| Asked::<(), ()>::Stream(Due { id: 1, tag: () }, request);
+        let stream = |request| Asked::<(), ()>::Stream(Due::new(1, ()), request);
         let over_after = |asked: &Asked<(), ()>, most| {
             let mut turn = Turn::new();
             (0..most).find(|_| {

@@ -40,7 +40,8 @@ impl Groups {
 
     /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
-        let done = Applied::of(&self.db, &self.room, &jobs).and_then(Applied::make_durable);
+        let applied = Applied::of(&self.db, &self.room, &jobs);
+        let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
             Ok(durable) => {
                 if let Some(Line::Works(refused)) = self.trouble.done(Instant::now) {
@@ -108,10 +109,15 @@ impl Applied {
     }
 
     /// From here on it survives whatever happens. The engine's commit makes it visible in the same step, with a journal, too.
-    fn make_durable(self) -> Result<Durable, Error> {
+    fn make_durable(self, stats: &Stats) -> Result<Durable, Error> {
         let Self { tx, results } = self;
         let changed = results.iter().flatten().any(Effect::is_change);
-        let txid = if changed { tx.commit()? } else { newest(tx) };
+        if !changed {
+            return Ok(Durable { txid: newest(tx), results });
+        }
+        let begun = Instant::now();
+        let txid = tx.commit()?;
+        stats.committed(begun.elapsed());
         Ok(Durable { txid, results })
     }
 }

@@ -75,6 +75,7 @@ impl Drop for Ticket {
 pub(super) struct Room {
     requests: Semaphore,
     bytes: Semaphore,
+    requests_bound: usize,
     bytes_bound: u32,
 }
 
@@ -108,10 +109,20 @@ impl Queue {
     pub(super) fn new(requests: usize, bytes: u32) -> (Self, Arc<Room>, Receiver<Job>) {
         // The channel itself has no bound: the room has.
         let (jobs, receiver) = mpsc::channel();
-        let room =
-            Room { requests: Semaphore::new(requests), bytes: Semaphore::new(bytes as usize), bytes_bound: bytes };
-        let room = Arc::new(room);
+        let room = Arc::new(Room {
+            requests: Semaphore::new(requests),
+            bytes: Semaphore::new(bytes as usize),
+            requests_bound: requests,
+            bytes_bound: bytes,
+        });
         (Self { jobs, room: Arc::clone(&room) }, room, receiver)
+    }
+
+    /// How many requests wait in it, and their bytes.
+    pub(crate) fn waiting(&self) -> (usize, usize) {
+        let Room { requests, bytes, requests_bound, bytes_bound } = &*self.room;
+        let taken = |bound: usize, free: &Semaphore| bound.saturating_sub(free.available_permits());
+        (taken(*requests_bound, requests), taken(*bytes_bound as usize, bytes))
     }
 
     /// Puts a request into the queue, or answers what to wait for where that is full. Those who wait are served in the order

@@ -1,0 +1,162 @@
+//! What a session has answered, gathered in plain numbers and counted once a turn: a counter that threads share costs too
+//! much to be touched for every read.
+
+use boltkv_protocol::{ErrorCode, Reply, SnapshotRead};
+use tokio::time::Instant;
+
+use super::codec::{Asked, Codec, Due};
+use super::serve::Session;
+use super::socket::Socket;
+use super::wire::Flow;
+use crate::counters::{Command, Counters, Kind, Place};
+use crate::shared::Shared;
+
+/// Different answers that are gathered; with one more, what there is goes to the counters. In a turn there are few.
+const MOST: usize = 4;
+
+/// What a reply has to know of its request for being counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Noted {
+    command: Command,
+    kind: Kind,
+    /// When its last byte was read off the socket; `None` for what has not been noted yet.
+    arrived: Option<Instant>,
+}
+
+/// What was answered and is not counted yet.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    answers: [Option<(Place, u32)>; MOST],
+    /// Reads among them. A turn takes what arrived together, so they have taken equally long.
+    reads: u32,
+    /// What of the connection's bytes has been counted.
+    received: u64,
+    sent: u64,
+    /// The time of this turn, once somebody has asked for it.
+    now: Option<Instant>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        Self { command: Command::OTHER, kind: Kind::Read, arrived: None }
+    }
+}
+
+impl<T, O> Asked<T, O> {
+    /// Notes what was asked for, and when that had arrived.
+    pub(super) const fn note(&mut self, arrived: Instant) {
+        let (due, command, kind) = match self {
+            Self::Read(due, request) => (due, Command::of_read(request), Kind::Read),
+            Self::Write(due, request) => (due, Command::of_write(request), Kind::Write),
+            Self::Stream(due, request) => (due, Command::of_stream(request), Kind::Stream),
+            Self::Snapshot(due, _) => (due, Command::SNAPSHOT, Kind::Read),
+            Self::OfSnapshot(due, _, read) => {
+                let kind = match read {
+                    SnapshotRead::Read(_) => Kind::Read,
+                    SnapshotRead::Stream(_) => Kind::Stream,
+                };
+                (due, Command::of_snapshot_read(read), kind)
+            }
+            Self::Refused(..)
+            | Self::Introduce(..)
+            | Self::Cancel(_)
+            | Self::Credit { .. }
+            | Self::Own(_)
+            | Self::Close(_)
+            | Self::Nothing => return,
+        };
+        due.noted = Noted { command, kind, arrived: Some(arrived) };
+    }
+}
+
+impl Tally {
+    /// Counts a request that was answered so.
+    fn answered(&mut self, noted: Noted, error: Option<ErrorCode>, counters: &Counters) {
+        self.add(Place::new(noted.command, error), counters);
+        match (noted.kind, noted.arrived) {
+            (Kind::Read, _) => self.reads += 1,
+            (kind, Some(arrived)) => {
+                let now = *self.now.get_or_insert_with(Instant::now);
+                counters.shard().took(kind, now.saturating_duration_since(arrived), 1);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn add(&mut self, place: Place, counters: &Counters) {
+        for answers in &mut self.answers {
+            match answers {
+                Some((same, count)) if *same == place => {
+                    *count += 1;
+                    return;
+                }
+                Some(_) => {}
+                None => {
+                    *answers = Some((place, 1));
+                    return;
+                }
+            }
+        }
+        self.count_answers(counters);
+        self.answers[0] = Some((place, 1));
+    }
+
+    fn count_answers(&mut self, counters: &Counters) {
+        let shard = counters.shard();
+        for (place, count) in self.answers.iter_mut().map_while(Option::take) {
+            shard.answered(place, count);
+        }
+    }
+
+    /// Ends a turn: counts all that was gathered in it, the reads as answered now. `received`, `sent`: what has passed on the
+    /// connection.
+    pub(super) fn end_turn(&mut self, counters: &Counters, received: Flow, sent: Flow) {
+        if self.answers[0].is_some() {
+            self.count_answers(counters);
+        }
+        let shard = counters.shard();
+        if self.reads > 0 {
+            let time = Instant::now().saturating_duration_since(received.last);
+            shard.took(Kind::Read, time, std::mem::take(&mut self.reads));
+        }
+        if received.bytes > self.received {
+            shard.received(received.bytes - self.received);
+            self.received = received.bytes;
+        }
+        self.count_sent(counters, sent);
+        self.now = None;
+    }
+
+    pub(super) fn count_sent(&mut self, counters: &Counters, sent: Flow) {
+        if sent.bytes > self.sent {
+            counters.shard().sent(sent.bytes - self.sent);
+            self.sent = sent.bytes;
+        }
+    }
+}
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Counts a request whose reply is ready.
+    pub(super) fn tell<B>(&mut self, due: Due<C::Tag>, reply: &Reply<B>) {
+        let error = if let Reply::Error(error) = reply { Some(error.code) } else { None };
+        self.tally.answered(due.noted, error, &self.conn.shared.counters);
+    }
+
+    /// Counts a request that was answered in parts, of which the last one is ready.
+    pub(super) fn tell_end(&mut self, due: Due<C::Tag>) {
+        self.tally.answered(due.noted, None, &self.conn.shared.counters);
+    }
+
+    /// Counts what the dialect has answered itself.
+    pub(super) fn tell_own(&mut self, command: Option<Command>, error: Option<ErrorCode>) {
+        if let Some(command) = command {
+            self.tally.add(Place::new(command, error), &self.conn.shared.counters);
+        }
+    }
+
+    /// Counts all that was gathered.
+    pub(super) fn end_turn(&mut self) {
+        let (wire, shared): (_, &Shared) = (&self.conn.wire, &self.conn.shared);
+        self.tally.end_turn(&shared.counters, wire.received(), wire.sent());
+    }
+}
