@@ -8,6 +8,7 @@ mod backup;
 mod bbolt_words;
 mod bench;
 mod bucket;
+mod clients;
 mod completion;
 mod condition;
 mod config;
@@ -27,11 +28,13 @@ mod permission;
 mod ping;
 mod remote;
 mod remote_tls;
+mod rows;
 mod scan;
 mod serve;
 mod set;
 mod shell;
 mod shrink;
+mod slowlog;
 mod stats;
 mod tips;
 mod token;
@@ -86,6 +89,9 @@ enum Command {
     Ping(ping::Ping),
     Stats(stats::Stats),
     Health(health::Health),
+    Clients(clients::Clients),
+    #[command(name = "slowlog")]
+    SlowLog(slowlog::SlowLog),
     #[command(subcommand)]
     Token(token::Token),
     Bench(Box<bench::Bench>),
@@ -116,6 +122,8 @@ impl Command {
             Self::Ping(ping) => ping.run(),
             Self::Stats(stats) => stats.run(),
             Self::Health(health) => health.run(),
+            Self::Clients(clients) => clients.run(),
+            Self::SlowLog(slowlog) => slowlog.run(),
             Self::Token(token) => token.run(),
             Self::Bench(bench) => bench.run(),
             Self::File(file) => file.run(),

@@ -1,9 +1,14 @@
 //! The client: what callers hold, clone and share.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use boltkv_protocol::{Expect, Path, ReadRequest, Reply, Request, SessionRequest, StreamRequest, Txn, WriteRequest};
+use boltkv_protocol::{
+    Expect, OperatorRequest, Path, ReadRequest, Reply, Request, SessionRequest, StreamRequest, Txn, WriteRequest,
+};
+
+use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
 use crate::builder::Config;
@@ -100,8 +105,60 @@ impl Client {
     /// May be dropped at any point.
     pub async fn stats(&self) -> Result<Vec<(String, String)>, Error> {
         let Reply::Stats(figures) = self.call(StatsRequest).await? else { return Err(wrong_shape()) };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Ok(figures.iter().map(|(name, value)| (text(name), text(value))).collect())
+        Ok(as_text(&figures))
+    }
+
+    /// The connections that the server has open, in the order in which they came: names and values of each, such as `id` and
+    /// `7`. What they mean is described in `docs/operations.md`; later servers tell more.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` without the right `admin` for everything; otherwise as for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// May be dropped at any point.
+    pub async fn connections(&self) -> Result<Vec<Vec<(String, String)>>, Error> {
+        self.rows(OperatorRequest::ListClients).await
+    }
+
+    /// Ends the connection of this id, from [`connections`](Self::connections). What it has sent and was not done is refused;
+    /// a write that the server has taken is done.
+    ///
+    /// # Errors
+    /// `KEY_NOT_FOUND` where there is none; `FORBIDDEN` without the right `admin` for everything; otherwise as for every
+    /// request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// Dropped, it may end the connection or not.
+    pub async fn kill(&self, id: u64) -> Result<(), Error> {
+        self.call(OperatorRequest::KillClient { client: id }).await.map(drop)
+    }
+
+    /// The newest requests that took long, the newest first, at most `most` of them: names and values of each, such as
+    /// `command` and `GET`. Never keys or values. What they mean is described in `docs/operations.md`.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` without the right `admin` for everything; otherwise as for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// May be dropped at any point.
+    pub async fn slow_log(&self, most: Option<NonZeroU32>) -> Result<Vec<Vec<(String, String)>>, Error> {
+        self.rows(OperatorRequest::SlowLog { most: most.map_or(0, NonZeroU32::get) }).await
+    }
+
+    /// Has the server forget the requests that took long.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` without the right `admin` for everything; otherwise as for every request: see [`Error`].
+    ///
+    /// # Cancellation
+    /// Dropped, it may be done or not.
+    pub async fn reset_slow_log(&self) -> Result<(), Error> {
+        self.call(OperatorRequest::ResetSlowLog).await.map(drop)
+    }
+
+    async fn rows(&self, request: OperatorRequest) -> Result<Vec<Vec<(String, String)>>, Error> {
+        let Reply::Rows(rows) = self.call(request).await? else { return Err(wrong_shape()) };
+        Ok(rows.iter().map(|row| as_text(row)).collect())
     }
 
     /// Begins a backup: the server's whole file as of one transaction, while it goes on. It holds every write that was
@@ -204,6 +261,12 @@ pub(crate) trait Answered<'a>: Into<Request<&'a [u8]>> {
     fn expects(&self) -> Expect;
 }
 
+/// Names and values, which are text.
+fn as_text(figures: &[(Bytes, Bytes)]) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    figures.iter().map(|(name, value)| (text(name), text(value))).collect()
+}
+
 /// STATS, the one request about the server itself that is answered once the connection is open.
 struct StatsRequest;
 
@@ -216,6 +279,12 @@ impl From<StatsRequest> for Request<&[u8]> {
 impl Answered<'static> for StatsRequest {
     fn expects(&self) -> Expect {
         Expect::Stats
+    }
+}
+
+impl Answered<'static> for OperatorRequest {
+    fn expects(&self) -> Expect {
+        (*self).expects()
     }
 }
 

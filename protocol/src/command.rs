@@ -2,7 +2,11 @@
 //!
 //! A row says how a command is called and what it is for; what it does is the server's to know.
 
+mod verb;
+
 use crate::{BucketOp, Op};
+
+pub use verb::Verb;
 
 /// One command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,94 +56,6 @@ pub struct TextForm {
     pub min: usize,
     /// The most arguments.
     pub max: usize,
-}
-
-/// The commands of the text dialect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Verb {
-    /// One value.
-    Get,
-    /// Put a value.
-    Set,
-    /// Put a value under a new key.
-    SetIfAbsent,
-    /// Put a value under a key that is there.
-    SetIfPresent,
-    /// Put a value in the place of another.
-    CompareAndSet,
-    /// Remove a key that has a certain value.
-    CompareAndDelete,
-    /// Remove a key.
-    Delete,
-    /// Remove a range of keys.
-    DeleteRange,
-    /// Add to a number.
-    Increment,
-    /// Take away from a number.
-    Decrement,
-    /// Whether a key is there.
-    Exists,
-    /// Several values.
-    MultiGet,
-    /// Make a bucket.
-    BucketCreate,
-    /// Remove a bucket.
-    BucketDelete,
-    /// Go to a bucket.
-    BucketUse,
-    /// The buckets within one.
-    BucketList,
-    /// A bucket's figures.
-    BucketStat,
-    /// Raise a bucket's sequence.
-    BucketNext,
-    /// A bucket's sequence, or set it.
-    BucketSequence,
-    /// Give a bucket another parent.
-    BucketMove,
-    /// The entries of the connection's bucket.
-    Scan,
-    /// How many they are.
-    Count,
-    /// Begin a transaction.
-    Multi,
-    /// A condition of it.
-    IfAbsent,
-    /// A condition of it.
-    IfPresent,
-    /// A condition of it.
-    IfEquals,
-    /// Have it done.
-    Exec,
-    /// Forget it.
-    Discard,
-    /// Who is asking?
-    Auth,
-    /// Is anyone there?
-    Ping,
-    /// The server's figures.
-    Stats,
-    /// This table.
-    Help,
-    /// The end.
-    Quit,
-}
-
-impl Verb {
-    /// Whether its last argument is a value, which takes all the rest of the line as it is.
-    #[must_use]
-    pub const fn ends_in_value(self) -> bool {
-        matches!(
-            self,
-            Self::Set
-                | Self::SetIfAbsent
-                | Self::SetIfPresent
-                | Self::CompareAndSet
-                | Self::CompareAndDelete
-                | Self::IfEquals
-        )
-    }
 }
 
 impl Command {
@@ -302,6 +218,20 @@ pub const COMMANDS: &[Command] = &[
     Command::connection("AUTH", "says who is asking, where the server has tokens").text(Verb::Auth, "token", 1, 1),
     Command::connection("PING", "PONG").op(Op::Ping).text(Verb::Ping, "", 0, 0),
     Command::connection("STATS", "the server's figures").op(Op::Stats).text(Verb::Stats, "", 0, 0),
+    Command::connection("CLIENT LIST", "the connections, name=value …, a line each").op(Op::ClientList).text(
+        Verb::ClientList,
+        "",
+        0,
+        0,
+    ),
+    Command::connection("CLIENT KILL", "ends a connection").op(Op::ClientKill).text(Verb::ClientKill, "id", 1, 1),
+    Command::connection("SLOWLOG GET", "the newest requests that took long, a line each").op(Op::SlowlogGet).text(
+        Verb::SlowlogGet,
+        "[n]",
+        0,
+        1,
+    ),
+    Command::connection("SLOWLOG RESET", "forgets these").op(Op::SlowlogReset).text(Verb::SlowlogReset, "", 0, 0),
     Command::connection("HELP", "these lines").text(Verb::Help, "", 0, 0),
     Command::connection("QUIT", "closes the connection").text(Verb::Quit, "", 0, 0),
 ];

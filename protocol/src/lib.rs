@@ -27,6 +27,7 @@ mod entries;
 mod error;
 mod escape;
 mod field;
+mod figures;
 mod frame;
 mod op;
 mod path;
@@ -53,8 +54,9 @@ pub use path::{Path, PathError};
 pub use range::{KeyRange, LowBound};
 pub use reply::{Expect, HelloReply, Reply};
 pub use request::{
-    Cond, Hello, MAGIC, MAX_TXN_PARTS, ReadRequest, Request, SessionRequest, SnapshotRead, SnapshotRequest,
-    StreamRequest, Txn, TxnBuilder, TxnCondition, TxnConditions, TxnError, TxnRequests, VERSION, WriteRequest,
+    Cond, Hello, MAGIC, MAX_TXN_PARTS, OperatorRequest, ReadRequest, Request, SessionRequest, SnapshotRead,
+    SnapshotRequest, StreamRequest, Txn, TxnBuilder, TxnCondition, TxnConditions, TxnError, TxnRequests, VERSION,
+    WriteRequest,
 };
 pub use results::{TxnPart, TxnResults, TxnResultsWriter};
 pub use scan::{Scan, ScanMode, ScanOptions};

@@ -33,6 +33,14 @@ pub enum Op {
     Backup = 0x61,
     /// Make the file smaller, and tell how far that is.
     Shrink = 0x62,
+    /// Who is connected.
+    ClientList = 0x63,
+    /// End a connection.
+    ClientKill = 0x64,
+    /// What was slow.
+    SlowlogGet = 0x65,
+    /// Forget what was slow.
+    SlowlogReset = 0x66,
     /// Let a stream send more; has no reply.
     Credit = 0x70,
     /// End a stream early; has no reply.
@@ -43,7 +51,7 @@ pub enum Op {
 
 impl Op {
     /// Every operation that has a number.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 21] = [
         Self::Hello,
         Self::Ping,
         Self::Get,
@@ -58,6 +66,10 @@ impl Op {
         Self::Stats,
         Self::Backup,
         Self::Shrink,
+        Self::ClientList,
+        Self::ClientKill,
+        Self::SlowlogGet,
+        Self::SlowlogReset,
         Self::Credit,
         Self::Cancel,
         Self::Watch,
@@ -81,6 +93,10 @@ impl Op {
             0x60 => Self::Stats,
             0x61 => Self::Backup,
             0x62 => Self::Shrink,
+            0x63 => Self::ClientList,
+            0x64 => Self::ClientKill,
+            0x65 => Self::SlowlogGet,
+            0x66 => Self::SlowlogReset,
             0x70 => Self::Credit,
             0x71 => Self::Cancel,
             0x80 => Self::Watch,
@@ -106,6 +122,10 @@ impl Op {
             Self::Stats => "STATS",
             Self::Backup => "BACKUP",
             Self::Shrink => "SHRINK",
+            Self::ClientList => "CLIENT_LIST",
+            Self::ClientKill => "CLIENT_KILL",
+            Self::SlowlogGet => "SLOWLOG_GET",
+            Self::SlowlogReset => "SLOWLOG_RESET",
             Self::Credit => "CREDIT",
             Self::Cancel => "CANCEL",
             Self::Watch => "WATCH",

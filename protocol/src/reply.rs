@@ -9,6 +9,7 @@ use crate::changes::Changes;
 use crate::entries::{Entry, decode_entries, put_entries};
 use crate::error::{ErrorCode, ErrorReply};
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
+use crate::figures::{decode_rows, decode_stats, encode_rows, encode_stats};
 use crate::frame::{FLAG_MORE, FLAG_REPLY, Frame, HEADER_LEN, write_frame};
 use crate::results::TxnResults;
 
@@ -63,6 +64,8 @@ pub enum Reply<B = Bytes> {
     },
     /// To STATS: names and values, as text.
     Stats(Vec<(B, B)>),
+    /// To CLIENT LIST and SLOWLOG GET: rows of names and values, as text.
+    Rows(Vec<Vec<(B, B)>>),
     /// To TXN.
     Txn {
         /// The transaction that did it; for one that only reads, the one whose state it saw.
@@ -157,6 +160,8 @@ pub enum Expect {
     DeletedRange,
     /// [`Reply::Stats`]
     Stats,
+    /// [`Reply::Rows`]
+    Rows,
     /// [`Reply::Txn`]
     Txn,
     /// [`Reply::Piece`] in any number of frames, then [`Reply::BackedUp`]
@@ -216,6 +221,7 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
             more: fields.bool("more")?,
         },
         Expect::Stats => Reply::Stats(decode_stats(&mut fields)?),
+        Expect::Rows => Reply::Rows(decode_rows(&mut fields)?),
         Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
         Expect::Backup => Reply::BackedUp { total: fields.u64("total")?, crc32c: fields.u32("crc32c")? },
         Expect::Snapshot => {
@@ -270,6 +276,7 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::Entries(_)
             | Self::Count(_)
             | Self::Stats(_)
+            | Self::Rows(_)
             | Self::Piece(_)
             | Self::BackedUp { .. }
             | Self::Snapshot { .. }
@@ -312,6 +319,7 @@ impl<B: AsRef<[u8]>> Reply<B> {
                 out.put_u8((*more).into());
             }
             Self::Stats(figures) => encode_stats(figures, out)?,
+            Self::Rows(rows) => encode_rows(rows, out)?,
             Self::Txn { txid, results } => {
                 out.put_u64(*txid);
                 results.encode(out);
@@ -365,21 +373,6 @@ impl HelloReply {
         out.put_u8(self.read_only.into());
         put_str16(out, "server", &self.server)
     }
-}
-
-fn decode_stats(fields: &mut Fields) -> Result<Vec<(Bytes, Bytes)>, DecodeError> {
-    // Room is made as they come: their number is only what the other side says.
-    (0..fields.u16("n")?).map(|_| Ok((fields.str16("name")?, fields.bytes32("value")?))).collect()
-}
-
-fn encode_stats<B: AsRef<[u8]>>(figures: &[(B, B)], out: &mut BytesMut) -> Result<(), EncodeError> {
-    let count = figures.len();
-    out.put_u16(u16::try_from(count).map_err(|_| EncodeError { field: "n", len: count, limit: u16::MAX.into() })?);
-    for (name, value) in figures {
-        put_str16(out, "name", name.as_ref())?;
-        put_bytes32(out, "value", value.as_ref())?;
-    }
-    Ok(())
 }
 
 fn decode_error(code: ErrorCode, body: Bytes) -> Result<ErrorReply, DecodeError> {

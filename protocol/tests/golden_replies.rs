@@ -65,7 +65,24 @@ const ENTRIES: &str = "00000003  00 0001 6b 00000001 76  01 0002 6575 00000000
 type Golden = (u32, Expect, Reply, Bytes);
 
 fn golden() -> Vec<Golden> {
-    [usual(), of_numbers()].concat()
+    [usual(), of_numbers(), of_figures()].concat()
+}
+
+fn of_figures() -> Vec<Golden> {
+    vec![
+        (
+            5,
+            Expect::Stats,
+            Reply::Stats(vec![("txid".into(), "12".into())]),
+            hex("00000014 00000005 00 80  0001 0004 74786964 00000002 3132"),
+        ),
+        (
+            5,
+            Expect::Rows,
+            Reply::Rows(vec![vec![("id".into(), "7".into())], vec![]]),
+            hex("00000017 00000005 00 80  00000002  0001 0002 6964 00000001 37  0000"),
+        ),
+    ]
 }
 
 fn of_numbers() -> Vec<Golden> {
@@ -87,12 +104,6 @@ fn of_numbers() -> Vec<Golden> {
             Expect::DeletedRange,
             Reply::DeletedRange { txid: 300, deleted: 10_000, more: true },
             hex("00000017 00000005 00 80  000000000000012c 0000000000002710 01"),
-        ),
-        (
-            5,
-            Expect::Stats,
-            Reply::Stats(vec![("txid".into(), "12".into())]),
-            hex("00000014 00000005 00 80  0001 0004 74786964 00000002 3132"),
         ),
         (
             5,

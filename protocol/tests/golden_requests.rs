@@ -8,9 +8,9 @@ use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use boltkv_protocol::{
-    Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound, MAGIC, Path,
-    ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest,
-    StreamRequest, Watch, WatchFrom, WatchPosition, WriteRequest,
+    Cond, DecodeError, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, KeyRange, LowBound, MAGIC,
+    OperatorRequest, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead,
+    SnapshotRequest, StreamRequest, Watch, WatchFrom, WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use common::hex;
@@ -49,6 +49,10 @@ fn about_the_connection() -> Vec<Golden> {
         (2, Request::Read(ReadRequest::Ping(bytes("hi"))), hex("00000008 00000002 02 00  6869")),
         (2, Request::Read(ReadRequest::Ping(Bytes::new())), hex("00000006 00000002 02 00")),
         (2, Request::Session(SessionRequest::Stats), hex("00000006 00000002 60 00")),
+        (2, OperatorRequest::ListClients.into(), hex("00000006 00000002 63 00")),
+        (2, OperatorRequest::KillClient { client: 7 }.into(), hex("0000000e 00000002 64 00  0000000000000007")),
+        (2, OperatorRequest::SlowLog { most: 10 }.into(), hex("0000000a 00000002 65 00  0000000a")),
+        (2, OperatorRequest::ResetSlowLog.into(), hex("00000006 00000002 66 00")),
         (
             0,
             Request::Session(SessionRequest::Credit { stream: 7, bytes: 65_536 }),
@@ -338,8 +342,13 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Session(SessionRequest::Stats) | Request::Stream(StreamRequest::BucketStat(_)) => {
                 Some(Expect::Stats)
             }
+            Request::Session(SessionRequest::Operator(
+                OperatorRequest::ListClients | OperatorRequest::SlowLog { .. },
+            )) => Some(Expect::Rows),
             Request::Session(SessionRequest::Snapshot(SnapshotRequest::Open { .. })) => Some(Expect::Snapshot),
-            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { .. })) => Some(Expect::Closed),
+            Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { .. }) | SessionRequest::Operator(_)) => {
+                Some(Expect::Closed)
+            }
             Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
             Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
             Request::Read(ReadRequest::Sequence(_)) => Some(Expect::Count),

@@ -9,8 +9,8 @@ use std::ops::{Bound, RangeBounds};
 
 use boltkv_protocol::{
     Change, ChangeKind, Changes, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
-    KeyRange, LowBound, MAX_FRAME_LIMIT, Path, ReadRequest, Reply, Request, Scan, ScanMode, ScanOptions,
-    SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, Watch, WatchFrom,
+    KeyRange, LowBound, MAX_FRAME_LIMIT, OperatorRequest, Path, ReadRequest, Reply, Request, Scan, ScanMode,
+    ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, Watch, WatchFrom,
     WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
@@ -49,6 +49,15 @@ fn scan() -> impl Strategy<Value = Scan> {
     (path(), range(), options).prop_map(|(path, range, options)| Scan { path, range, options })
 }
 
+fn operator() -> impl Strategy<Value = OperatorRequest> {
+    prop_oneof![
+        Just(OperatorRequest::ListClients),
+        any::<u64>().prop_map(|client| OperatorRequest::KillClient { client }),
+        any::<u32>().prop_map(|most| OperatorRequest::SlowLog { most }),
+        Just(OperatorRequest::ResetSlowLog),
+    ]
+}
+
 fn request() -> impl Strategy<Value = Request> {
     let hello = (any::<[u8; 2]>(), any::<u32>(), bytes(), bytes()).prop_map(
         |([min_version, max_version], features, client, token)| {
@@ -85,6 +94,7 @@ fn request() -> impl Strategy<Value = Request> {
         (path(), any::<u64>()).prop_map(|(path, sequence)| WriteRequest::SetSequence { path, sequence }.into()),
         (path(), path()).prop_map(|(path, to)| WriteRequest::MoveBucket { path, to }.into()),
         Just(Request::Session(SessionRequest::Stats)),
+        operator().prop_map(Request::from),
         any::<u32>().prop_map(|lease_ms| SessionRequest::Snapshot(SnapshotRequest::Open { lease_ms }).into()),
         any::<u64>().prop_map(|snapshot| SessionRequest::Snapshot(SnapshotRequest::Close { snapshot }).into()),
         (any::<u64>(), path(), bytes()).prop_map(|(snapshot, path, key)| {
@@ -199,6 +209,7 @@ fn one_reply() -> impl Strategy<Value = (Expect, Reply)> {
         any::<(u64, u64, bool)>()
             .prop_map(|(txid, deleted, more)| (Expect::DeletedRange, Reply::DeletedRange { txid, deleted, more })),
         vec((bytes(), bytes()), 0..5).prop_map(|figures| (Expect::Stats, Reply::Stats(figures))),
+        vec(vec((bytes(), bytes()), 0..3), 0..4).prop_map(|rows| (Expect::Rows, Reply::Rows(rows))),
         vec(entry, 0..5).prop_map(|entries| (Expect::Entries, Reply::Entries(entries))),
         any::<u64>().prop_map(|count| (Expect::Count, Reply::Count(count))),
         any::<(u64, u64, u32)>()
@@ -221,6 +232,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Sequence),
         Just(Expect::DeletedRange),
         Just(Expect::Stats),
+        Just(Expect::Rows),
         Just(Expect::Txn),
         Just(Expect::Backup),
         Just(Expect::Snapshot),

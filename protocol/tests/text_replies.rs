@@ -215,5 +215,5 @@ fn help_has_a_line_for_every_command_this_version_has() {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!((lines.len(), lines.last()), (34, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (38, Some(&"END")));
 }

@@ -160,6 +160,8 @@ pub struct Limits {
     pub max_snapshots: u32,
     /// Snapshots that one connection may hold open; one more gets `OVERLOADED`. Default: 16.
     pub max_connection_snapshots: u32,
+    /// Slow requests that are kept for whoever looks after the server; 0: none. Default: 128.
+    pub slow_log: u32,
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
     /// Bytes of the writes that wait for the writer: paths, keys, values and what it takes to keep them. Those that are being
@@ -202,6 +204,8 @@ pub struct Timeouts {
     /// From the last reply to the end of the server's sending side, on a text connection that looks like a one-shot `nc`.
     /// Zero: never. Default: 100 ms.
     pub text_linger: Duration,
+    /// How long a request takes at least that is kept as a slow one. Default: 100 ms.
+    pub slow: Duration,
     /// How long to wait for another process to let go of the file. Default: 1 s.
     pub lock: Duration,
 }
@@ -249,6 +253,7 @@ impl Default for Limits {
             max_watches: 128,
             max_snapshots: 1_024,
             max_connection_snapshots: 16,
+            slow_log: 128,
             queue_requests: 1_024,
             queue_bytes: 64 << 20,
             memory: None,
@@ -269,6 +274,7 @@ impl Default for Timeouts {
             snapshot_lease: Duration::from_secs(30),
             longest_snapshot_lease: Duration::from_secs(300),
             text_linger: Duration::from_millis(100),
+            slow: Duration::from_millis(100),
             lock: Duration::from_secs(1),
         }
     }

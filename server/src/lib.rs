@@ -35,6 +35,7 @@
 //! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
 //! | `stats`, `counters` | what is counted, now and then and for every request |
+//! | `clients`, `slow_log` | who is connected, and what took long |
 //! | `admin` | the address for those who look after the server: is it alive, is it ready, its metrics |
 //! | `metrics` | everything that is measured, as one table |
 //!
@@ -45,6 +46,7 @@
 mod access;
 mod admin;
 mod bursts;
+mod clients;
 mod cold;
 mod commands;
 mod config;
@@ -62,6 +64,7 @@ mod server;
 mod session;
 mod shared;
 mod silent;
+mod slow_log;
 mod sockets;
 mod stats;
 mod tls;

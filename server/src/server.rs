@@ -26,6 +26,7 @@ use crate::listener::Listener;
 use crate::memory::Memory;
 use crate::open::{close, open};
 use crate::shared::Shared;
+use crate::slow_log::SlowLog;
 use crate::sockets::Sockets;
 use crate::stats::Stats;
 use crate::tls::{Encryption, TlsHandle};
@@ -98,9 +99,21 @@ impl Server {
         };
         let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
-        let counters = Counters::new();
-        let shared =
-            Arc::new(Shared { executor, access, encryption, limits, timeouts, stats, counters, memory, bursts });
+        let slow_log = SlowLog::new(limits.slow_log, timeouts.slow);
+        let (counters, clients) = (Counters::new(), Arc::default());
+        let shared = Arc::new(Shared {
+            executor,
+            access,
+            encryption,
+            limits,
+            timeouts,
+            stats,
+            counters,
+            clients,
+            slow_log,
+            memory,
+            bursts,
+        });
         if let Some(admin) = &admin {
             admin.opened(&shared);
         }

@@ -6,10 +6,12 @@ use boltkv_protocol::Reply;
 
 use crate::access::Access;
 use crate::bursts::Bursts;
+use crate::clients::Clients;
 use crate::config::{Limits, Timeouts};
 use crate::counters::Counters;
 use crate::executor::Executor;
 use crate::memory::Memory;
+use crate::slow_log::SlowLog;
 use crate::stats::{Figure, Stats};
 use crate::tls::Encryption;
 
@@ -23,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
     pub(crate) counters: Counters,
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) slow_log: SlowLog,
     pub(crate) memory: Arc<Memory>,
     /// None where all connections are served by the same threads.
     pub(crate) bursts: Option<Bursts>,

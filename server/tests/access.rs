@@ -6,8 +6,8 @@ mod common;
 use std::time::{Duration, Instant, SystemTime};
 
 use boltkv_protocol::{
-    Cond, ErrorCode, Hello, KeyRange, Op, ReadRequest, Reply, Request, Scan, SessionRequest, SnapshotRead,
-    SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
+    Cond, ErrorCode, Hello, KeyRange, Op, OperatorRequest, ReadRequest, Reply, Request, Scan, SessionRequest,
+    SnapshotRead, SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
 };
 use boltkv_server::{Config, Grant};
 use boltkv_storage::{Db, Options};
@@ -167,6 +167,13 @@ fn every_request_needs_its_right_to_its_bucket() {
     let buckets = [("users/eu", true), ("users/eu/deep", true), ("users", false), ("other", false), ("users/e", false)];
     let asked: Vec<_> = requests("b").iter().map(|(_, request)| request.op()).collect();
     let elsewhere = [Op::Hello, Op::Ping, Op::Stats, Op::Credit, Op::Cancel, Op::Snapshot, Op::Backup, Op::Shrink];
+    let operators = [
+        OperatorRequest::ListClients,
+        OperatorRequest::KillClient { client: 1_000_000 },
+        OperatorRequest::SlowLog { most: 0 },
+        OperatorRequest::ResetSlowLog,
+    ];
+    let elsewhere: Vec<_> = elsewhere.into_iter().chain(operators.map(OperatorRequest::op)).collect();
     assert!(Op::ALL.iter().all(|op| asked.contains(op) || elsewhere.contains(op)), "one is missing here");
     for (token, may) in [("reader", &["read"][..]), ("writer", &["read", "write"]), ("nobody", &[])] {
         let mut client = binary(&server, token);
@@ -181,6 +188,9 @@ fn every_request_needs_its_right_to_its_bucket() {
         for request in of_all.map(Request::Stream) {
             assert!(is_forbidden(&mut client, &request), "{token}: {request:?}");
         }
+        for request in operators {
+            assert!(is_forbidden(&mut client, &request.into()), "{token}: {request:?}");
+        }
         assert_eq!(client.ping(b"x"), "x", "and the connection goes on");
         client.stat("txid");
     }
@@ -189,6 +199,7 @@ fn every_request_needs_its_right_to_its_bucket() {
         assert!(!is_forbidden(&mut root, &request), "{request:?}");
     }
     assert!(!is_forbidden(&mut root, &Request::Stream(StreamRequest::Backup)));
+    assert!(operators.iter().all(|request| !is_forbidden(&mut root, &(*request).into())));
 }
 
 // Promises: wire-forbidden-txn.

@@ -48,6 +48,9 @@ pub(super) struct LimitArgs {
     /// Snapshots that one connection may hold open
     #[arg(long, value_name = "N", default_value_t = Limits::default().max_connection_snapshots)]
     max_connection_snapshots: u32,
+    /// Slow requests that are kept for `boltkv slowlog`; 0: none
+    #[arg(long, value_name = "N", default_value_t = Limits::default().slow_log)]
+    slow_log: u32,
     /// Writes that wait to be written, of all connections
     #[arg(long, value_name = "N", default_value_t = Limits::default().queue_requests)]
     queue_requests: usize,
@@ -78,6 +81,7 @@ impl LimitArgs {
         limits.max_in_flight = self.max_in_flight;
         limits.max_streams = self.max_streams;
         limits.max_backups = self.max_backups;
+        limits.slow_log = self.slow_log;
         limits.max_watches = self.max_watches;
         limits.max_snapshots = self.max_snapshots;
         limits.max_connection_snapshots = self.max_connection_snapshots;

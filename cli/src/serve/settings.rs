@@ -141,7 +141,7 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 37] = [
+    const FIELDS: [(&str, &str); 39] = [
         ("listen", "--listen=127.0.0.1:1"),
         ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
@@ -163,6 +163,7 @@ mod tests {
         ("limits.max_watches", "--max-watches=7"),
         ("limits.max_snapshots", "--max-snapshots=7"),
         ("limits.max_connection_snapshots", "--max-connection-snapshots=7"),
+        ("limits.slow_log", "--slow-log=7"),
         ("limits.queue_requests", "--queue-requests=7"),
         ("limits.queue_bytes", "--queue-bytes=1MiB"),
         ("limits.memory", "--memory=1GiB"),
@@ -176,6 +177,7 @@ mod tests {
         ("timeouts.snapshot_lease", "--snapshot-lease=7s"),
         ("timeouts.longest_snapshot_lease", "--max-lease=7s"),
         ("timeouts.text_linger", "--text-linger=7s"),
+        ("timeouts.slow", "--slow=7s"),
         ("timeouts.lock", "--lock-timeout=7s"),
         // Takes certificates: tests/tls.rs.
         ("tls", ""),

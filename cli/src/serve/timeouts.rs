@@ -43,6 +43,9 @@ pub(super) struct TimeoutArgs {
     /// milliseconds; 0: never
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = milliseconds)]
     text_linger: Duration,
+    /// How long a request takes at least that is kept as a slow one; a number alone is milliseconds
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = milliseconds)]
+    slow: Duration,
 }
 
 impl TimeoutArgs {
@@ -58,6 +61,7 @@ impl TimeoutArgs {
         timeouts.snapshot_lease = self.snapshot_lease;
         timeouts.longest_snapshot_lease = self.max_lease;
         timeouts.text_linger = self.text_linger;
+        timeouts.slow = self.slow;
     }
 }
 

@@ -6,6 +6,7 @@
 //! They are generic over how they hold keys and values: the server gets slices of what it received (`Request<Bytes>`), and the
 //! client sends what its caller has lying somewhere (`Request<&[u8]>`), copied once, into the connection's buffer.
 
+mod operator;
 mod read;
 mod session;
 mod snapshot;
@@ -17,6 +18,7 @@ use std::num::NonZeroU64;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+pub use operator::OperatorRequest;
 pub use read::ReadRequest;
 pub use session::{Hello, MAGIC, SessionRequest, VERSION};
 pub use snapshot::{SnapshotRead, SnapshotRequest};
@@ -152,6 +154,10 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         }
         .into(),
         Op::Stats => SessionRequest::Stats.into(),
+        Op::ClientList => SessionRequest::Operator(OperatorRequest::ListClients).into(),
+        Op::ClientKill => SessionRequest::Operator(OperatorRequest::decode_kill(&mut fields)?).into(),
+        Op::SlowlogGet => SessionRequest::Operator(OperatorRequest::decode_slow_log(&mut fields)?).into(),
+        Op::SlowlogReset => SessionRequest::Operator(OperatorRequest::ResetSlowLog).into(),
         Op::Bucket => decode_bucket(&mut fields)?,
         Op::Scan => StreamRequest::Scan(Scan::decode(&mut fields)?).into(),
         Op::Txn => Txn::decode(&mut fields)?.into(),
@@ -184,6 +190,12 @@ fn decode_bucket(fields: &mut Fields) -> Result<Request, DecodeError> {
 impl From<SessionRequest> for Request {
     fn from(request: SessionRequest) -> Self {
         Self::Session(request)
+    }
+}
+
+impl<B> From<OperatorRequest> for Request<B> {
+    fn from(request: OperatorRequest) -> Self {
+        Self::Session(SessionRequest::Operator(request))
     }
 }
 

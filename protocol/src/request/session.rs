@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::SnapshotRequest;
+use super::{OperatorRequest, SnapshotRequest};
 use crate::field::{DecodeError, EncodeError, Fields, put_str16};
 use crate::{Expect, Op, Token};
 
@@ -20,6 +20,8 @@ pub enum SessionRequest {
     Stats,
     /// Opens or closes a snapshot.
     Snapshot(SnapshotRequest),
+    /// It concerns the server and all its connections.
+    Operator(OperatorRequest),
     /// Lets a stream send more. Has no reply.
     Credit {
         /// The id of the request that the stream answers.
@@ -102,6 +104,7 @@ impl SessionRequest {
             Self::Hello(_) => Op::Hello,
             Self::Stats => Op::Stats,
             Self::Snapshot(_) => Op::Snapshot,
+            Self::Operator(request) => request.op(),
             Self::Credit { .. } => Op::Credit,
             Self::Cancel { .. } => Op::Cancel,
         }
@@ -112,6 +115,7 @@ impl SessionRequest {
             Self::Hello(_) => Some(Expect::Hello),
             Self::Stats => Some(Expect::Stats),
             Self::Snapshot(request) => Some(request.expects()),
+            Self::Operator(request) => Some(request.expects()),
             Self::Credit { .. } | Self::Cancel { .. } => None,
         }
     }
@@ -121,6 +125,7 @@ impl SessionRequest {
             Self::Hello(hello) => return hello.encode(out),
             Self::Stats => {}
             Self::Snapshot(request) => request.encode_body(out),
+            Self::Operator(request) => request.encode_body(out),
             Self::Credit { stream, bytes } => {
                 out.put_u32(*stream);
                 out.put_u32(*bytes);

@@ -209,6 +209,10 @@ const fn may_be_within(op: Op) -> bool {
             | Op::Backup
             | Op::Shrink
             | Op::Watch
+            | Op::ClientList
+            | Op::ClientKill
+            | Op::SlowlogGet
+            | Op::SlowlogReset
             | Op::Credit
             | Op::Cancel
     )

@@ -30,6 +30,8 @@ pub enum Answer {
     DeletedRange,
     /// A name and its value a line, then `END`.
     Figures,
+    /// `name=value` for all of a row, a row a line, then `END`.
+    Rows,
     /// `PONG`
     Pong,
 }
@@ -58,7 +60,7 @@ impl Answer {
                 out.put_u8(b'\n');
             }
             Reply::Deleted { existed: false, .. } => write_line(NIL, out),
-            Reply::Hello(_) | Reply::Written { .. } | Reply::Deleted { .. } => write_ok(out),
+            Reply::Hello(_) | Reply::Written { .. } | Reply::Deleted { .. } | Reply::Closed => write_ok(out),
             Reply::Entries(entries) => {
                 for entry in entries {
                     self.write_entry(entry, out);
@@ -73,13 +75,13 @@ impl Answer {
                 write_line(&format!("{deleted}{more}"), out);
             }
             Reply::Stats(figures) => write_stats(figures, out),
+            Reply::Rows(rows) => write_rows(rows, out),
             Reply::Pong(_) => write_line("PONG", out),
             // Its results are printed one by one, by `QueuedAnswers`, which knows what each line asks for. Some have no line.
             Reply::Txn { .. }
             | Reply::Piece(_)
             | Reply::BackedUp { .. }
             | Reply::Snapshot { .. }
-            | Reply::Closed
             | Reply::Shrinking { .. }
             | Reply::Changes(_)
             | Reply::Shrunk { .. } => {}
@@ -163,6 +165,22 @@ fn write_stats<B: AsRef<[u8]>>(figures: &[(B, B)], out: &mut BytesMut) {
         write_key(name.as_ref(), out);
         out.put_u8(b' ');
         write_value(value.as_ref(), out);
+        out.put_u8(b'\n');
+    }
+    write_end(out);
+}
+
+/// Prints a row a line, then `END`.
+fn write_rows<B: AsRef<[u8]>>(rows: &[Vec<(B, B)>], out: &mut BytesMut) {
+    for row in rows {
+        for (index, (name, value)) in row.iter().enumerate() {
+            if index > 0 {
+                out.put_u8(b' ');
+            }
+            write_key(name.as_ref(), out);
+            out.put_u8(b'=');
+            write_key(value.as_ref(), out);
+        }
         out.put_u8(b'\n');
     }
     write_end(out);

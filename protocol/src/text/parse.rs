@@ -12,8 +12,8 @@ use super::reads::Reads;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
-    Cond, ErrorCode, ErrorReply, KeyRange, LowBound, Path, PathError, ReadRequest, Scan, ScanMode, ScanOptions,
-    StreamRequest, Token, TxnCondition, WriteRequest,
+    Cond, ErrorCode, ErrorReply, KeyRange, LowBound, OperatorRequest, Path, PathError, ReadRequest, Scan, ScanMode,
+    ScanOptions, StreamRequest, Token, TxnCondition, WriteRequest,
 };
 
 /// What a line asks for, by what becomes of it: a session that takes lines handles every one.
@@ -59,6 +59,13 @@ pub enum TextCommand {
     Discard,
     /// This is who is asking.
     Auth(Token),
+    /// What concerns the server and all its connections.
+    Operator {
+        /// What to do.
+        request: OperatorRequest,
+        /// How to print its reply.
+        answer: Answer,
+    },
     /// The figures of the server.
     Stats,
     /// Print the commands.
@@ -187,6 +194,10 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
         }
         (Verb::IfAbsent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfAbsent }),
         (Verb::IfPresent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfPresent }),
+        (Verb::ClientKill, Some(id)) => {
+            operator(OperatorRequest::KillClient { client: parse_number(&id)? }, Answer::Done)
+        }
+        (Verb::SlowlogGet, most) => slow_log(most.as_deref())?,
         (Verb::Auth, Some(token)) => TextCommand::Auth(token.into()),
         (Verb::Ping, None) => read(ReadRequest::Ping(Bytes::new()), Answer::Pong),
         (verb, None) => bare(verb).ok_or_else(|| usage(command))?,
@@ -200,11 +211,23 @@ const fn bare(verb: Verb) -> Option<TextCommand> {
         Verb::Multi => TextCommand::Multi,
         Verb::Exec => TextCommand::Exec,
         Verb::Discard => TextCommand::Discard,
+        Verb::ClientList => operator(OperatorRequest::ListClients, Answer::Rows),
+        Verb::SlowlogReset => operator(OperatorRequest::ResetSlowLog, Answer::Done),
         Verb::Stats => TextCommand::Stats,
         Verb::Help => TextCommand::Help,
         Verb::Quit => TextCommand::Quit,
         _ => return None,
     })
+}
+
+const fn operator(request: OperatorRequest, answer: Answer) -> TextCommand {
+    TextCommand::Operator { request, answer }
+}
+
+/// `[n]`
+fn slow_log(most: Option<&[u8]>) -> Result<TextCommand, ErrorReply> {
+    let most = most.map_or(Ok(0), parse_number)?;
+    Ok(operator(OperatorRequest::SlowLog { most }, Answer::Rows))
 }
 
 /// `low high [LIMIT n]`

@@ -1,7 +1,8 @@
 //! The rights that each request needs. A request that is new does not compile until it says so here.
 
 use boltkv_protocol::{
-    ErrorReply, Path, ReadRequest, Request, SnapshotRead, SnapshotRequest, StreamRequest, Txn, WriteRequest,
+    ErrorReply, OperatorRequest, Path, ReadRequest, Request, SnapshotRead, SnapshotRequest, StreamRequest, Txn,
+    WriteRequest,
 };
 
 use super::Level;
@@ -91,6 +92,16 @@ impl Needs for SnapshotRequest {
     fn needs(&self, _need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
             Self::Open { .. } | Self::Close { .. } => Ok(()),
+        }
+    }
+}
+
+impl Needs for OperatorRequest {
+    fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
+        match self {
+            Self::ListClients | Self::KillClient { .. } | Self::SlowLog { .. } | Self::ResetSlowLog => {
+                need(Level::Admin, &Path::ROOT)
+            }
         }
     }
 }

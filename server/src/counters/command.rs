@@ -18,6 +18,7 @@ impl Command {
     pub(crate) const OTHER: Self = Self::at(COMMANDS.len());
 
     pub(crate) const SNAPSHOT: Self = Self::of_op(Op::Snapshot);
+    pub(crate) const WATCH: Self = Self::of_op(Op::Watch);
 
     /// All that can be counted.
     pub(crate) fn all() -> impl Iterator<Item = Self> {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use boltkv_protocol::ErrorCode;
 
+use crate::slow_log::Slow;
 pub(crate) use command::Command;
 pub(crate) use histogram::{Buckets, Histogram, TIME_BOUNDS, TIMES};
 
@@ -63,6 +64,17 @@ pub(crate) struct Shard {
 impl Place {
     pub(crate) fn new(command: Command, error: Option<ErrorCode>) -> Self {
         Self { command, result: error.map_or(0, |code| PLACES[code.to_u8() as usize]) }
+    }
+
+    pub(crate) const fn command(self) -> Command {
+        self.command
+    }
+
+    /// So many of these that took so long, together.
+    pub(crate) fn slow(self, requests: u32, took: Duration) -> Slow {
+        let code = usize::from(self.result).checked_sub(1);
+        let result = code.map_or("ok", |index| ErrorCode::ALL.get(index).map_or("UNKNOWN", |code| code.name()));
+        Slow { command: self.command.name(), result, requests, took }
     }
 }
 

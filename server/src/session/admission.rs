@@ -26,6 +26,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Stream(due, request) => standing.may(request).map_err(|error| (*due, error)),
             Asked::Snapshot(due, request) => standing.may(request).map_err(|error| (*due, error)),
             Asked::OfSnapshot(due, _, read) => standing.may(read).map_err(|error| (*due, error)),
+            Asked::Operator(due, request) => standing.may(request).map_err(|error| (*due, error)),
             Asked::Own(own) => match self.codec.reads(own).map(|path| standing.may(path)) {
                 Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
                 Some(Ok(())) | None => Ok(()),
@@ -47,6 +48,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) fn introduce(&mut self, own: C::Own, token: &Token, reader: &mut Reader<'_>) {
         match self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end) {
             Ok(standing) => {
+                if let Some(name) = self.codec.names(&own) {
+                    self.conn.listed.calls_itself(name);
+                }
                 self.let_in(standing);
                 self.answer_own(own, reader);
             }
@@ -61,6 +65,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn let_in(&mut self, standing: Standing) {
         if let Standing::Holder(held) = &standing {
             debug!(peer = %self.conn.peer, token = held.name(), "let in");
+            self.conn.listed.says(|said| said.token = Some(held.name().into()));
         }
         let left = standing.expires_in();
         // A time that clocks cannot tell never comes.
@@ -83,6 +88,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) fn ending(&self) -> ErrorReply {
         if self.caller.standing.is_revoked() {
             return ErrorReply::new(ErrorCode::Unauthenticated, "the token was taken back; this was not done");
+        }
+        if self.conn.listed.is_killed() {
+            return ErrorReply::new(ErrorCode::Cancelled, "an operator has ended this connection; this was not done");
         }
         ErrorReply::new(ErrorCode::ShuttingDown, "the server is stopping; this was not done")
     }

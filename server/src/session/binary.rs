@@ -60,6 +60,7 @@ impl BinaryCodec {
             Ok(Request::OfSnapshot { snapshot, read }) => Asked::OfSnapshot(due, snapshot, read),
             Ok(Request::Session(SessionRequest::Snapshot(request))) => Asked::Snapshot(due, request),
             Ok(Request::Session(SessionRequest::Cancel { stream })) => Asked::Cancel(stream),
+            Ok(Request::Session(SessionRequest::Operator(request))) => Asked::Operator(due, request),
             Ok(Request::Session(SessionRequest::Stats)) => Asked::Own(Own::Stats(id)),
             Ok(Request::Session(SessionRequest::Credit { stream, bytes })) => Asked::Credit { stream, bytes },
             Ok(Request::Session(SessionRequest::Hello(_))) => {
@@ -95,6 +96,7 @@ impl Codec for BinaryCodec {
     type Tag = ();
     type Own = Own;
 
+    const NAME: &'static str = "binary";
     const IN_ORDER: bool = false;
     const INITIAL_CREDIT: i64 = INITIAL_CREDIT as i64;
 
@@ -231,6 +233,10 @@ impl Codec for BinaryCodec {
     fn instead(&self, own: Own, error: ErrorReply) -> Own {
         let (Own::Hello(id, ..) | Own::Stats(id) | Own::Error(id, _)) = own;
         Own::Error(id, error)
+    }
+
+    fn names<'o>(&self, own: &'o Own) -> Option<&'o [u8]> {
+        if let Own::Hello(_, hello, _) = own { Some(&hello.client) } else { None }
     }
 
     fn not_introduced(&self) -> Option<ErrorReply> {

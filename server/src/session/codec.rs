@@ -5,8 +5,8 @@
 //! read, executed, sent or closed.
 
 use boltkv_protocol::{
-    ErrorCode, ErrorReply, Op, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest, Token,
-    WriteRequest,
+    ErrorCode, ErrorReply, Op, OperatorRequest, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest,
+    Token, WriteRequest,
 };
 use bytes::BytesMut;
 use tokio::time::Instant;
@@ -22,6 +22,9 @@ pub(super) const MOST_OF_STRANGER: usize = 4 * 1024;
 
 /// A dialect.
 pub(crate) trait Codec: Send + 'static {
+    /// What it is called.
+    const NAME: &'static str;
+
     /// What a reply has to know of its request beside the id.
     type Tag: Copy + Send;
     /// What the dialect answers itself, once it is its turn.
@@ -97,6 +100,11 @@ pub(crate) trait Codec: Send + 'static {
         None
     }
 
+    /// What the client calls itself, where such an answer tells.
+    fn names<'o>(&self, _own: &'o Self::Own) -> Option<&'o [u8]> {
+        None
+    }
+
     /// The client was let in.
     fn introduced(&mut self) {}
 
@@ -148,6 +156,8 @@ pub(crate) enum Asked<T, O> {
         stream: u32,
         bytes: u32,
     },
+    /// It concerns the server and all its connections.
+    Operator(Due<T>, OperatorRequest),
     /// What the dialect answers itself.
     Own(O),
     /// The client says who it is; the answer if it is let in.
@@ -169,6 +179,7 @@ impl<T: Copy, O> Asked<T, O> {
             | Self::Stream(due, _)
             | Self::Snapshot(due, _)
             | Self::OfSnapshot(due, ..)
+            | Self::Operator(due, _)
             | Self::Refused(due, _) => Some(*due),
             Self::Cancel(_)
             | Self::Credit { .. }
@@ -186,6 +197,7 @@ impl<T: Copy, O> Asked<T, O> {
             Self::Write(_, request) => Some(request.op()),
             Self::Stream(_, request) => Some(request.op()),
             Self::Snapshot(..) => Some(Op::Snapshot),
+            Self::Operator(_, request) => Some(request.op()),
             Self::OfSnapshot(_, _, read) => Some(read.op()),
             Self::Refused(..)
             | Self::Introduce(..)

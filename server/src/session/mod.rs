@@ -1,7 +1,7 @@
 //! A connection from its first byte to its last, in one dialect.
 //!
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
-//! - `admission`: who the client is, and what is allowed to it
+//! - `admission`: who the client is, and what is allowed to it; `operator`: what is asked of the server itself
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
@@ -22,6 +22,7 @@ mod deadline;
 mod faults;
 mod linger;
 mod multi;
+mod operator;
 mod pace;
 mod room;
 mod serve;
@@ -52,6 +53,7 @@ pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
 pub(crate) use wire::Wire;
 
+use crate::clients::Listed;
 use crate::cold::FaultIn;
 use crate::executor::Caller;
 use crate::memory::Lease;
@@ -70,6 +72,8 @@ pub(crate) struct Connection<S> {
     /// What ends this connection.
     end: CancellationToken,
     pub(crate) peer: Peer,
+    /// Where it is listed for whoever looks after the server.
+    pub(crate) listed: Listed,
     /// Its place among those of whom nobody knows who they are.
     pub(crate) stranger: Option<Silent>,
     /// The connection is to end: nothing more is taken.
@@ -116,11 +120,13 @@ pub(crate) enum Event {
 impl<S: Socket> Connection<S> {
     /// On the heap, so that the futures through which it goes stay small.
     pub(crate) fn new(socket: S, peer: Peer, shared: Arc<Shared>, stop: CancellationToken) -> Box<Self> {
+        let listed = shared.clients.add(peer, stop.clone());
         Box::new(Self {
             wire: Wire::new(socket, Arc::clone(&shared.memory)),
             shared,
             opened: Instant::now(),
             alarm: Alarm::new(),
+            listed,
             end: stop.clone(),
             stop: Box::pin(stop.cancelled_owned()),
             peer,
@@ -151,6 +157,7 @@ impl<S: Socket> Connection<S> {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
         };
+        conn.listed.says(|said| said.encrypted = true);
         Ok(Box::new(conn))
     }
 

@@ -69,6 +69,7 @@ pub(super) struct Taken<C: Codec> {
 
 impl<C: Codec, S: Socket> Session<C, S> {
     pub(crate) fn new(conn: Box<Connection<S>>, codec: C) -> Self {
+        conn.listed.says(|said| said.dialect = C::NAME);
         Self {
             caller: Arc::new(Caller { asker: codec.asker(), standing: conn.shared.access.newcomer() }),
             codec,
@@ -271,6 +272,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::OfSnapshot(due, id, read) => self.read_of_snapshot(due, id, read, taken.leased),
             Asked::Cancel(id) => self.cancel(id),
             Asked::Credit { stream, bytes } => self.streams.give_credit(stream, bytes),
+            Asked::Operator(due, request) => self.operate(due, request),
             Asked::Refused(due, error) => self.refuse(due, error),
             Asked::Introduce(own, secret) => self.introduce(own, &secret, reader),
             Asked::Own(own) => self.answer_own(own, reader),
@@ -355,6 +357,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 | Asked::Stream(due, _)
                 | Asked::Snapshot(due, _)
                 | Asked::OfSnapshot(due, ..)
+                | Asked::Operator(due, _)
                 | Asked::Refused(due, _) => self.refuse(due, self.ending()),
                 Asked::Own(own) | Asked::Introduce(own, _) => {
                     let error = self.ending();

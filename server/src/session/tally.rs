@@ -8,6 +8,7 @@ use super::codec::{Asked, Codec, Due};
 use super::serve::Session;
 use super::socket::Socket;
 use super::wire::Flow;
+use crate::clients::{Client, Done};
 use crate::counters::{Command, Counters, Kind, Place};
 use crate::shared::Shared;
 
@@ -27,8 +28,12 @@ pub(crate) struct Noted {
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     answers: [Option<(Place, u32)>; MOST],
-    /// Reads among them. A turn takes what arrived together, so they have taken equally long.
+    /// Reads among them, and the last one: a turn takes what arrived together, so they have taken equally long.
     reads: u32,
+    last_read: Option<Place>,
+    /// The last answer, and how many there were, of which is not told yet who looks after the server.
+    last: Option<Command>,
+    answered: u64,
     /// What of the connection's bytes has been counted.
     received: u64,
     sent: u64,
@@ -50,6 +55,7 @@ impl<T, O> Asked<T, O> {
             Self::Write(due, request) => (due, Command::of_write(request), Kind::Write),
             Self::Stream(due, request) => (due, Command::of_stream(request), Kind::Stream),
             Self::Snapshot(due, _) => (due, Command::SNAPSHOT, Kind::Read),
+            Self::Operator(due, request) => (due, Command::of_op(request.op()), Kind::Read),
             Self::OfSnapshot(due, _, read) => {
                 let kind = match read {
                     SnapshotRead::Read(_) => Kind::Read,
@@ -71,19 +77,30 @@ impl<T, O> Asked<T, O> {
 
 impl Tally {
     /// Counts a request that was answered so.
-    fn answered(&mut self, noted: Noted, error: Option<ErrorCode>, counters: &Counters) {
-        self.add(Place::new(noted.command, error), counters);
+    fn answered(&mut self, noted: Noted, error: Option<ErrorCode>, shared: &Shared, client: &Client) {
+        let place = Place::new(noted.command, error);
+        self.add(place, &shared.counters);
         match (noted.kind, noted.arrived) {
-            (Kind::Read, _) => self.reads += 1,
+            (Kind::Read, _) => {
+                self.reads += 1;
+                self.last_read = Some(place);
+            }
             (kind, Some(arrived)) => {
                 let now = *self.now.get_or_insert_with(Instant::now);
-                counters.shard().took(kind, now.saturating_duration_since(arrived), 1);
+                let took = now.saturating_duration_since(arrived);
+                shared.counters.shard().took(kind, took, 1);
+                // A watch is there to take long.
+                if shared.slow_log.is_slow(took) && noted.command != Command::WATCH {
+                    shared.slow_log.note(place.slow(1, took), client);
+                }
             }
             (_, None) => {}
         }
     }
 
     fn add(&mut self, place: Place, counters: &Counters) {
+        self.answered += 1;
+        self.last = Some(place.command());
         for answers in &mut self.answers {
             match answers {
                 Some((same, count)) if *same == place => {
@@ -110,21 +127,35 @@ impl Tally {
 
     /// Ends a turn: counts all that was gathered in it, the reads as answered now. `received`, `sent`: what has passed on the
     /// connection.
-    pub(super) fn end_turn(&mut self, counters: &Counters, received: Flow, sent: Flow) {
+    pub(super) fn end_turn(&mut self, shared: &Shared, client: &Client, received: Flow, sent: Flow) {
+        let counters = &shared.counters;
         if self.answers[0].is_some() {
             self.count_answers(counters);
         }
-        let shard = counters.shard();
+        let own = counters.shard();
         if self.reads > 0 {
             let time = Instant::now().saturating_duration_since(received.last);
-            shard.took(Kind::Read, time, std::mem::take(&mut self.reads));
+            let reads = std::mem::take(&mut self.reads);
+            own.took(Kind::Read, time, reads);
+            if shared.slow_log.is_slow(time)
+                && let Some(place) = self.last_read
+            {
+                shared.slow_log.note(place.slow(reads, time), client);
+            }
         }
         if received.bytes > self.received {
-            shard.received(received.bytes - self.received);
+            own.received(received.bytes - self.received);
             self.received = received.bytes;
         }
         self.count_sent(counters, sent);
         self.now = None;
+    }
+
+    /// What whoever looks after the server is to know.
+    fn done(&mut self, in_flight: usize, received: Flow, sent: Flow) -> Done {
+        let answered = std::mem::take(&mut self.answered);
+        let (received, heard, sent) = (received.bytes, received.last, sent.bytes);
+        Done { answered, last: self.last, in_flight, received, sent, heard }
     }
 
     pub(super) fn count_sent(&mut self, counters: &Counters, sent: Flow) {
@@ -139,12 +170,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Counts a request whose reply is ready.
     pub(super) fn tell<B>(&mut self, due: Due<C::Tag>, reply: &Reply<B>) {
         let error = if let Reply::Error(error) = reply { Some(error.code) } else { None };
-        self.tally.answered(due.noted, error, &self.conn.shared.counters);
+        self.tally.answered(due.noted, error, &self.conn.shared, &self.conn.listed);
     }
 
     /// Counts a request that was answered in parts, of which the last one is ready.
     pub(super) fn tell_end(&mut self, due: Due<C::Tag>) {
-        self.tally.answered(due.noted, None, &self.conn.shared.counters);
+        self.tally.answered(due.noted, None, &self.conn.shared, &self.conn.listed);
     }
 
     /// Counts what the dialect has answered itself.
@@ -156,7 +187,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Counts all that was gathered.
     pub(super) fn end_turn(&mut self) {
+        let in_flight = self.in_flight();
         let (wire, shared): (_, &Shared) = (&self.conn.wire, &self.conn.shared);
-        self.tally.end_turn(&shared.counters, wire.received(), wire.sent());
+        self.tally.end_turn(shared, &self.conn.listed, wire.received(), wire.sent());
+        self.conn.listed.note(&self.tally.done(in_flight, wire.received(), wire.sent()));
     }
 }

@@ -161,6 +161,7 @@ impl TextCodec {
             }
             TextCommand::Write { request, answer } => Asked::Write(self.due(answer), request),
             TextCommand::Stream { request, answer } => Asked::Stream(self.due(answer), request),
+            TextCommand::Operator { request, answer } => Asked::Operator(self.due(answer), request),
             TextCommand::Use(path) => Asked::Own(Own::Use(path)),
             TextCommand::Multi => {
                 self.multi = Some(Multi::new(self.bucket.clone(), &self.room));
@@ -213,6 +214,7 @@ impl Codec for TextCodec {
     type Tag = Tag;
     type Own = Own;
 
+    const NAME: &'static str = "text";
     const IN_ORDER: bool = true;
     /// There is no CREDIT: who does not read the lines holds them up.
     const INITIAL_CREDIT: i64 = i64::MAX;

@@ -1,0 +1,233 @@
+//! The connections that are open: who each is, and what it does, for whoever looks after the server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::counters::Command;
+use crate::peer::Peer;
+
+/// Characters of what a client calls itself that are kept.
+const NAME: usize = 64;
+
+/// All connections, by the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    last_id: AtomicU64,
+    all: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) peer: Peer,
+    opened: Instant,
+    end: CancellationToken,
+    is_killed: AtomicBool,
+    said: Mutex<Said>,
+    /// The number of the last command, and one; 0 before the first.
+    command: AtomicU64,
+    requests: AtomicU64,
+    in_flight: AtomicU64,
+    received: AtomicU64,
+    sent: AtomicU64,
+    /// When bytes last came, in milliseconds after it was opened.
+    heard_ms: AtomicU64,
+}
+
+/// What a client says of itself.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Said {
+    /// Which dialect; empty before it has spoken.
+    pub(crate) dialect: &'static str,
+    pub(crate) encrypted: bool,
+    pub(crate) name: Option<Box<str>>,
+    /// The name of the token that let it in.
+    pub(crate) token: Option<Box<str>>,
+}
+
+/// A connection is listed until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    client: Arc<Client>,
+    all: Arc<Clients>,
+}
+
+/// Names and values.
+pub(crate) type Row = Vec<(Bytes, Bytes)>;
+
+/// What a client has done by now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Done {
+    pub(crate) answered: u64,
+    pub(crate) last: Option<Command>,
+    pub(crate) in_flight: usize,
+    pub(crate) received: u64,
+    pub(crate) sent: u64,
+    pub(crate) heard: Instant,
+}
+
+impl Clients {
+    /// A connection came, which `end` ends.
+    pub(crate) fn add(self: &Arc<Self>, peer: Peer, end: CancellationToken) -> Listed {
+        let client = Arc::new(Client {
+            id: self.last_id.fetch_add(1, Relaxed) + 1,
+            peer,
+            opened: Instant::now(),
+            end,
+            is_killed: AtomicBool::new(false),
+            said: Mutex::default(),
+            command: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(0),
+        });
+        self.lock().insert(client.id, Arc::clone(&client));
+        Listed { client, all: Arc::clone(self) }
+    }
+
+    /// Ends a connection. `false` if there is none of this id.
+    pub(crate) fn kill(&self, id: u64) -> bool {
+        let Some(client) = self.lock().get(&id).cloned() else { return false };
+        client.is_killed.store(true, Relaxed);
+        client.end.cancel();
+        true
+    }
+
+    /// All of them, a row each.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        // The list is copied first: whoever connects meanwhile does not wait for it to be written.
+        let all: Vec<_> = self.lock().values().cloned().collect();
+        let now = Instant::now();
+        all.iter().map(|client| client.row(now)).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        // Nothing that holds it can panic half way.
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Client {
+    /// Notes what it has done. Only its own connection does, so that nothing is waited for.
+    pub(crate) fn note(&self, done: &Done) {
+        if done.answered > 0 {
+            self.requests.fetch_add(done.answered, Relaxed);
+        }
+        if let Some(last) = done.last {
+            self.command.store(last.index() as u64 + 1, Relaxed);
+        }
+        self.in_flight.store(done.in_flight as u64, Relaxed);
+        self.received.store(done.received, Relaxed);
+        self.sent.store(done.sent, Relaxed);
+        self.heard_ms.store(millis(done.heard, self.opened), Relaxed);
+    }
+
+    /// Changes what is known of it.
+    pub(crate) fn says(&self, change: impl FnOnce(&mut Said)) {
+        change(&mut self.lock());
+    }
+
+    /// What it calls itself: as it came, but for what does not print.
+    pub(crate) fn calls_itself(&self, name: &[u8]) {
+        let name: String = name.escape_ascii().take(NAME).map(char::from).collect();
+        self.says(|said| said.name = (!name.is_empty()).then(|| name.into()));
+    }
+
+    pub(crate) fn said(&self) -> Said {
+        self.lock().clone()
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Relaxed)
+    }
+
+    fn row(&self, now: Instant) -> Row {
+        let said = self.said();
+        let number = |value: &AtomicU64| value.load(Relaxed).to_string();
+        let age = millis(now, self.opened);
+        let seconds = |millis: u64| format!("{}.{:03}", millis / 1000, millis % 1000);
+        let last = usize::try_from(self.command.load(Relaxed)).unwrap_or(0).checked_sub(1);
+        row([
+            ("id", self.id.to_string()),
+            ("peer", self.peer.to_string()),
+            ("dialect", said.dialect.to_owned()),
+            ("tls", u8::from(said.encrypted).to_string()),
+            ("token", said.token.map(String::from).unwrap_or_default()),
+            ("name", said.name.map(String::from).unwrap_or_default()),
+            ("age_seconds", seconds(age)),
+            ("idle_seconds", seconds(age.saturating_sub(self.heard_ms.load(Relaxed)))),
+            ("command", last.and_then(|index| Command::all().nth(index)).map_or("", Command::name).to_owned()),
+            ("requests", number(&self.requests)),
+            ("in_flight", number(&self.in_flight)),
+            ("received_bytes", number(&self.received)),
+            ("sent_bytes", number(&self.sent)),
+        ])
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Said> {
+        // Nothing that holds it can panic half way.
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A row of these.
+pub(crate) fn row<const N: usize>(fields: [(&'static str, String); N]) -> Row {
+    fields.into_iter().map(|(name, value)| (Bytes::from_static(name.as_bytes()), value.into())).collect()
+}
+
+fn millis(later: Instant, earlier: Instant) -> u64 {
+    u64::try_from(later.saturating_duration_since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+impl std::ops::Deref for Listed {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.client.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(row: &Row, name: &str) -> String {
+        let found = row.iter().find(|(field, _)| field == name.as_bytes()).unwrap();
+        String::from_utf8(found.1.to_vec()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn connections_are_listed_as_long_as_they_are_there_and_each_can_be_ended() {
+        let clients = Arc::new(Clients::default());
+        let ends = [CancellationToken::new(), CancellationToken::new()];
+        let [one, two] = ends.clone().map(|end| clients.add(Peer::Unix(Some(7)), end));
+        two.calls_itself(b"a\nb");
+        let heard = Instant::now();
+        two.note(&Done { answered: 3, last: Some(Command::OTHER), in_flight: 1, received: 8, sent: 9, heard });
+        let rows = clients.rows();
+        assert_eq!(rows.iter().map(|row| field(row, "id")).collect::<Vec<_>>(), ["1", "2"]);
+        assert_eq!((field(&rows[0], "command"), field(&rows[0], "name")), (String::new(), String::new()));
+        let of_two = ["command", "name", "requests", "in_flight", "received_bytes", "sent_bytes"];
+        assert_eq!(of_two.map(|name| field(&rows[1], name)), ["other", "a\\nb", "3", "1", "8", "9"]);
+        assert!(clients.kill(2) && !clients.kill(3));
+        assert!(ends[1].is_cancelled() && !ends[0].is_cancelled());
+        assert!(two.is_killed() && !one.is_killed());
+        drop(one);
+        assert_eq!(clients.rows().len(), 1);
+        assert!(!clients.kill(1));
+    }
+}

@@ -1,0 +1,45 @@
+//! What is asked of the server itself: who is connected, and what was slow.
+
+use boltkv_protocol::{ErrorCode, ErrorReply, OperatorRequest, Reply};
+use bytes::Bytes;
+use tracing::info;
+
+use super::codec::{Codec, Due};
+use super::serve::Session;
+use super::socket::Socket;
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Does what an operator asks for.
+    pub(super) fn operate(&mut self, due: Due<C::Tag>, request: OperatorRequest) {
+        let shared = &self.conn.shared;
+        let reply: Reply<Bytes> = match request {
+            OperatorRequest::ListClients => Reply::Rows(shared.clients.rows()),
+            OperatorRequest::SlowLog { most } => Reply::Rows(shared.slow_log.rows(most)),
+            OperatorRequest::ResetSlowLog => {
+                shared.slow_log.reset();
+                Reply::Closed
+            }
+            OperatorRequest::KillClient { client } if shared.clients.kill(client) => {
+                info!(client, by = %self.conn.peer, "a connection is ended");
+                Reply::Closed
+            }
+            OperatorRequest::KillClient { client } => {
+                Reply::Error(ErrorReply::new(ErrorCode::KeyNotFound, format!("there is no connection {client}")))
+            }
+        };
+        let len = len(&reply);
+        if self.conn.wire.make_output_room(len) {
+            self.tell(due, &reply);
+            self.codec.reply(due, &reply, &mut self.conn.wire.output);
+        } else {
+            self.refuse(due, self.no_memory());
+        }
+    }
+}
+
+/// What a reply takes at most, in any dialect: each byte of a name or value may be escaped.
+fn len(reply: &Reply<Bytes>) -> usize {
+    let Reply::Rows(rows) = reply else { return 0 };
+    let fields = rows.iter().flatten();
+    fields.map(|(name, value)| name.len() + 2 * value.len() + 8).sum::<usize>() + 4 * rows.len()
+}

@@ -1,0 +1,137 @@
+//! The newest requests that took long: what they were and whose, never what was in them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::clients::{Client, Row, row};
+
+/// A ring of slow requests.
+#[derive(Debug)]
+pub(crate) struct SlowLog {
+    most: usize,
+    from: Duration,
+    entries: Mutex<Entries>,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    last_id: u64,
+    /// The newest last.
+    ring: VecDeque<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    at: SystemTime,
+    slow: Slow,
+    client: u64,
+    peer: String,
+    name: Option<Box<str>>,
+    token: Option<Box<str>>,
+}
+
+/// A request that took long, or requests that were answered together and did.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slow {
+    pub(crate) command: &'static str,
+    /// What came of it.
+    pub(crate) result: &'static str,
+    pub(crate) requests: u32,
+    pub(crate) took: Duration,
+}
+
+impl SlowLog {
+    /// An empty one, of so many entries, for requests that take at least so long.
+    pub(crate) fn new(most: u32, from: Duration) -> Self {
+        Self { most: most as usize, from, entries: Mutex::default() }
+    }
+
+    /// Whether a request that took so long belongs here.
+    pub(crate) fn is_slow(&self, took: Duration) -> bool {
+        took >= self.from && self.most > 0
+    }
+
+    /// Notes a slow request; the oldest makes room.
+    pub(crate) fn note(&self, slow: Slow, client: &Client) {
+        let said = client.said();
+        let mut entries = self.lock();
+        entries.last_id += 1;
+        let id = entries.last_id;
+        if entries.ring.len() >= self.most {
+            entries.ring.pop_front();
+        }
+        let peer = client.peer.to_string();
+        let entry = Entry { id, at: now(), slow, client: client.id, peer, name: said.name, token: said.token };
+        entries.ring.push_back(entry);
+    }
+
+    /// The newest first, so many at most; 0: all.
+    pub(crate) fn rows(&self, most: u32) -> Vec<Row> {
+        let most = if most == 0 { usize::MAX } else { most as usize };
+        self.lock().ring.iter().rev().take(most).map(Entry::row).collect()
+    }
+
+    /// Forgets them.
+    pub(crate) fn reset(&self) {
+        self.lock().ring.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Nothing that holds it can panic half way.
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn row(&self) -> Row {
+        let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_owned();
+        let at = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        row([
+            ("id", self.id.to_string()),
+            ("time_ms", at.as_millis().to_string()),
+            ("took_us", self.slow.took.as_micros().to_string()),
+            ("command", self.slow.command.to_owned()),
+            ("result", self.slow.result.to_owned()),
+            ("requests", self.slow.requests.to_string()),
+            ("client", self.client.to_string()),
+            ("peer", self.peer.clone()),
+            ("token", text(&self.token)),
+            ("name", text(&self.name)),
+        ])
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "people look at it, beside other logs")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::clients::Clients;
+    use crate::peer::Peer;
+
+    #[tokio::test]
+    async fn the_newest_are_kept_and_told_first() {
+        let client = Arc::new(Clients::default()).add(Peer::Unix(None), CancellationToken::new());
+        let log = SlowLog::new(2, Duration::from_millis(10));
+        assert!(log.is_slow(Duration::from_millis(10)) && !log.is_slow(Duration::from_millis(9)));
+        for command in ["a", "b", "c"] {
+            log.note(Slow { command, result: "ok", requests: 1, took: Duration::from_secs(1) }, &client);
+        }
+        let commands = |most| -> Vec<_> { log.rows(most).into_iter().map(|row| row[3].1.clone()).collect() };
+        assert_eq!((commands(0), commands(1)), (vec!["c".into(), "b".into()], vec!["c".into()]));
+        log.reset();
+        assert!(commands(0).is_empty());
+        log.note(Slow { command: "d", result: "ok", requests: 1, took: Duration::from_secs(1) }, &client);
+        assert_eq!(log.rows(0)[0][0].1, "4", "ids go on");
+        assert!(!SlowLog::new(0, Duration::ZERO).is_slow(Duration::from_secs(9)));
+    }
+}
