@@ -47,10 +47,8 @@ pub(crate) struct Remote {
     /// Where the server listens: HOST:PORT, HOST for port 7878, or unix:PATH
     #[arg(long, value_name = "ADDRESS", env = address_variable(), default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
     addr: String,
-    /// A file whose first line is the token that says who you are; `BOLTKV_TOKEN` has the token itself, or
-    /// `BOLTKV_TOKEN_FILE` the file's name
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    token: TokenArgs,
     #[command(flatten)]
     tls: TlsArgs,
     /// How long to wait for an answer, such as 5s or 200ms; a number alone is seconds
@@ -58,14 +56,18 @@ pub(crate) struct Remote {
     timeout: Duration,
 }
 
-impl Remote {
-    /// How long an answer is waited for.
-    pub(crate) const fn timeout(&self) -> Duration {
-        self.timeout
-    }
+/// What says who asks. It is no argument: those are seen by all who may list the processes of a machine.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// A file whose first line is the token that says who you are; `BOLTKV_TOKEN` has the token itself, or
+    /// `BOLTKV_TOKEN_FILE` the file's name
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
 
-    /// What says who asks. It is no argument: those are seen by all who may list the processes of a machine.
-    fn token(&self) -> Outcome<Token> {
+impl TokenArgs {
+    /// The token, or none.
+    pub(crate) fn token(&self) -> Outcome<Token> {
         let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
         if self.token_file.is_none()
             && let Some(token) = named(TOKEN)
@@ -74,6 +76,13 @@ impl Remote {
         }
         let file = self.token_file.clone().or_else(|| named(TOKEN_FILE).map(PathBuf::from));
         file.map_or(Ok(Token::NONE), |file| read_token(&file))
+    }
+}
+
+impl Remote {
+    /// How long an answer is waited for.
+    pub(crate) const fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Connects, and lets `act` do what the command is for.
@@ -85,7 +94,7 @@ impl Remote {
     pub(crate) fn try_run<T>(&self, act: impl AsyncFnOnce(Result<Client, Error>) -> Outcome<T>) -> Outcome<T> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
-        let (token, tls) = (self.token()?, self.tls.tls()?);
+        let (token, tls) = (self.token.token()?, self.tls.tls()?);
         runtime.block_on(async {
             let mut connecting = Client::builder(&self.addr).name("boltkv").token(token).timeout(self.timeout);
             if let Some(tls) = tls {

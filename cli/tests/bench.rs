@@ -95,6 +95,20 @@ fn json_has_these_fields_whose_figures_agree() {
 }
 
 #[test]
+fn a_server_that_asks_for_a_token_is_measured_with_one_and_not_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let [tokens, token] = ["tokens", "token"].map(|name| folder.path().join(name));
+    let made = run(args!["token", "create", "bench", "--right", "write:boltkv-bench", "--tokens", &tokens]);
+    std::fs::write(&token, made.done()).unwrap();
+    let server = Server::start_with(&folder.path().join("a.db"), ["--tokens", tokens.to_str().unwrap()]);
+    let refused = server.run(SMALL).failed(1);
+    assert!(refused.contains("HELLO") && refused.contains("UNAUTHENTICATED"), "{refused}");
+    let said = server.run(SMALL.into_iter().chain(["--token-file", token.to_str().unwrap()])).done_text();
+    assert!(said.contains("\nget "), "{said}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
+#[test]
 fn a_bucket_that_is_there_is_not_touched_but_used_where_that_is_said() {
     let (_folder, server) = server();
     server.run(["bucket", "create", "mine"]).done();

@@ -9,7 +9,7 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-use boltkv_protocol::Path;
+use boltkv_protocol::{Path, Token};
 
 use crate::connection::Opened;
 use crate::wire::{Boltkv, Memcached, Redis};
@@ -43,6 +43,8 @@ pub struct Server {
     pub database: u32,
     /// How long an answer may take while places are made and removed.
     pub timeout: Duration,
+    /// boltkv: what says who asks, where the server wants to know.
+    pub token: Token,
 }
 
 impl Target {

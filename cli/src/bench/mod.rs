@@ -19,7 +19,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::{Size, seconds, some_seconds};
 use crate::failure::{Failure, Outcome};
-use crate::remote::path_parser;
+use crate::remote::{TokenArgs, path_parser};
 use live::Line;
 use settings::Range;
 use signals::Stop;
@@ -101,6 +101,8 @@ pub(crate) struct Bench {
     /// Of Redis: the number of the database, which has to be empty
     #[arg(long, value_name = "N", default_value_t = 0)]
     database: u32,
+    #[command(flatten)]
+    token: TokenArgs,
     /// Leave what was made and loaded, for --reuse
     #[arg(long, conflicts_with = "reuse")]
     keep: bool,

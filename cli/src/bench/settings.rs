@@ -4,6 +4,7 @@ use std::env;
 use std::path::Path;
 use std::str::FromStr;
 
+use boltkv_client::Token;
 use boltkv_load::{Limit, Mix, Op, Order, Server, Target, Work};
 
 use super::{Bench, Distribution, Report};
@@ -47,6 +48,7 @@ impl Bench {
             bucket: self.bucket.clone(),
             database: self.database,
             timeout: self.timeout,
+            token: if target == Target::Boltkv { self.token.token()? } else { Token::NONE },
         })
     }
 

@@ -68,7 +68,8 @@ impl<'a> Connected<'a> {
         let hello = Agreed { server: String::new(), max_frame: 0, max_in_flight: 0, max_streams: 0, read_only: false };
         let (codec, input) = (FrameCodec::default(), BytesMut::new());
         let mut connected = Self { stream, hello, server, codec, input };
-        let hello = Request::from(SessionRequest::Hello(Hello::new("boltkv-bench")));
+        let hello =
+            Request::from(SessionRequest::Hello(Hello { token: server.token.clone(), ..Hello::new("boltkv-bench") }));
         connected.hello = match connected.ask(&hello, HELLO_ID, Expect::Hello)? {
             Ok(Reply::Hello(hello)) if hello.version == VERSION => hello.into(),
             Ok(_) => return Err(server.broken("it does not answer HELLO")),

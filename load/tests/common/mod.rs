@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use boltkv_load::{Error, Measured, Server, Target, Work, run};
+use boltkv_protocol::Token;
 
 pub use running::{PATIENCE, TestServer};
 
@@ -22,7 +23,14 @@ impl TestServer {
 
 /// A server that is somewhere.
 pub fn at(target: Target, address: SocketAddr) -> Server {
-    Server { target, addr: address.to_string(), bucket: "bench".parse().unwrap(), database: 0, timeout: PATIENCE }
+    Server {
+        target,
+        addr: address.to_string(),
+        bucket: "bench".parse().unwrap(),
+        database: 0,
+        timeout: PATIENCE,
+        token: Token::NONE,
+    }
 }
 
 /// A program that serves on a port of this host, until it is dropped.
