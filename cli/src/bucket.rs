@@ -3,9 +3,9 @@
 use std::io::{self, Write as _};
 
 use boltkv_client::Path;
+use boltkv_lines::Style;
 use clap::{Args, Subcommand};
 
-use crate::entries::Style;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{Remote, path_parser};
 use crate::scan;

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use boltkv_client::{Client, Entries, EntryKind, Error, ErrorCode, Path, Snapshot};
+use boltkv_lines::{Format, Line, Lines};
 use bytes::Bytes;
 use clap::Args;
 
 use crate::failure::{Failure, Outcome};
 use crate::file::Progress;
-use crate::lines::{Destination, Format, Line, Lines, Partial, write_failed};
+use crate::lines::{Destination, Partial, write_failed};
 use crate::remote::{Remote, path_parser};
 
 /// The longest pause before a server that is away or busy is asked again; the first is a tenth.
@@ -113,7 +114,7 @@ impl Export {
                 output => self.begin(&state, Destination::open(output.as_deref())?).await?,
             };
             self.write_everything(&state, &mut lines, way).await?;
-            lines.into_inner().and_then(Destination::finish).map_err(|error| self.failed(&error))
+            lines.finish().map_err(|error| self.failed(&error))
         })
     }
 
@@ -126,9 +127,9 @@ impl Export {
     }
 
     /// The beginning: the lines of the buckets down to the one that is asked for.
-    async fn begin(&self, state: &State, out: Destination) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+    async fn begin(&self, state: &State, out: Destination) -> Outcome<(Lines, Vec<Level>)> {
         let failed = |error| self.failed(&error);
-        let mut lines = Lines::new(out, self.format()).map_err(failed)?;
+        let mut lines = Lines::new(Box::new(out), self.format()).map_err(failed)?;
         let mut path = Path::ROOT;
         for name in self.bucket.names() {
             path = child(&path, name)?;
@@ -138,7 +139,7 @@ impl Export {
     }
 
     /// Behind what an export has that was not finished.
-    async fn go_on(&self, state: &State, output: &std::path::Path) -> Outcome<(Lines<Destination>, Vec<Level>)> {
+    async fn go_on(&self, state: &State, output: &std::path::Path) -> Outcome<(Lines, Vec<Level>)> {
         let failed = |error| self.failed(&error);
         let partial = Partial::open(output, self.csv, failed)?;
         let way = match &partial.last {
@@ -150,7 +151,7 @@ impl Export {
         let Some(last) = way.last() else {
             return self.begin(state, Destination::go_on(output, partial.begin_anew().map_err(failed)?)?).await;
         };
-        let lines = Lines::go_on(Destination::go_on(output, partial)?, self.format(), last.path.names());
+        let lines = Lines::go_on(Box::new(Destination::go_on(output, partial)?), self.format(), last.path.names());
         Ok((lines.map_err(failed)?, way))
     }
 
@@ -178,7 +179,7 @@ impl Export {
     }
 
     /// The way down is kept in a list: of each bucket it is known where to go on.
-    async fn write_everything(&self, state: &State, lines: &mut Lines<Destination>, mut way: Vec<Level>) -> Outcome {
+    async fn write_everything(&self, state: &State, lines: &mut Lines, mut way: Vec<Level>) -> Outcome {
         let progress = Progress::counting("entries");
         while let Some(level) = way.last_mut() {
             match self.write_entries(state, level, lines, &progress).await? {
@@ -206,7 +207,7 @@ impl Export {
         &self,
         state: &State,
         level: &mut Level,
-        lines: &mut Lines<Destination>,
+        lines: &mut Lines,
         progress: &Progress,
     ) -> Outcome<Found> {
         let (mut since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
+use boltkv_lines::Line;
 use boltkv_protocol::{Cond, Txn, WriteRequest};
 use clap::Args;
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, json_line};
-use crate::lines::{Input, Line};
+use crate::lines::Input;
 use crate::remote::Remote;
 
 /// A transaction has at most so many lines, because all other writes wait for it,

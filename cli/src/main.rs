@@ -14,7 +14,6 @@ mod condition;
 mod config;
 mod delete;
 mod delete_range;
-mod entries;
 mod export;
 mod failure;
 mod file;

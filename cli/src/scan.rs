@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::ops::Bound;
 
 use boltkv_client as client;
+use boltkv_lines::Style;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 
-use crate::entries::Style;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{InBucket, Remote, bytes_parser};
 

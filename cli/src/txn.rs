@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
+use boltkv_lines::Object;
 use boltkv_protocol::text::{self, Queued, QueuedAnswers, TextCommand};
 use boltkv_protocol::{MAX_FRAME_LIMIT, Reply, Txn};
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 use serde::Serialize;
 
-use crate::entries::Object;
 use crate::failure::{Failure, Outcome};
 use crate::remote::{InBucket, Remote};
 

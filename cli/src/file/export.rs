@@ -1,8 +1,8 @@
 //! `boltkv file export`: everything in a file as lines of JSON.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use boltkv_lines::{Format, Lines};
 use boltkv_storage::{Bucket, CheckOptions, Cursor, Db, Tx};
 use clap::Args;
 
@@ -11,7 +11,7 @@ use super::output::{Error, Printed};
 use super::progress::Progress;
 use super::target::{Target, same_file};
 use crate::failure::{Failure, Outcome};
-use crate::lines::{Destination, Format, Lines, write_failed};
+use crate::lines::{Destination, write_failed};
 
 /// Write everything in a file as lines of JSON
 ///
@@ -97,12 +97,12 @@ impl Export {
 
 fn write(db: &Db, out: Destination, format: Format) -> Printed {
     let tx = db.begin()?;
-    let mut lines = Lines::new(out, format)?;
+    let mut lines = Lines::new(Box::new(out), format)?;
     write_everything(&tx, &mut lines)?;
-    Ok(lines.into_inner()?.finish()?)
+    Ok(lines.finish()?)
 }
 
-fn write_everything(tx: &Tx, lines: &mut Lines<impl Write>) -> Printed {
+fn write_everything(tx: &Tx, lines: &mut Lines) -> Printed {
     let mut read = Read { progress: Progress::counting("entries"), memory: Memory::new(tx), bytes: 0 };
     for found in tx.buckets() {
         let (name, bucket) = found?;
@@ -127,7 +127,7 @@ impl Read<'_> {
 }
 
 /// Writes a bucket and all within. The way down is kept in a list: buckets may be nested deeper than the stack would bear.
-fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines<impl Write>, read: &mut Read<'_>) -> Printed {
+fn write_bucket(name: &[u8], top: Bucket<'_>, lines: &mut Lines, read: &mut Read<'_>) -> Printed {
     lines.enter(name, Some(top.sequence()))?;
     let mut way: Vec<(Bucket<'_>, Cursor<'_>)> = vec![(top, top.cursor())];
     while let Some((bucket, cursor)) = way.last_mut() {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use boltkv_lines::Line;
 use boltkv_storage::{BucketMut, Db, Options, TxMut};
 use clap::Args;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::target::Target;
 use crate::failure::{Failure, Outcome};
-use crate::lines::{Input, Line};
+use crate::lines::Input;
 
 /// A write transaction is committed when it has so many lines…
 const BATCH_LINES: u64 = 10_000;

@@ -1,31 +1,22 @@
 //! Where lines are read from.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
-use super::csv::CsvInput;
-use super::{Line, json};
+use boltkv_lines::{Line, Reader};
+
 use crate::failure::{Failure, Outcome};
 use crate::file::Progress;
-
-const BUFFER: usize = 1 << 18;
-/// The longest line: room for the longest value in base64, with its key under a path of many names.
-const MAX_LINE: u64 = 3 << 30;
 
 /// Lines of an export, from a file or from standard input.
 pub(crate) struct Input {
     /// What it is called in messages.
     pub(crate) name: String,
-    from: From,
+    from: Reader,
     /// A line that was looked at and is still the next one.
     ahead: Option<(Line, u64)>,
     progress: Progress,
-}
-
-enum From {
-    Json { reader: BufReader<Box<dyn Read>>, line: Vec<u8> },
-    Csv(CsvInput<Box<dyn Read>>),
 }
 
 impl Input {
@@ -43,11 +34,7 @@ impl Input {
     }
 
     fn new(name: String, from: Box<dyn Read>, is_csv: bool, progress: Progress) -> Self {
-        let from = if is_csv {
-            From::Csv(CsvInput::new(from))
-        } else {
-            From::Json { reader: BufReader::with_capacity(BUFFER, from), line: Vec::new() }
-        };
+        let from = if is_csv { Reader::csv(from) } else { Reader::json(from) };
         Self { name, from, ahead: None, progress }
     }
 
@@ -59,13 +46,7 @@ impl Input {
         if let Some(ahead) = self.ahead.take() {
             return Ok(Some(ahead));
         }
-        let read = match &mut self.from {
-            From::Json { reader, line } => next_json(reader, line)?,
-            From::Csv(records) => {
-                let before = records.position();
-                records.next()?.map(|line| (line, records.position() - before))
-            }
-        };
+        let read = self.from.next_line()?;
         if let Some((_, len)) = &read {
             self.progress.advance(*len);
         }
@@ -80,18 +61,4 @@ impl Input {
         self.ahead = self.next()?;
         Ok(self.ahead.as_ref().map(|(line, _)| line))
     }
-}
-
-/// The last line may be without its end.
-fn next_json(reader: &mut BufReader<Box<dyn Read>>, line: &mut Vec<u8>) -> Result<Option<(Line, u64)>, String> {
-    line.clear();
-    let read = reader.take(MAX_LINE).read_until(b'\n', line);
-    let len = read.map_err(|error| format!("could not be read: {error}"))? as u64;
-    if len == MAX_LINE && !line.ends_with(b"\n") {
-        return Err(format!("longer than the {MAX_LINE} bytes that the longest value takes"));
-    }
-    if len == 0 {
-        return Ok(None);
-    }
-    json::parse(line).map(|line| Some((line, len)))
 }

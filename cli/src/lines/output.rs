@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
+use boltkv_lines::Sink;
 use tempfile::NamedTempFile;
 
 use super::Partial;
@@ -54,22 +55,6 @@ impl Destination {
         let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), output.to_owned());
         Ok(Self { out, _interrupt: Interrupt::new(move || kept.clone())? })
     }
-
-    /// Writes out the rest, and gives a file its name.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.flush()?;
-        let (out, path) = match self.out {
-            Out::Stdout(_) | Out::Device(_) => return Ok(()),
-            Out::Partial(out, path) => {
-                out.get_ref().sync_all()?;
-                return fs::rename(Partial::path(&path), path);
-            }
-            Out::File(out, path) => (out, path),
-        };
-        let finished = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        finished.as_file().sync_all()?;
-        finished.persist(path).map(drop).map_err(|error| error.error)
-    }
 }
 
 impl Write for Destination {
@@ -87,6 +72,24 @@ impl Write for Destination {
             Out::Device(out) | Out::Partial(out, _) => out.flush(),
             Out::File(out, _) => out.flush(),
         }
+    }
+}
+
+impl Sink for Destination {
+    /// Writes out the rest, and gives a file its name.
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.flush()?;
+        let (out, path) = match self.out {
+            Out::Stdout(_) | Out::Device(_) => return Ok(()),
+            Out::Partial(out, path) => {
+                out.get_ref().sync_all()?;
+                return fs::rename(Partial::path(&path), path);
+            }
+            Out::File(out, path) => (out, path),
+        };
+        let finished = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        finished.as_file().sync_all()?;
+        finished.persist(path).map(drop).map_err(|error| error.error)
     }
 }
 

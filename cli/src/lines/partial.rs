@@ -5,7 +5,9 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::{Input, Line};
+use boltkv_lines::Line;
+
+use super::Input;
 use crate::failure::{Failure, Outcome};
 
 /// An unfinished export, opened to be gone on with.

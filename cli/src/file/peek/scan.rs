@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::ops::Bound;
 
 use boltkv_client::{self as client, EntryKind};
+use boltkv_lines::Style;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 
 use super::super::output::{json_line, stdout};
 use super::pieces::{Entry, Pieces};
-use crate::entries::Style;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
 

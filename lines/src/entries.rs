@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use boltkv_client::{Entry, EntryKind, Path};
 use boltkv_protocol::text::{self, Answer};
+use boltkv_protocol::{Entry, EntryKind, Path};
 use bytes::{BufMut as _, BytesMut};
 use serde::Serialize;
 
 /// What is printed of each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// `key value`; a bucket is `name/`.
     Entries,
     /// `key`; a bucket is `name/`.
@@ -27,7 +27,10 @@ pub(crate) enum Style {
 
 impl Style {
     /// Appends one entry, on one line.
-    pub(crate) fn print(self, entry: &Entry, out: &mut BytesMut) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// A bucket's name that no path can have.
+    pub fn print(self, entry: &Entry, out: &mut BytesMut) -> io::Result<()> {
         match self {
             Self::Json { keys_only } => print_json(entry, keys_only, &mut out.writer())?,
             Self::Names => print_name(&entry.key, out)?,
@@ -49,7 +52,7 @@ fn print_name(name: &[u8], out: &mut BytesMut) -> io::Result<()> {
 
 /// An entry as JSON: `{"key","value"}`, `{"key"}`, `{"key","size"}` for a value that does not fit a frame, or `{"bucket"}`.
 #[derive(Default, Serialize)]
-pub(crate) struct Object {
+pub struct Object {
     #[serde(skip_serializing_if = "Option::is_none")]
     bucket: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,7 +64,9 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    pub(crate) fn of(entry: &Entry, keys_only: bool) -> Self {
+    /// An entry's; with `keys_only` its value is left out.
+    #[must_use]
+    pub fn of(entry: &Entry, keys_only: bool) -> Self {
         let name = Some(STANDARD.encode(&entry.key));
         match entry.kind {
             EntryKind::Bucket => Self { bucket: name, ..Self::default() },

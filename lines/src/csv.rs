@@ -20,7 +20,7 @@ use super::{Line, Place, from_base64, name_in_text, names};
 const COLUMNS: [&str; 5] = ["bucket", "sequence", "key", "value", "base64"];
 
 /// Writes records, and remembers the bucket in which it stands.
-pub(crate) struct CsvLines<W: Write> {
+pub(super) struct CsvLines<W: Write> {
     out: Writer<W>,
     pub(super) place: Place,
 }

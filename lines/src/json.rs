@@ -23,7 +23,7 @@ use serde::de::{self, Deserializer, Visitor};
 use super::{Line, Place, from_base64, name_in_text, names};
 
 /// Writes lines, and remembers the bucket in which it stands.
-pub(crate) struct JsonLines<W> {
+pub(super) struct JsonLines<W> {
     pub(super) out: W,
     is_text: bool,
     pub(super) place: Place,
