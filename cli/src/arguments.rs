@@ -22,6 +22,12 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     if time.is_zero() { Err("no answer comes in no time".to_owned()) } else { Ok(time) }
 }
 
+/// As [`seconds`], for how long something is good.
+pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
+    let time = seconds(text)?;
+    if time.is_zero() { Err("what is good for no time is good for nothing".to_owned()) } else { Ok(time) }
+}
+
 /// As [`seconds`], but in milliseconds where it has no unit.
 pub(crate) fn milliseconds(text: &str) -> Result<Duration, String> {
     time(text, "ms")
@@ -38,6 +44,9 @@ fn time(text: &str, usual_unit: &str) -> Result<Duration, String> {
         _ => return Err("not a time such as 5s, 200ms or 2m: the units are ms, s, m, h and d".to_owned()),
     };
     let number: f64 = number.parse().map_err(|_| "not a time such as 5s, 200ms or 2m".to_owned())?;
+    if number < 0.0 {
+        return Err("less than no time".to_owned());
+    }
     Duration::try_from_secs_f64(number * seconds)
         .ok()
         .filter(|time| *time <= MOST_TIME)
@@ -173,6 +182,8 @@ mod tests {
         for text in ["0", "0ms", "0.0000000001", "soon"] {
             assert!(some_seconds(text).is_err(), "{text}");
         }
+        assert!(some_seconds("-5s").is_err_and(|why| why.contains("less than")));
+        assert!(lifetime("0s").is_err_and(|why| why.contains("good for no time")));
     }
 
     #[test]

@@ -41,7 +41,7 @@ const LEAST_RATE: Size = Size(64 << 10);
   boltkv backup --force --check --rate 50MiB app.backup.db
   boltkv backup - | gzip > app.backup.db.gz
 
-To put a backup in place, stop the server, move the file and its journal (the folder FILE-journal) aside, and give the
+To put a backup in place, stop the server, move the file and its journal (the folder FILE-journal) aside, and give the \
 backup the file's name.")]
 pub(crate) struct Backup {
     /// Where to write; `-` is standard output

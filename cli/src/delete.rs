@@ -22,7 +22,7 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv delete --bucket users/eu ada
   boltkv delete lock --if-equals \"$HOSTNAME\"     # only one's own
 
-Exit code 1: there was no such key, or, of several, one was not there: the others are removed. Or the condition does
+Exit code 1: there was no such key, or, of several, one was not there: the others are removed. Or the condition does \
 not hold: then nothing is removed, of several keys if it does not hold of one.")]
 pub(crate) struct Delete {
     /// The keys, byte for byte

@@ -13,6 +13,7 @@ use boltkv_storage::Error;
 
 use crate::bbolt_words;
 use crate::permission::who_asked;
+use crate::remote_tls::hint;
 use crate::shell::quoted_for_shell;
 
 /// What every command ends with.
@@ -182,7 +183,7 @@ impl From<boltkv_client::Error> for Failure {
             Error::Server(reply) => reply.code == ErrorCode::FrameTooLarge || reply.value_size().is_some(),
             _ => false,
         };
-        let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { "" };
+        let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { hint(&error) };
         Self::said(exit, format!("{error}{hint}"))
     }
 }

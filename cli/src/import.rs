@@ -35,10 +35,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[command(after_help = "Examples:
   boltkv import everything.jsonl
   boltkv export --addr old:7878 | boltkv import --addr new:7878
-  boltkv import --skip 52000 everything.jsonl     # goes on behind what a message has said is there
+  boltkv import --skip 52000 everything.jsonl   # goes on behind what a message has said is there
   boltkv import --csv users.csv
 
-Exit codes: 1 a line that cannot be used, or a refusal; 3 the server was away for too long; 4 it is not known whether
+Exit codes: 1 a line that cannot be used, or a refusal; 3 the server was away for too long; 4 it is not known whether \
 the lines that the message names are there: the same import, or --skip, goes on")]
 pub(crate) struct Import {
     /// What to read; `-`, or none, is standard input

@@ -17,7 +17,7 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv incr visits
   boltkv incr --bucket stock apples -3
 
-Exit codes: 1 the value is no number, or it would not fit 64 bits: nothing was written; 4 there was no
+Exit codes: 1 the value is no number, or it would not fit 64 bits: nothing was written; 4 there was no \
 answer: the number may have been changed or not.")]
 pub(crate) struct Incr {
     /// The key, byte for byte

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use boltkv_client::{Tls, TlsError};
 use clap::Args;
+use rustls::{AlertDescription, CertificateError, OtherError};
 
 use crate::failure::{Failure, Outcome};
 
@@ -49,6 +50,26 @@ impl TlsArgs {
             builder = builder.server_name(name).map_err(|error| Failure::usage(format!("--tls-name: {error}")))?;
         }
         builder.build().map(Some).map_err(|error| Failure::usage(format!("cannot encrypt: {error}")))
+    }
+}
+
+/// What helps where a connection could not be encrypted, to stand behind the message.
+pub(crate) fn hint(error: &boltkv_client::Error) -> &'static str {
+    let boltkv_client::Error::Encryption { source, .. } = error else { return "" };
+    let Some(why) = source.get_ref().and_then(|why| why.downcast_ref::<rustls::Error>()) else { return "" };
+    match why {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "; --tls-ca FILE (BOLTKV_TLS_CA) names who has signed the server's certificate"
+        }
+        rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
+            if other.to_string().contains("CaUsedAsEndEntity") =>
+        {
+            "; the server's certificate is one for signing others: make it with basicConstraints=critical,CA:FALSE"
+        }
+        rustls::Error::InvalidMessage(_) | rustls::Error::AlertReceived(AlertDescription::HandshakeFailure) => {
+            "; it looks as if the server does not encrypt (it has no --tls-cert)"
+        }
+        _ => "",
     }
 }
 

@@ -2,17 +2,31 @@
 
 use std::io::{self, Write as _};
 
+use serde_json::{Map, Number, Value};
+
 use crate::failure::{Failure, Outcome};
-use crate::stats::as_json;
 
 /// A row: names and values.
 pub(crate) type Row = Vec<(String, String)>;
 
+/// What is text, whatever it looks like: a token may be called `007`.
+const TEXTS: [&str; 6] = ["peer", "dialect", "token", "name", "command", "result"];
+
 /// Prints rows: a column for each name, or an object a line.
 pub(crate) fn print(rows: &[Row], json: bool) -> Outcome {
-    let text = if json { rows.iter().map(|row| as_json(row)).collect() } else { as_table(rows) };
+    let text = if json { rows.iter().map(as_json).collect() } else { as_table(rows) };
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
+}
+
+/// Numbers as numbers, with their fractions.
+fn as_json(row: &Row) -> String {
+    let value = |name: &str, value: &str| match serde_json::from_str::<Number>(value) {
+        Ok(number) if !TEXTS.contains(&name) => Value::Number(number),
+        _ => value.into(),
+    };
+    let object: Map<_, _> = row.iter().map(|(name, text)| (name.clone(), value(name, text))).collect();
+    format!("{}\n", Value::Object(object))
 }
 
 /// The names of the first row, then the values of each beneath. What is empty is a dash, so that a script can count columns.
@@ -48,5 +62,16 @@ mod tests {
         let expected = "id  peer           name\n1   unix_(user_7)  -\n23  [::1]:5        app\n";
         assert_eq!(as_table(&rows), expected);
         assert_eq!(as_table(&[]), "");
+    }
+
+    #[test]
+    fn json_has_numbers_where_they_are_and_text_where_a_name_looks_like_one() {
+        let row = [("id", "7"), ("idle_seconds", "61.250"), ("token", "007"), ("name", "1e3"), ("peer", "unix")];
+        let row: Row = row.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let value: Value = serde_json::from_str(&as_json(&row)).unwrap();
+        assert_eq!(
+            value,
+            serde_json::json!({"id": 7, "idle_seconds": 61.25, "token": "007", "name": "1e3", "peer": "unix"})
+        );
     }
 }

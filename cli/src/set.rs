@@ -30,7 +30,7 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv set lock \"$HOSTNAME\" --if-absent
   boltkv set counter 8 --if-equals 7
 
-Exit codes: 1 refused, or the condition does not hold: nothing was written; 3 no server was reached:
+Exit codes: 1 refused, or the condition does not hold: nothing was written; 3 no server was reached: \
 nothing was written; 4 there was no answer: the value may be stored or not.")]
 pub(crate) struct Set {
     /// The key, byte for byte

@@ -22,7 +22,7 @@ use crate::remote::Remote;
   boltkv shrink
   boltkv shrink --json | jq .after
 
-With --json: {\"before\":BYTES,\"after\":BYTES,\"moved\":PAGES}. A file that no server has open is made smaller by
+With --json: {\"before\":BYTES,\"after\":BYTES,\"moved\":PAGES}. A file that no server has open is made smaller by \
 `boltkv file compact`, which writes it anew.")]
 pub(crate) struct Shrink {
     /// Print a JSON object

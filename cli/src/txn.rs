@@ -33,11 +33,11 @@ use crate::remote::{InBucket, Remote};
   printf 'IF EQUALS ada 10\\nSET ada 7\\nSET bob 3\\n' | boltkv txn --bucket accounts
   printf 'GET ada\\nGET bob\\n' | boltkv txn --bucket accounts --json
 
-With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\"b64\"} (null where there is no such key),
-{\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n},
+With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\"b64\"} (null where there is no such key), \
+{\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n}, \
 {\"range\":{\"deleted\":n,\"more\":false}} or {\"entries\":[…]}, as of `scan --json`.
 
-Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was
+Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was \
 done; 3 no server was reached: nothing was done; 4 there was no answer: all of it may be done, or nothing.")]
 pub(crate) struct TxnCommand {
     /// The file with the lines; `-`, or none, is standard input

@@ -29,11 +29,12 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv watch --from oldest --limit 10
   boltkv watch --json | jq -c '.changes[]?'
 
-Lines of changes: PUT BUCKET KEY VALUE; DELETE BUCKET KEY; DELETE-RANGE BUCKET FIRST LAST; CREATE, DROP BUCKET;
+Lines of changes: PUT BUCKET KEY VALUE; DELETE BUCKET KEY; DELETE-RANGE BUCKET FIRST LAST; CREATE, DROP BUCKET; \
 MOVE BUCKET BUCKET; SEQUENCE BUCKET N. With --json a line is a transaction, everything binary in base64:
   {\"position\":\"EPOCH:TXID\"}      where the watch begins
-  {\"position\":\"EPOCH:TXID\",\"time\":MS,\"changes\":[{\"change\":\"put\",\"bucket\":[\"b64\"],\"key\":\"b64\",\"value\":\"b64\"},…]}
-A change is put (of a value that does not fit a frame: size), delete, delete-range (to: the last key), create, drop, move
+  {\"position\":\"EPOCH:TXID\",\"time\":MS,\"changes\":
+   [{\"change\":\"put\",\"bucket\":[\"b64\"],\"key\":\"b64\",\"value\":\"b64\"},…]}
+A change is put (of a value that does not fit a frame: size), delete, delete-range (to: the last key), create, drop, move \
 (to: its new path), sequence (sequence).
 
 Exit code 1: what is asked for is not kept any more: read the state anew; or the server keeps no journal.")]

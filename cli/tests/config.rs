@@ -259,6 +259,8 @@ fn a_misspelt_variable_is_warned_of_and_others_matters_are_not() {
         said.contains("warning: the variable BOLTKV_MAX_FRAMES is not known; is BOLTKV_MAX_FRAME meant?"),
         "{said}"
     );
+    let said = check(&[("BOLTKV_DISCARD_JOURNAL", "1")]);
+    assert!(said.contains("BOLTKV_DISCARD_JOURNAL says nothing: --discard-journal is only a flag"), "{said}");
     let others = ["BOLTKV_ADDR", "BOLTKV_TIMEOUT", "BOLTKV_TOKEN", "BOLTKV_SERVICE_HOST", "BOLTKV_PORT", "BOLTKV_SEED"];
     assert_eq!(check(&others.map(|name| (name, "1"))), "");
     let folder = tempfile::tempdir().unwrap();

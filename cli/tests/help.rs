@@ -37,6 +37,19 @@ fn every_command_has_help_with_an_example() {
     }
 }
 
+/// What clap does not wrap, and would be wrapped in the middle of a word by a terminal of the usual width.
+#[test]
+fn examples_fit_a_line() {
+    for command in commands() {
+        let help = boltkv(command.iter().map(String::as_str).chain(["--help"])).env("COLUMNS", "100").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let examples = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+        let long: Vec<_> =
+            examples.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("  ")).collect();
+        assert!(long.is_empty(), "{command:?}: the rest of a line that is too long: {long:?}");
+    }
+}
+
 #[test]
 fn every_command_on_a_file_prints_json_if_asked() {
     let commands: Vec<_> = commands().into_iter().filter(|command| command[0] == "file").collect();

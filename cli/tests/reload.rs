@@ -94,6 +94,40 @@ fn a_hangup_changes_the_levels_of_the_log_and_names_what_takes_a_restart() {
     assert_eq!(server.server.stop().code, Some(0));
 }
 
+// Promises: ops-reload-gates.
+#[test]
+fn whether_anybody_is_asked_who_he_is_takes_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, tokens) = (folder.path().join("boltkv.toml"), folder.path().join("tokens"));
+    let token = common::run(args!["token", "create", "admin", "--right", "admin", "--tokens", &tokens]).done_text();
+    let with = format!("[access]\ntokens = {tokens:?}\n");
+    let ask = |server: &Logged, lines: &str| server.server.text(lines);
+
+    fs::write(&config, &with).unwrap();
+    let server = Logged::start(folder.path(), &args!["--config", &config, "--log", "info"]);
+    fs::write(&config, "").unwrap();
+    server.server.signal("HUP");
+    server.wait_for("was read again; changed: nothing", 1);
+    let logged = server.logged();
+    assert!(logged.contains("tokens has changed (no more in the file), which takes a restart"), "{logged}");
+    assert!(ask(&server, "GET k\n").starts_with("ERR UNAUTHENTICATED "));
+    // The file that holds still is not let go of either.
+    fs::write(&config, &with).unwrap();
+    fs::write(&tokens, "").unwrap();
+    server.server.signal("HUP");
+    server.wait_for("tokens: 0; of those before, 1 are gone", 1);
+    assert!(ask(&server, &format!("AUTH {token}")).starts_with("ERR UNAUTHENTICATED "));
+    assert_eq!(server.server.stop().code, Some(0));
+
+    fs::write(&config, "").unwrap();
+    let server = Logged::start(folder.path(), &args!["--config", &config, "--log", "info"]);
+    fs::write(&config, &with).unwrap();
+    server.server.signal("HUP");
+    server.wait_for("tokens has changed (in line 2), which takes a restart", 1);
+    assert_eq!(ask(&server, "GET k\n"), "(nil)\n");
+    assert_eq!(server.server.stop().code, Some(0));
+}
+
 // Promises: ops-reload-mistake.
 #[test]
 fn a_file_with_a_mistake_changes_nothing() {

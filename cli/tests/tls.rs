@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -141,7 +141,10 @@ fn a_server_that_is_not_to_be_trusted_is_told_nothing() {
     certificates.authority("other");
     let server = certificates.serve("127.0.0.1:0", &[]);
     let said = certificates.ask(server.addr(), "other.pem", &["get", "k"]).failed(3);
-    assert!(said.contains("certificate"), "{said}");
+    assert!(said.contains("certificate") && said.contains("--tls-ca FILE"), "{said}");
+    let plain = Server::start(&certificates.path("plain.db"));
+    let said = certificates.ask(plain.addr(), "ca.pem", &["get", "k"]).failed(3);
+    assert!(said.contains("does not encrypt"), "{said}");
     let named =
         run(args!["get", "k", "--addr", server.addr(), "--tls-ca", certificates.path("ca.pem"), "--tls-name", "db"]);
     assert!(named.failed(3).contains("not valid for name"), "{}", "another host's");
@@ -150,8 +153,6 @@ fn a_server_that_is_not_to_be_trusted_is_told_nothing() {
     let expired = certificates.serve("127.0.0.1:0", &[]);
     let said = certificates.ask(expired.addr(), "ca.pem", &["get", "k"]).failed(3);
     assert!(said.contains("could not encrypt") && said.contains("Expired"), "{said}");
-    let plain = Server::start(&certificates.path("plain.db"));
-    certificates.ask(plain.addr(), "ca.pem", &["get", "k"]).failed(3);
 }
 
 // Promises: ops-tls-client.
@@ -181,7 +182,7 @@ fn a_client_may_have_to_have_a_certificate_too() {
 #[test]
 fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_nothing() {
     let certificates = Certificates::new();
-    let server = certificates.serve("127.0.0.1:0", &[]);
+    let server = certificates.serve("127.0.0.1:0", &["--log", "info"]);
     certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
     let good = fs::read(certificates.path("server.pem")).unwrap();
     fs::write(certificates.path("server.pem"), "no certificate").unwrap();
@@ -211,6 +212,31 @@ fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_n
     assert_eq!(unusable.code, Some(2), "{}", unusable.stderr);
 }
 
+// Promises: ops-tls-recipe.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn the_recipe_of_the_documents_makes_a_certificate_that_clients_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
+    let recipe = docs.split_once("[ops-tls-recipe]\n\n```sh\n").unwrap().1.split_once("boltkv serve").unwrap().0;
+    let made = Command::new("sh").args(["-ec", recipe]).current_dir(folder.path()).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let path = |name: &str| folder.path().join(name);
+    let mut serve = boltkv(args!["serve", "--listen", "127.0.0.1:0", "--db", path("a.db")]);
+    let server = Server::spawn(serve.args(args!["--tls-cert", path("server.pem"), "--tls-key", path("server.key")]));
+    let tls = args!["set", "k", "v", "--addr", server.addr(), "--tls-ca", path("ca.pem")];
+    run(tls.iter()).done();
+    run(tls.iter().chain(&args!["--tls-name", "db.example.org"])).done();
+    run(tls.iter().chain(&args!["--tls-name", "db.example.com"])).failed(3);
+    assert_eq!(server.stop().code, Some(0));
+    // What many make first: an authority's certificate alone.
+    let alone = args!["--tls-cert", path("ca.pem"), "--tls-key", path("ca.key"), "--db", path("a.db")];
+    let server = Server::spawn(boltkv(args!["serve", "--listen", "127.0.0.1:0"]).args(alone));
+    let said = run(args!["get", "k", "--addr", server.addr(), "--tls-ca", path("ca.pem"), "--tls-name", "x"]).failed(3);
+    assert!(said.contains("CA:FALSE"), "{said}");
+    assert_eq!(server.stop().code, Some(0));
+}
+
 // Promises: ops-tls-stalled.
 #[boltkv_needs::program("openssl")]
 #[test]
@@ -223,6 +249,17 @@ fn handshakes_that_stand_still_keep_nobody_out_and_hold_up_no_stop() {
         socket.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
     }
     certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
+    assert_eq!(server.stop().code, Some(0));
+
+    // An eighth of a quarter of the memory has room for 128 handshakes; there is room for more connections.
+    let server = certificates.serve("127.0.0.1:0", &["--hello-timeout", "1h", "--memory", "64MiB"]);
+    let mut stalled: Vec<_> = (0..200).map(|_| TcpStream::connect(server.addr()).unwrap()).collect();
+    for socket in &mut stalled {
+        socket.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
+    }
+    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).done();
+    stalled[0].set_read_timeout(Some(PATIENCE)).unwrap();
+    assert!(!matches!(stalled[0].read(&mut [0]), Ok(1..)), "the first one made room");
     assert_eq!(server.stop().code, Some(0));
 }
 

@@ -37,7 +37,7 @@ impl Tokens {
     }
 
     fn serve(&self) -> Server {
-        Server::start_with(&self.folder.path().join("app.db"), args!["--tokens", &self.file])
+        Server::start_with(&self.folder.path().join("app.db"), args!["--log", "info", "--tokens", &self.file])
     }
 }
 
@@ -70,8 +70,34 @@ fn a_token_is_created_once_listed_and_revoked() {
         soonest["name"] == "soon" && soonest["rights"] == serde_json::json!([]) && soonest["expires"].is_string(),
         "{soonest}"
     );
+    let then = fs::read_to_string(&tokens.file).unwrap();
+    let (line, _) = then.trim_end().rsplit_once(' ').unwrap();
+    fs::write(&tokens.file, format!("{line} 2020-01-01T00:00:00Z\n")).unwrap();
+    assert!(list().contains("soon     -  expired 2020-01-01"), "{}", list());
     assert_eq!(run(args!["token", "create", "a/b", "--tokens", &tokens.file]).code, Some(2));
     assert_eq!(run(args!["token", "create", "x", "--right", "all", "--tokens", &tokens.file]).code, Some(2));
+}
+
+#[test]
+fn tokens_that_are_created_at_the_same_time_are_all_there() {
+    let tokens = Tokens::new();
+    let create = |n: usize| {
+        let args = args!["token", "create", format!("t{n}"), "--right", "read", "--tokens", &tokens.file];
+        common::boltkv(args).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let all: Vec<_> = (0..12).map(create).collect();
+    assert!(all.into_iter().all(|mut one| one.wait().unwrap().success()));
+    assert_eq!(run(args!["token", "list", "--tokens", &tokens.file]).done_text().lines().count(), 12);
+}
+
+#[test]
+fn a_pipe_is_no_file_of_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let refused = run(args!["serve", "--db", folder.path().join("a.db"), "--tokens", &pipe]).failed(2);
+    assert!(refused.contains("is a pipe"), "{refused}");
+    run(args!["token", "list", "--tokens", &pipe]).failed(2);
 }
 
 // Promises: ops-token-secret.
@@ -153,5 +179,5 @@ fn at_sighup_the_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
     assert_eq!(watch.wait().unwrap().code(), Some(1), "who holds it is sent away");
     with_token(&server, &admin, &["get", "k"]).done();
     let said = server.stop().stderr;
-    assert!(said.contains("tokens:1: not NAME") && said.contains("there are 2 tokens"), "{said}");
+    assert!(said.contains("tokens:1: not NAME") && said.contains("tokens: 2; of those before, 1 are gone"), "{said}");
 }

@@ -117,7 +117,13 @@ impl Client {
     /// # Cancellation
     /// May be dropped at any point.
     pub async fn connections(&self) -> Result<Vec<Vec<(String, String)>>, Error> {
-        self.rows(OperatorRequest::ListClients).await
+        let (mut all, mut after) = (Vec::new(), 0);
+        while let Some((rows, last)) = self.rows(OperatorRequest::ListClients { after }).await? {
+            // A server that goes back would never come to an end.
+            after = if last > after { last } else { return Err(wrong_shape()) };
+            all.extend(rows);
+        }
+        Ok(all)
     }
 
     /// Ends the connection of this id, from [`connections`](Self::connections). What it has sent and was not done is refused;
@@ -142,7 +148,18 @@ impl Client {
     /// # Cancellation
     /// May be dropped at any point.
     pub async fn slow_log(&self, most: Option<NonZeroU32>) -> Result<Vec<Vec<(String, String)>>, Error> {
-        self.rows(OperatorRequest::SlowLog { most: most.map_or(0, NonZeroU32::get) }).await
+        let (mut all, mut before) = (Vec::new(), 0);
+        let mut left = most.map_or(0, NonZeroU32::get);
+        while let Some((rows, last)) = self.rows(OperatorRequest::SlowLog { most: left, before }).await? {
+            before = if before == 0 || last < before { last } else { return Err(wrong_shape()) };
+            let got = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            all.extend(rows);
+            if most.is_some() && got >= left {
+                break;
+            }
+            left = left.saturating_sub(got);
+        }
+        Ok(all)
     }
 
     /// Has the server forget the requests that took long.
@@ -156,9 +173,13 @@ impl Client {
         self.call(OperatorRequest::ResetSlowLog).await.map(drop)
     }
 
-    async fn rows(&self, request: OperatorRequest) -> Result<Vec<Vec<(String, String)>>, Error> {
+    /// One page of rows, and the id of the last one; `None` where there are no more.
+    async fn rows(&self, request: OperatorRequest) -> Result<Option<(Vec<Row>, u64)>, Error> {
         let Reply::Rows(rows) = self.call(request).await? else { return Err(wrong_shape()) };
-        Ok(rows.iter().map(|row| as_text(row)).collect())
+        let rows: Vec<Row> = rows.iter().map(|row| as_text(row)).collect();
+        let Some(last) = rows.last() else { return Ok(None) };
+        let id = last.iter().find(|(name, _)| name == "id").and_then(|(_, id)| id.parse().ok());
+        Ok(Some((rows, id.ok_or_else(wrong_shape)?)))
     }
 
     /// Begins a backup: the server's whole file as of one transaction, while it goes on. It holds every write that was
@@ -260,6 +281,9 @@ pub(crate) trait Answered<'a>: Into<Request<&'a [u8]>> {
     /// What the reply looks like when the request succeeds.
     fn expects(&self) -> Expect;
 }
+
+/// Names and values.
+type Row = Vec<(String, String)>;
 
 /// Names and values, which are text.
 fn as_text(figures: &[(Bytes, Bytes)]) -> Vec<(String, String)> {

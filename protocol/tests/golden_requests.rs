@@ -49,9 +49,13 @@ fn about_the_connection() -> Vec<Golden> {
         (2, Request::Read(ReadRequest::Ping(bytes("hi"))), hex("00000008 00000002 02 00  6869")),
         (2, Request::Read(ReadRequest::Ping(Bytes::new())), hex("00000006 00000002 02 00")),
         (2, Request::Session(SessionRequest::Stats), hex("00000006 00000002 60 00")),
-        (2, OperatorRequest::ListClients.into(), hex("00000006 00000002 63 00")),
+        (2, OperatorRequest::ListClients { after: 7 }.into(), hex("0000000e 00000002 63 00  0000000000000007")),
         (2, OperatorRequest::KillClient { client: 7 }.into(), hex("0000000e 00000002 64 00  0000000000000007")),
-        (2, OperatorRequest::SlowLog { most: 10 }.into(), hex("0000000a 00000002 65 00  0000000a")),
+        (
+            2,
+            OperatorRequest::SlowLog { most: 10, before: 9 }.into(),
+            hex("00000012 00000002 65 00  0000000a 0000000000000009"),
+        ),
         (2, OperatorRequest::ResetSlowLog.into(), hex("00000006 00000002 66 00")),
         (
             0,
@@ -343,7 +347,7 @@ fn a_request_knows_the_shape_of_its_reply() {
                 Some(Expect::Stats)
             }
             Request::Session(SessionRequest::Operator(
-                OperatorRequest::ListClients | OperatorRequest::SlowLog { .. },
+                OperatorRequest::ListClients { .. } | OperatorRequest::SlowLog { .. },
             )) => Some(Expect::Rows),
             Request::Session(SessionRequest::Snapshot(SnapshotRequest::Open { .. })) => Some(Expect::Snapshot),
             Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { .. }) | SessionRequest::Operator(_)) => {

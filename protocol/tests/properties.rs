@@ -51,9 +51,9 @@ fn scan() -> impl Strategy<Value = Scan> {
 
 fn operator() -> impl Strategy<Value = OperatorRequest> {
     prop_oneof![
-        Just(OperatorRequest::ListClients),
+        any::<u64>().prop_map(|after| OperatorRequest::ListClients { after }),
         any::<u64>().prop_map(|client| OperatorRequest::KillClient { client }),
-        any::<u32>().prop_map(|most| OperatorRequest::SlowLog { most }),
+        any::<(u32, u64)>().prop_map(|(most, before)| OperatorRequest::SlowLog { most, before }),
         Just(OperatorRequest::ResetSlowLog),
     ]
 }

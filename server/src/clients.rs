@@ -1,18 +1,22 @@
 //! The connections that are open: who each is, and what it does, for whoever looks after the server.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::counters::Command;
 use crate::peer::Peer;
+use crate::rows::{Row, page, row};
 
 /// Characters of what a client calls itself that are kept.
 const NAME: usize = 64;
+
+/// The bytes of a row are more than these.
+const LEAST_ROW: usize = 128;
 
 /// All connections, by the order in which they came.
 #[derive(Debug, Default)]
@@ -58,9 +62,6 @@ pub(crate) struct Listed {
     all: Arc<Clients>,
 }
 
-/// Names and values.
-pub(crate) type Row = Vec<(Bytes, Bytes)>;
-
 /// What a client has done by now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done {
@@ -101,12 +102,13 @@ impl Clients {
         true
     }
 
-    /// All of them, a row each.
-    pub(crate) fn rows(&self) -> Vec<Row> {
+    /// Those whose ids are higher, a row each, as many as take `most` bytes.
+    pub(crate) fn rows(&self, after: u64, most: usize) -> Vec<Row> {
         // The list is copied first: whoever connects meanwhile does not wait for it to be written.
-        let all: Vec<_> = self.lock().values().cloned().collect();
+        let behind = (Bound::Excluded(after), Bound::Unbounded);
+        let some: Vec<_> = self.lock().range(behind).take(most / LEAST_ROW + 1).map(|(_, it)| Arc::clone(it)).collect();
         let now = Instant::now();
-        all.iter().map(|client| client.row(now)).collect()
+        page(some.iter().map(|client| client.row(now)), most)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
@@ -178,11 +180,6 @@ impl Client {
     }
 }
 
-/// A row of these.
-pub(crate) fn row<const N: usize>(fields: [(&'static str, String); N]) -> Row {
-    fields.into_iter().map(|(name, value)| (Bytes::from_static(name.as_bytes()), value.into())).collect()
-}
-
 fn millis(later: Instant, earlier: Instant) -> u64 {
     u64::try_from(later.saturating_duration_since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
@@ -218,7 +215,7 @@ mod tests {
         two.calls_itself(b"a\nb");
         let heard = Instant::now();
         two.note(&Done { answered: 3, last: Some(Command::OTHER), in_flight: 1, received: 8, sent: 9, heard });
-        let rows = clients.rows();
+        let rows = clients.rows(0, usize::MAX);
         assert_eq!(rows.iter().map(|row| field(row, "id")).collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!((field(&rows[0], "command"), field(&rows[0], "name")), (String::new(), String::new()));
         let of_two = ["command", "name", "requests", "in_flight", "received_bytes", "sent_bytes"];
@@ -227,7 +224,8 @@ mod tests {
         assert!(ends[1].is_cancelled() && !ends[0].is_cancelled());
         assert!(two.is_killed() && !one.is_killed());
         drop(one);
-        assert_eq!(clients.rows().len(), 1);
+        assert_eq!(clients.rows(0, usize::MAX).len(), 1);
+        assert!(clients.rows(2, usize::MAX).is_empty());
         assert!(!clients.kill(1));
     }
 }

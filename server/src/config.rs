@@ -26,6 +26,8 @@ const MOST_BACKUPS: usize = 1_024;
 
 /// Each has a thread.
 const MOST_WATCHES: usize = 16_384;
+/// A few megabytes of slow requests.
+const MOST_SLOW: usize = 10_000;
 
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;
@@ -160,7 +162,7 @@ pub struct Limits {
     pub max_snapshots: u32,
     /// Snapshots that one connection may hold open; one more gets `OVERLOADED`. Default: 16.
     pub max_connection_snapshots: u32,
-    /// Slow requests that are kept for whoever looks after the server; 0: none. Default: 128.
+    /// Slow requests that are kept for whoever looks after the server; up to 10,000, 0: none. Default: 128.
     pub slow_log: u32,
     /// Writes that wait for the writer, of all connections; beyond it they are not read. Default: 1,024.
     pub queue_requests: usize,
@@ -315,6 +317,7 @@ impl Limits {
             ("max_streams", self.max_streams as usize, 1, u32::MAX as usize),
             ("max_backups", self.max_backups as usize, 0, MOST_BACKUPS),
             ("max_watches", self.max_watches as usize, 0, MOST_WATCHES),
+            ("slow_log", self.slow_log as usize, 0, MOST_SLOW),
             ("queue_requests", self.queue_requests, 1, Semaphore::MAX_PERMITS),
             ("queue_bytes", self.queue_bytes as usize, 1, u32::MAX as usize),
             ("memory", self.memory.unwrap_or(Memory::MOST), self.least_memory(), Memory::MOST),

@@ -38,6 +38,7 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     }
     if conn.shared.access.asks() {
         conn.stranger = Some(silent);
+        conn.wire.set_strangers(true);
     } else {
         drop(silent);
     }

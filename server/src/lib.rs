@@ -60,6 +60,7 @@ mod memory;
 mod metrics;
 mod open;
 mod peer;
+mod rows;
 mod server;
 mod session;
 mod shared;

@@ -46,8 +46,9 @@ impl Listener {
         let most = shared.limits.max_connections;
         let slots = Arc::new(Semaphore::new(most));
         let most_silent = if shared.access.asks() { (most / STRANGERS_SHARE).max(1) } else { most };
+        let silent = Arc::new(SilentOnes::new(most_silent, Arc::clone(&shared.stats)));
         let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
-        Self { sockets, shared, tasks, stop, slots, silent: Arc::new(SilentOnes::new(most_silent)), refusals }
+        Self { sockets, shared, tasks, stop, slots, silent, refusals }
     }
 
     /// Accepts until it is dropped.
@@ -79,7 +80,6 @@ impl Listener {
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             self.serve(socket, peer, async { Ok(slot) });
         } else if self.silent.end_oldest() {
-            self.shared.stats.connection_displaced();
             debug!(%peer, "takes the place of the one that was silent for longest");
             self.serve(socket, peer, slots.acquire_owned());
         } else {

@@ -72,7 +72,8 @@ impl Server {
         let (memory, queue_bytes) = config.limits.shares();
         let memory = Arc::new(Memory::new(memory));
         let access = Arc::new(Access::new(config.grants.take()));
-        let encryption = Arc::new(Encryption::new(config.tls.take(), &memory));
+        let stats = Arc::new(Stats::new());
+        let encryption = Arc::new(Encryption::new(config.tls.take(), &memory, Arc::clone(&stats)));
         let gate = || Gate { access: Arc::clone(&access), encryption: Arc::clone(&encryption) };
         let admin = config.admin.map(|address| Admin::start(address, gate())).transpose()?;
         let db = open(&config).await?;
@@ -80,7 +81,6 @@ impl Server {
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
-        let stats = Arc::new(Stats::new());
         let health = Arc::new(Health::default());
         let (writer, queue) = if read_only {
             (None, None)

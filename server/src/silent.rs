@@ -1,15 +1,18 @@
-//! The connections that have not said a byte yet. When there are no places left, the one that has been silent for longest
-//! goes, so that strangers who connect and say nothing keep nobody out.
+//! The connections that have not said a byte yet, or not who they are, or stand still in a handshake. When there are no places
+//! left, the one that has been silent for longest goes, so that strangers who connect and say nothing keep nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::stats::Stats;
+
 /// All silent connections, by the order in which they came.
 #[derive(Debug)]
 pub(crate) struct SilentOnes {
     most: usize,
+    stats: Arc<Stats>,
     places: Mutex<Places>,
 }
 
@@ -27,9 +30,9 @@ pub(crate) struct Silent {
 }
 
 impl SilentOnes {
-    /// None yet, and at most so many.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, places: Mutex::default() }
+    /// None yet, and at most so many. Those that go before they are done are counted.
+    pub(crate) fn new(most: usize, stats: Arc<Stats>) -> Self {
+        Self { most, stats, places: Mutex::default() }
     }
 
     /// A connection came, which `end` ends. Where there are more than there may be, the one that came first goes.
@@ -42,6 +45,7 @@ impl SilentOnes {
             && let Some((_, oldest)) = places.ends.pop_first()
         {
             oldest.cancel();
+            self.stats.connection_displaced();
         }
         Silent { number, all: Arc::clone(self) }
     }
@@ -51,6 +55,7 @@ impl SilentOnes {
         let oldest = self.lock().ends.pop_first();
         oldest.is_some_and(|(_, end)| {
             end.cancel();
+            self.stats.connection_displaced();
             true
         })
     }
@@ -74,7 +79,8 @@ mod tests {
     // Promises: ops-first-byte.
     #[test]
     fn the_one_that_came_first_goes_first_and_who_spoke_stays() {
-        let all = Arc::new(SilentOnes::new(3));
+        let stats = Arc::new(Stats::new());
+        let all = Arc::new(SilentOnes::new(3, Arc::clone(&stats)));
         let ends: Vec<_> = (0..3).map(|_| CancellationToken::new()).collect();
         let mut silent: Vec<_> = ends.iter().map(|end| all.add(end.clone())).collect();
         let ended = || ends.iter().map(CancellationToken::is_cancelled).collect::<Vec<_>>();
@@ -88,5 +94,6 @@ mod tests {
         let ends: Vec<_> = (0..4).map(|_| CancellationToken::new()).collect();
         let _silent: Vec<_> = ends.iter().map(|end| all.add(end.clone())).collect();
         assert!(ends[0].is_cancelled() && !ends[1].is_cancelled(), "there are no more than three");
+        assert_eq!(stats.displaced(), 3);
     }
 }

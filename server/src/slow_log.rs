@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::clients::{Client, Row, row};
+use crate::clients::Client;
+use crate::rows::{Row, page, row};
 
 /// A ring of slow requests.
 #[derive(Debug)]
@@ -67,10 +68,12 @@ impl SlowLog {
         entries.ring.push_back(entry);
     }
 
-    /// The newest first, so many at most; 0: all.
-    pub(crate) fn rows(&self, most: u32) -> Vec<Row> {
+    /// The newest first of those whose ids are lower (0: of all), so many at most (0: all) and as many as take `bytes`.
+    pub(crate) fn rows(&self, most: u32, before: u64, bytes: usize) -> Vec<Row> {
         let most = if most == 0 { usize::MAX } else { most as usize };
-        self.lock().ring.iter().rev().take(most).map(Entry::row).collect()
+        let entries = self.lock();
+        let older = entries.ring.iter().rev().skip_while(|entry| before > 0 && entry.id >= before);
+        page(older.take(most).map(Entry::row), bytes)
     }
 
     /// Forgets them.
@@ -126,12 +129,15 @@ mod tests {
         for command in ["a", "b", "c"] {
             log.note(Slow { command, result: "ok", requests: 1, took: Duration::from_secs(1) }, &client);
         }
-        let commands = |most| -> Vec<_> { log.rows(most).into_iter().map(|row| row[3].1.clone()).collect() };
+        let commands =
+            |most| -> Vec<_> { log.rows(most, 0, usize::MAX).into_iter().map(|row| row[3].1.clone()).collect() };
         assert_eq!((commands(0), commands(1)), (vec!["c".into(), "b".into()], vec!["c".into()]));
+        assert_eq!(log.rows(0, 3, usize::MAX)[0][0].1, "2", "those before");
+        assert_eq!(log.rows(0, 0, 0).len(), 1, "as many as fit, and one in any case");
         log.reset();
         assert!(commands(0).is_empty());
         log.note(Slow { command: "d", result: "ok", requests: 1, took: Duration::from_secs(1) }, &client);
-        assert_eq!(log.rows(0)[0][0].1, "4", "ids go on");
+        assert_eq!(log.rows(0, 0, usize::MAX)[0][0].1, "4", "ids go on");
         assert!(!SlowLog::new(0, Duration::ZERO).is_slow(Duration::from_secs(9)));
     }
 }

@@ -8,8 +8,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use tokio_util::sync::CancellationToken;
 
-use crate::memory::{Lease, Memory};
+use crate::memory::Memory;
+use crate::silent::{Silent, SilentOnes};
+use crate::stats::Stats;
 
 /// What a client may send before it is known to speak TLS as it should, in bytes: a greeting of a few hundred, and for a
 /// server that asks for them the certificates.
@@ -91,13 +94,14 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(crate) struct Encryption {
     /// `None`: it does not encrypt.
     now: Option<RwLock<Tls>>,
-    /// What handshakes may take of the memory.
-    share: Arc<Memory>,
+    /// Those whose handshake is under way; where all places are taken, the oldest goes.
+    handshakes: Arc<SilentOnes>,
 }
 
 impl Encryption {
-    pub(crate) fn new(tls: Option<Tls>, memory: &Memory) -> Self {
-        Self { now: tls.map(RwLock::new), share: Arc::new(Memory::new(memory.limit() / SHARE)) }
+    pub(crate) fn new(tls: Option<Tls>, memory: &Memory, stats: Arc<Stats>) -> Self {
+        let places = (memory.limit() / SHARE / MOST_OF_HANDSHAKE).max(1);
+        Self { now: tls.map(RwLock::new), handshakes: Arc::new(SilentOnes::new(places, stats)) }
     }
 
     /// Whether clients from elsewhere have to encrypt.
@@ -111,9 +115,9 @@ impl Encryption {
         Some(Arc::clone(&tls.0))
     }
 
-    /// Waits for the memory of a handshake.
-    pub(crate) async fn room(&self) -> Lease {
-        self.share.take(MOST_OF_HANDSHAKE).await
+    /// A place for a handshake, of a connection that `end` ends: the one that came first makes room.
+    pub(crate) fn place(&self, end: CancellationToken) -> Silent {
+        self.handshakes.add(end)
     }
 
     /// Connections that begin from now on are encrypted so; `false`, and nothing is done, where none was.

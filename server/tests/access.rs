@@ -168,9 +168,9 @@ fn every_request_needs_its_right_to_its_bucket() {
     let asked: Vec<_> = requests("b").iter().map(|(_, request)| request.op()).collect();
     let elsewhere = [Op::Hello, Op::Ping, Op::Stats, Op::Credit, Op::Cancel, Op::Snapshot, Op::Backup, Op::Shrink];
     let operators = [
-        OperatorRequest::ListClients,
+        OperatorRequest::ListClients { after: 0 },
         OperatorRequest::KillClient { client: 1_000_000 },
-        OperatorRequest::SlowLog { most: 0 },
+        OperatorRequest::SlowLog { most: 0, before: 0 },
         OperatorRequest::ResetSlowLog,
     ];
     let elsewhere: Vec<_> = elsewhere.into_iter().chain(operators.map(OperatorRequest::op)).collect();

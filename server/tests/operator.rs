@@ -31,7 +31,7 @@ fn the_connections_are_listed_with_what_they_are_and_did() {
     let mut text = server.text();
     assert_eq!(text.ask("SET secret-key secret-value"), "OK");
     let mut binary = server.binary();
-    let listed = rows(binary.ask(&OperatorRequest::ListClients.into()));
+    let listed = rows(binary.ask(&OperatorRequest::ListClients { after: 0 }.into()));
     assert_eq!(listed.len(), 2);
     let [of_text, of_binary] = &listed[..] else { panic!("{listed:?}") };
     for (name, expected) in
@@ -58,7 +58,7 @@ fn the_connections_are_listed_with_what_they_are_and_did() {
 fn a_connection_is_ended_and_the_others_go_on() {
     let server = serve(Duration::MAX);
     let (mut one, mut two) = (server.binary(), server.binary());
-    let listed = rows(one.ask(&OperatorRequest::ListClients.into()));
+    let listed = rows(one.ask(&OperatorRequest::ListClients { after: 0 }.into()));
     let id: u64 = field(&listed[1], "id").parse().unwrap();
     assert_eq!(one.ask(&OperatorRequest::KillClient { client: id }.into()), Reply::Closed);
     assert_eq!(two.rest(), b"");
@@ -78,7 +78,7 @@ fn what_takes_long_is_kept_without_what_was_in_it() {
     assert_eq!(text.ask("GET secret-key"), "secret-value");
     assert_eq!(text.ask("GET missing"), "(nil)");
     let mut binary = server.binary();
-    let slow = rows(binary.ask(&OperatorRequest::SlowLog { most: 3 }.into()));
+    let slow = rows(binary.ask(&OperatorRequest::SlowLog { most: 3, before: 0 }.into()));
     let told: Vec<_> = slow.iter().map(|row| (field(row, "command"), field(row, "result"))).collect();
     assert_eq!(told, [("GET", "KEY_NOT_FOUND"), ("GET", "ok"), ("SET", "ok")]);
     assert!(!format!("{slow:?}").contains("secret"), "{slow:?}");
@@ -86,7 +86,7 @@ fn what_takes_long_is_kept_without_what_was_in_it() {
     assert_eq!(field(&slow[0], "requests"), "1");
     assert_eq!(binary.ask(&OperatorRequest::ResetSlowLog.into()), Reply::Closed);
     // The forgetting itself took some time, and so it is there.
-    let left = rows(binary.ask(&OperatorRequest::SlowLog { most: 0 }.into()));
+    let left = rows(binary.ask(&OperatorRequest::SlowLog { most: 0, before: 0 }.into()));
     assert_eq!(left.iter().map(|row| field(row, "command")).collect::<Vec<_>>(), ["SLOWLOG RESET"]);
     assert!(text.ask("SLOWLOG GET 1").starts_with("id="), "and in lines");
 
@@ -95,4 +95,37 @@ fn what_takes_long_is_kept_without_what_was_in_it() {
     assert_eq!(text.ask("SET k v"), "OK");
     assert_eq!(text.ask("SLOWLOG GET"), "END");
     assert_eq!(text.ask("SLOWLOG RESET"), "OK");
+}
+
+// Promises: wire-rows.
+#[test]
+fn rows_come_as_many_as_fit_and_the_rest_is_asked_for() {
+    let server = TestServer::start_with(|config| {
+        config.timeouts.slow = Duration::ZERO;
+        config.limits.slow_log = 500;
+    });
+    let mut others: Vec<_> = (0..120).map(|_| server.text()).collect();
+    for other in &mut others {
+        assert_eq!(other.ask("PING"), "PONG");
+    }
+    let mut binary = server.binary();
+    let ids = |rows: &[Vec<(String, String)>]| -> Vec<u64> {
+        rows.iter().map(|row| field(row, "id").parse().unwrap()).collect()
+    };
+    let (mut listed, mut pages) = (Vec::new(), 0);
+    loop {
+        let after = listed.last().copied().unwrap_or(0);
+        let page = rows(binary.ask(&OperatorRequest::ListClients { after }.into()));
+        if page.is_empty() {
+            break;
+        }
+        pages += 1;
+        listed.extend(ids(&page));
+    }
+    assert!(pages > 1 && listed.len() == 121 && listed.is_sorted(), "{pages} pages: {listed:?}");
+    let first = ids(&rows(binary.ask(&OperatorRequest::SlowLog { most: 0, before: 0 }.into())));
+    assert!(first.len() < 120, "not all fit");
+    let before = *first.last().unwrap();
+    let next = ids(&rows(binary.ask(&OperatorRequest::SlowLog { most: 2, before }.into())));
+    assert_eq!(next, [before - 1, before - 2]);
 }

@@ -41,11 +41,11 @@ use signals::Stop;
   boltkv bench -t set --load random --age 3     # a file on which was written for long
   boltkv bench --target redis -t get,set        # the same for Redis, on 127.0.0.1:6379
 
-A test is a request (get, set, delete, scan) or a mix of them with shares. Of boltkv a scan asks for --scan-length entries
-from a key on; of Redis it is SCAN with COUNT and an MGET of what it found. There is no target etcd: its HTTP gateway
+A test is a request (get, set, delete, scan) or a mix of them with shares. Of boltkv a scan asks for --scan-length entries \
+from a key on; of Redis it is SCAN with COUNT and an MGET of what it found. There is no target etcd: its HTTP gateway \
 would be measured, not etcd. JSON has times in microseconds.
 
-Exit code 1: some requests failed, or a connection was lost; what was measured is printed all the same. 128 and the
+Exit code 1: some requests failed, or a connection was lost; what was measured is printed all the same. 128 and the \
 signal's number, as 130 after Ctrl-C: it was ended early, and what there was is printed.")]
 pub(crate) struct Bench {
     /// What to measure, one after another, separated by commas

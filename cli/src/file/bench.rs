@@ -24,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file bench
-  boltkv file bench --count 100000 --batch-size 100 --path /data/bench.db     # on the disk in question
+  boltkv file bench --count 100000 --batch-size 100 --path /data/bench.db   # on that disk
   boltkv file bench --count 1000000 --write-mode rnd --read-mode rnd --no-sync")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag by itself")]
 pub(crate) struct Bench {

@@ -23,7 +23,7 @@ use crate::failure::{Failure, Outcome};
 /// when it is complete and on the disk.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  boltkv file compact boltkv.db --output smaller.db && mv smaller.db boltkv.db     # while nobody has it open")]
+  boltkv file compact boltkv.db --output smaller.db && mv smaller.db boltkv.db")]
 pub(crate) struct Compact {
     #[command(flatten)]
     pub(super) target: Target,

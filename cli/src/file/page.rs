@@ -25,7 +25,8 @@ use crate::failure::{Failure, Outcome};
   boltkv file page --all etcd.db
   boltkv file page --json etcd.db 5 | jq -r 'select(.key) | .key | @base64d'
 
-With --json the first line of a page is {\"page\":N,\"type\":\"leaf\",\"size\":N,\"count\":N,\"overflow\":N}, in bytes and pages.
+With --json the first line of a page is, in bytes and pages
+  {\"page\":N,\"type\":\"leaf\",\"size\":N,\"count\":N,\"overflow\":N}
 One line for each thing in it follows, one of
   {\"page\":N,\"item\":N,\"key\":\"b64\",\"value\":\"b64\"}
   {\"page\":N,\"item\":N,\"key\":\"b64\",\"root\":N,\"sequence\":N}     a bucket; root 0: it lies inline

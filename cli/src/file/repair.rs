@@ -30,9 +30,9 @@ use crate::failure::{Failure, Outcome, one_line};
   boltkv file repair broken.db --output new.db --orphans
   boltkv file repair broken.db --output older.db --meta 0
 
-With --json each line is an object with one field: \"lost\" or \"doubtful\" for a place ({\"page\", \"path\", \"from\", \"up_to\",
-\"what\"}, names and keys in base64), \"journal_lost\" for what is lost of the journal, and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something
-is, or the new file could not be written; 3: the broken file is none that could be read. A single damaged meta is in doubt: it
+With --json each line is an object with one field: \"lost\" or \"doubtful\" for a place ({\"page\", \"path\", \"from\", \"up_to\", \
+\"what\"}, names and keys in base64), \"journal_lost\" for what is lost of the journal, and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something \
+is, or the new file could not be written; 3: the broken file is none that could be read. A single damaged meta is in doubt: it \
 may have been of a later transaction than the newest that is left.
 
 Of a file on a disk that fails, first make a copy, with a tool such as ddrescue that goes on after read errors.")]

@@ -25,9 +25,10 @@ use crate::moment;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv restore --backup app.backup.db --journal app.db-journal restored.db
-  boltkv restore --backup app.backup.db --journal app.db-journal --to 2026-11-22T14:03:00Z restored.db
+  boltkv restore --backup app.backup.db --journal app.db-journal \\
+      --to 2026-11-22T14:03:00Z restored.db
   boltkv restore --backup app.backup.db --journal app.db-journal --to 48213 restored.db
-  boltkv restore --backup app.backup.db --journal app.db-journal --list     # which transactions there are, and when")]
+  boltkv restore --backup app.backup.db --journal app.db-journal --list   # what there is")]
 pub(crate) struct Restore {
     /// The backup to begin with
     #[arg(long, value_name = "FILE")]

@@ -17,7 +17,7 @@ const USUAL_MODE: u32 = 0o600;
 pub(super) fn parse(text: &str, may_be_anywhere: bool) -> Result<Listen, String> {
     match text.strip_prefix(UNIX) {
         Some(socket) => unix(socket).map_err(|why| format!("is {text}: {why}")),
-        None => address(text, may_be_anywhere).map(Listen::Tcp),
+        None => address(text, may_be_anywhere, "read and write everything").map(Listen::Tcp),
     }
 }
 
@@ -36,11 +36,11 @@ fn unix(text: &str) -> Result<Listen, &'static str> {
     Ok(Listen::Unix { path: path.into(), mode })
 }
 
-/// The address that `text` names.
+/// The address that `text` names, where whoever reaches it `could` do something.
 ///
 /// # Errors
 /// It names none, or one beyond loopback where nothing says that it may be.
-pub(super) fn address(text: &str, may_be_anywhere: bool) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str, may_be_anywhere: bool, could: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map(|mut addresses| addresses.next());
     let address = match found {
         Ok(Some(address)) => address,
@@ -51,7 +51,7 @@ pub(super) fn address(text: &str, may_be_anywhere: bool) -> Result<SocketAddr, S
         return Ok(address);
     }
     Err(format!(
-        "is {text}, which is beyond loopback: whoever can reach it could read and write everything. --tls-cert with --tokens \
+        "is {text}, which is beyond loopback: whoever can reach it could {could}. --tls-cert with --tokens \
          or --tls-client-ca lets in only who is known, and nobody read on the way; where the way is protected otherwise, say \
          --insecure or BOLTKV_INSECURE=1"
     ))
@@ -64,15 +64,15 @@ mod tests {
     #[test]
     fn loopback_needs_no_leave() {
         for text in ["127.0.0.1:0", "127.1.2.3:7878", "[::1]:7878", "[::ffff:127.0.0.1]:7878", "localhost:7878"] {
-            assert!(address(text, false).is_ok(), "{text}");
+            assert!(address(text, false, "").is_ok(), "{text}");
         }
     }
 
     #[test]
     fn beyond_loopback_needs_leave() {
         for text in ["0.0.0.0:7878", "[::]:7878", "192.0.2.1:7878", "[::ffff:192.0.2.1]:7878"] {
-            assert!(address(text, false).is_err(), "{text}");
-            assert!(address(text, true).is_ok(), "{text}");
+            assert!(address(text, false, "").is_err(), "{text}");
+            assert!(address(text, true, "").is_ok(), "{text}");
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused_even_with_leave() {
         for text in ["", "7878", ":7878", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "no host:1"] {
-            assert!(address(text, true).is_err(), "{text}");
+            assert!(address(text, true, "").is_err(), "{text}");
         }
     }
 }

@@ -47,12 +47,12 @@ use signals::{Signals, fail_writes_past_the_size_limit, mind_hangups};
   boltkv serve --config /etc/boltkv.toml
   echo 'SET hello world' | nc 127.0.0.1 7878
 
-Every option is also a key of the file that --config names, and a variable of the environment: --max-frame is max-frame in
+Every option is also a key of the file that --config names, and a variable of the environment: --max-frame is max-frame in \
 [limits], and BOLTKV_MAX_FRAME. Flags come before variables, variables before the file. `boltkv config show` tells what holds.
 
 Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
 
-Exit codes: 0 stopped as told, 1 the disk failed, 2 an address, limit or configuration that cannot be used, 3 the file or the
+Exit codes: 0 stopped as told, 1 the disk failed, 2 an address, limit or configuration that cannot be used, 3 the file or the \
 configuration could not be opened or the address not be listened on.")]
 pub(crate) struct Serve {
     #[command(flatten)]

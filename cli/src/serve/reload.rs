@@ -16,51 +16,52 @@ use crate::failure::{Failure, Outcome};
 /// The settings that can change while the server runs. Every other one takes a restart.
 const RELOADABLE: [Reloadable; 3] = [
     Reloadable {
-        setting: "log",
-        always: false,
+        settings: &["log"],
+        are_files: false,
         prepare: |log, _, settings| {
             let (log, filter) = (log.clone(), settings.log.clone());
             Ok(Box::new(move || log.set(filter)))
         },
     },
     Reloadable {
-        setting: "tokens",
-        always: true,
+        settings: &["tokens"],
+        are_files: true,
         prepare: |_, running, settings| {
             let (access, grants) = (running.access.clone(), settings.admission.grants()?);
             Ok(Box::new(move || {
                 let Some(grants) = grants else { return };
                 let count = grants.len();
                 if let Some(gone) = access.replace(grants) {
-                    warn!("SIGHUP: there are {count} tokens; {gone} are gone or changed");
-                } else {
-                    warn!("SIGHUP: the server was started without tokens; to ask for them takes a restart");
+                    info!(
+                        "SIGHUP: tokens: {count}; of those before, {gone} are gone or changed, with their connections"
+                    );
                 }
             }))
         },
     },
     Reloadable {
-        setting: "tls-cert",
-        always: true,
+        settings: &["tls-cert", "tls-key", "tls-client-ca"],
+        are_files: true,
         prepare: |_, running, settings| {
             let (encryption, tls) = (running.tls.clone(), settings.admission.tls()?);
             Ok(Box::new(move || {
-                let Some(tls) = tls else { return };
-                if encryption.replace(tls) {
-                    warn!("SIGHUP: connections that begin from now on have the certificate as it is now");
-                } else {
-                    warn!("SIGHUP: the server was started without a certificate; to encrypt takes a restart");
+                if let Some(tls) = tls
+                    && encryption.replace(tls)
+                {
+                    info!("SIGHUP: connections that begin from now on have the certificate as it is now");
                 }
             }))
         },
     },
 ];
 
-/// A setting that can change while the server runs.
+/// Settings that can change while the server runs, together.
 struct Reloadable {
-    setting: &'static str,
-    /// It is prepared even where the setting is as it was: it names a file, in which there may be something else by now.
-    always: bool,
+    settings: &'static [&'static str],
+    /// They name files, in which there may be something else by now, so that these are read even where the settings are as
+    /// they were. What they say is who is let in: whether there are any takes a restart, so that no mistake in a file opens a
+    /// door, or locks it, while nobody looks.
+    are_files: bool,
     /// Makes ready what is new, and changes nothing yet; or says why it cannot be used. Once all are ready, all are changed.
     prepare: fn(&Log, &Running, &Settings) -> Result<Change, String>,
 }
@@ -142,43 +143,55 @@ impl Reloader {
     /// What of it cannot be used. Then nothing is changed.
     fn change(&mut self, running: &Running, effective: &Effective) -> Result<(), Vec<String>> {
         let new: Vec<_> = effective.values.iter().map(named).collect();
+        let differs = |at: &usize| new[*at].1.texts != self.now[*at].1.texts;
+        let comes_or_goes = |at: &usize| new[*at].1.texts.is_empty() != self.now[*at].1.texts.is_empty();
         let (mut ready, mut restart, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, ((name, new), (_, now))) in new.iter().zip(&self.now).enumerate() {
-            let is_changed = new.texts != now.texts;
-            match RELOADABLE.iter().find(|reloadable| reloadable.setting == name) {
-                Some(reloadable) if is_changed || reloadable.always => {
-                    match (reloadable.prepare)(&self.log, running, &effective.settings) {
-                        Ok(change) => ready.push((at, change)),
-                        Err(why) => wrong.push(format!("{name}: {why}")),
-                    }
+        for Reloadable { settings, are_files, prepare } in &RELOADABLE {
+            let members: Vec<_> = (0..new.len()).filter(|at| settings.contains(&new[*at].0.as_str())).collect();
+            if *are_files && members.iter().any(comes_or_goes) {
+                restart.extend(members.into_iter().filter(differs));
+            } else if *are_files || members.iter().any(differs) {
+                match prepare(&self.log, running, &effective.settings) {
+                    Ok(change) => ready.push((members, change)),
+                    Err(why) => wrong.push(format!("{}: {why}", settings[0])),
                 }
-                None if is_changed => restart.push((name, &new.origin)),
-                _ => {}
             }
         }
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let mut changed = Vec::new();
-        for (at, change) in ready {
-            change();
-            // What a file says that is still the same one, it tells itself.
-            if self.now[at].1.texts != new[at].1.texts {
-                changed.push(new[at].0.as_str());
-            }
+        let is_reloadable = |at: &usize| RELOADABLE.iter().any(|group| group.settings.contains(&new[*at].0.as_str()));
+        restart.extend((0..new.len()).filter(|at| differs(at) && !is_reloadable(at)));
+        restart.sort_unstable();
+        let ready: Vec<_> = ready
+            .into_iter()
+            .map(|(members, change)| {
+                change();
+                members
+            })
+            .collect();
+        let changed: Vec<_> = ready.iter().flatten().copied().filter(differs).collect();
+        for at in ready.into_iter().flatten() {
             self.now[at] = new[at].clone();
         }
-        for (name, origin) in restart {
-            let place = match origin {
-                Origin::File { line, .. } => format!("in line {line}"),
-                _ => "no more in the file".to_owned(),
-            };
-            warn!("SIGHUP: {name} has changed ({place}), which takes a restart");
-        }
-        let changed = if changed.is_empty() { "nothing".to_owned() } else { changed.join(", ") };
-        info!("SIGHUP: the configuration was read again; changed: {changed}");
+        tell(&new, &restart, &changed);
         Ok(())
     }
+}
+
+/// What came of it, by the places of the settings.
+fn tell(new: &[(String, Value)], restart: &[usize], changed: &[usize]) {
+    for (name, value) in restart.iter().map(|at| &new[*at]) {
+        let place = match &value.origin {
+            Origin::File { line, .. } => format!("in line {line}"),
+            _ => "no more in the file".to_owned(),
+        };
+        warn!("SIGHUP: {name} has changed ({place}), which takes a restart");
+    }
+    // What a file says that is still the same one, it tells itself.
+    let names: Vec<_> = changed.iter().map(|at| new[*at].0.as_str()).collect();
+    let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    info!("SIGHUP: the configuration was read again; changed: {names}");
 }
 
 fn named(found: &Found) -> (String, Value) {
@@ -202,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_can_change_is_a_setting() {
-        for Reloadable { setting, .. } in &RELOADABLE {
+        for setting in RELOADABLE.iter().flat_map(|group| group.settings) {
             assert!(defaults().iter().any(|found| found.setting.name() == *setting), "{setting}");
         }
     }

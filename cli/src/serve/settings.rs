@@ -20,10 +20,8 @@ use super::timeouts::TimeoutArgs;
 use crate::arguments::address_or_socket;
 
 /// The settings that cannot come from a file or the environment, and why: they are for one start.
-pub(super) const FLAGS_ONLY: [(&str, &str); 2] = [
-    ("config", "it says where the file is"),
-    ("discard-journal", "what it gives up is gone, so that it is for one start"),
-];
+pub(super) const FLAGS_ONLY: [(&str, &str); 2] =
+    [("config", "it says where the file is"), ("discard-journal", "what it gives up is gone: it is for one start")];
 
 /// What a server is told.
 #[derive(Debug, Args)]
@@ -116,7 +114,12 @@ impl Settings {
                 Err(why) => wrong.push(Wrong::new("listen", why)),
             }
         }
-        match self.admin.as_deref().map(|text| listen::address(text, may_be_anywhere)).transpose() {
+        match self
+            .admin
+            .as_deref()
+            .map(|text| listen::address(text, may_be_anywhere, "see what the server does"))
+            .transpose()
+        {
             Ok(admin) => config.admin = admin,
             Err(why) => wrong.push(Wrong::new("admin", why)),
         }

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,6 +27,8 @@ pub(crate) struct TokensFile {
     path: PathBuf,
     text: String,
     pub(crate) grants: Vec<Grant>,
+    /// Its folder, locked: whoever changes a file of tokens in it waits until this one is done.
+    lock: Option<File>,
 }
 
 impl TokensFile {
@@ -36,6 +39,10 @@ impl TokensFile {
     pub(crate) fn read(path: &Path) -> Outcome<Self> {
         let unreadable =
             |error: &io::Error| Failure::unreachable(format!("{}: could not read: {error}", path.display()));
+        // To open one would wait until somebody writes to it, and to read it again would find nothing.
+        if fs::metadata(path).is_ok_and(|it| it.file_type().is_fifo()) {
+            return Err(Failure::usage(format!("{}: is a pipe, which cannot be read again", path.display())));
+        }
         let mut text = String::new();
         let file = File::open(path).map_err(|error| unreadable(&error))?;
         let len = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(&error))?;
@@ -44,15 +51,21 @@ impl TokensFile {
         }
         let grants =
             parse(&text).map_err(|(line, what)| Failure::usage(format!("{}:{line}: {what}", path.display())))?;
-        Ok(Self { path: path.to_owned(), text, grants })
+        Ok(Self { path: path.to_owned(), text, grants, lock: None })
     }
 
-    /// Reads a file; one that is not there has none.
-    pub(crate) fn read_if_there(path: &Path) -> Outcome<Self> {
-        if path.try_exists().is_ok_and(|is_there| !is_there) {
-            return Ok(Self { path: path.to_owned(), text: String::new(), grants: Vec::new() });
-        }
-        Self::read(path)
+    /// Reads a file to change it, while nobody else does; one that is not there has no tokens.
+    pub(crate) fn read_to_change(path: &Path) -> Outcome<Self> {
+        let folder = folder(path);
+        let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+        let locked = locked
+            .map_err(|error| Failure::unreachable(format!("{}: could not lock its folder: {error}", path.display())))?;
+        let read = if path.try_exists().is_ok_and(|is_there| !is_there) {
+            Self { path: path.to_owned(), text: String::new(), grants: Vec::new(), lock: None }
+        } else {
+            Self::read(path)?
+        };
+        Ok(Self { lock: Some(locked), ..read })
     }
 
     /// Adds one at the end.
@@ -74,10 +87,8 @@ impl TokensFile {
     /// The file is the old one or the new one, whatever happens.
     fn write(&self) -> Outcome {
         let failed = |error: io::Error| Failure::not_done(format!("{}: could not write: {error}", self.path.display()));
-        let folder = match self.path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
+        debug_assert!(self.lock.is_some(), "what was read without the lock may be old");
+        let folder = folder(&self.path);
         let mut new = NamedTempFile::new_in(folder).map_err(failed)?;
         new.write_all(self.text.as_bytes()).map_err(failed)?;
         if let Ok(old) = fs::metadata(&self.path) {
@@ -87,6 +98,11 @@ impl TokensFile {
         new.persist(&self.path).map_err(|error| failed(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// The words of a line, without its comment.

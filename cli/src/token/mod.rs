@@ -2,7 +2,7 @@
 
 pub(crate) mod file;
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -12,13 +12,16 @@ use boltkv_server::{Grant, Right};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::arguments::some_seconds;
+use crate::arguments::lifetime;
 use crate::failure::{Failure, Outcome};
 use crate::moment;
 use file::TokensFile;
 
 /// Random bytes in a token: nobody guesses 2^256.
 const RANDOM: usize = 32;
+
+/// When a change counts.
+const AT_SIGHUP: &str = "a server that runs reads the file again at SIGHUP";
 
 /// Tokens that let clients in
 ///
@@ -38,10 +41,11 @@ pub(crate) enum Token {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv token create admin --right admin --tokens /etc/boltkv/tokens
-  boltkv token create billing --right write:billing --right read:users --tokens tokens > billing.token
+  boltkv token create billing --right write:billing --right read:users \\
+      --tokens tokens > billing.token
   boltkv token create visitor --right read:public --expires 30d --tokens tokens
 
-Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each
+Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each \
 includes those before it. What every command needs: docs/operations.md.")]
 pub(crate) struct Create {
     /// What its holder is called, in messages and logs
@@ -50,8 +54,8 @@ pub(crate) struct Create {
     /// What its holder may do, such as `read` or `write:users/eu`; may be given again
     #[arg(long = "right", value_name = "RIGHT", value_parser = right)]
     rights: Vec<Right>,
-    /// After what time it is not a token any more, such as 12h or 90d; without it, never
-    #[arg(long, value_name = "TIME", value_parser = some_seconds)]
+    /// After what time it is not a token any more, such as 12h or 90d, 365d at most; without it, never
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
     #[command(flatten)]
     tokens: InFile,
@@ -72,7 +76,7 @@ pub(crate) struct List {
 /// Remove a token from a file
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  boltkv token revoke billing --tokens /etc/boltkv/tokens && kill -HUP \"$(pidof boltkv)\"")]
+  boltkv token revoke billing --tokens /etc/boltkv/tokens && kill -HUP \"$SERVER\"")]
 pub(crate) struct Revoke {
     /// Which
     #[arg(value_name = "NAME", value_parser = name)]
@@ -109,7 +113,7 @@ impl Token {
 impl Create {
     #[expect(clippy::disallowed_methods, reason = "a token expires by the calendar")]
     fn run(&self) -> Outcome {
-        let mut tokens = TokensFile::read_if_there(&self.tokens.path)?;
+        let mut tokens = TokensFile::read_to_change(&self.tokens.path)?;
         let (name, path) = (&self.name, self.tokens.path.display());
         if tokens.grants.iter().any(|grant| grant.name == *name) {
             return Err(Failure::not_done(format!("{path} has a token {name}: `boltkv token revoke` removes it")));
@@ -119,7 +123,20 @@ impl Create {
         let grant =
             Grant { name: name.clone(), sha256: Grant::digest(token.as_bytes()), rights: self.rights.clone(), expires };
         tokens.add(&grant)?;
-        writeln!(io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))
+        writeln!(io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))?;
+        if self.rights.is_empty() {
+            remind(&format!("{name} has no right: it may PING, STATS and /metrics; --right gives it more"));
+        }
+        remind(AT_SIGHUP);
+        Ok(())
+    }
+}
+
+/// Who types it is told what a script knows.
+fn remind(what: &str) {
+    if io::stderr().is_terminal() {
+        // Where it cannot be written, nobody reads it.
+        let _ = writeln!(io::stderr(), "boltkv: {what}");
     }
 }
 
@@ -134,17 +151,22 @@ fn new_token() -> Outcome<String> {
 }
 
 impl List {
+    #[expect(clippy::disallowed_methods, reason = "a token expires by the calendar")]
     fn run(&self) -> Outcome {
         let tokens = TokensFile::read(&self.tokens.path)?;
+        let now = SystemTime::now();
         let mut out = io::stdout().lock();
         let widest = tokens.grants.iter().map(|grant| grant.name.len()).max().unwrap_or(0);
         for Grant { name, rights, expires, .. } in &tokens.grants {
+            let has_expired = expires.is_some_and(|at| at <= now);
             let until = expires.map(|at| moment::shown(file::millis(at)));
             let printed = if self.json {
                 let rights: Vec<_> = rights.iter().map(Right::to_string).collect();
-                writeln!(out, "{}", json!({ "name": name, "rights": rights, "expires": until }))
+                writeln!(out, "{}", json!({ "name": name, "rights": rights, "expires": until, "expired": has_expired }))
             } else {
-                let until = until.map_or_else(String::new, |until| format!("  until {until}"));
+                let until = until.map_or_else(String::new, |until| {
+                    format!("  {} {until}", if has_expired { "expired" } else { "until" })
+                });
                 writeln!(out, "{name:widest$}  {}{until}", file::rights(rights))
             };
             printed.map_err(|error| Failure::stdout(&error))?;
@@ -155,11 +177,13 @@ impl List {
 
 impl Revoke {
     fn run(&self) -> Outcome {
-        let mut tokens = TokensFile::read(&self.tokens.path)?;
+        let mut tokens = TokensFile::read_to_change(&self.tokens.path)?;
         if !tokens.grants.iter().any(|grant| grant.name == self.name) {
             let what = format!("{} has no token {}", self.tokens.path.display(), self.name);
             return Err(Failure::not_done(what));
         }
-        tokens.remove(&self.name)
+        tokens.remove(&self.name)?;
+        remind(AT_SIGHUP);
+        Ok(())
     }
 }

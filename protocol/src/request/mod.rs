@@ -154,7 +154,7 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
         }
         .into(),
         Op::Stats => SessionRequest::Stats.into(),
-        Op::ClientList => SessionRequest::Operator(OperatorRequest::ListClients).into(),
+        Op::ClientList => SessionRequest::Operator(OperatorRequest::decode_list(&mut fields)?).into(),
         Op::ClientKill => SessionRequest::Operator(OperatorRequest::decode_kill(&mut fields)?).into(),
         Op::SlowlogGet => SessionRequest::Operator(OperatorRequest::decode_slow_log(&mut fields)?).into(),
         Op::SlowlogReset => SessionRequest::Operator(OperatorRequest::ResetSlowLog).into(),

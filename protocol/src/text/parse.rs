@@ -211,7 +211,7 @@ const fn bare(verb: Verb) -> Option<TextCommand> {
         Verb::Multi => TextCommand::Multi,
         Verb::Exec => TextCommand::Exec,
         Verb::Discard => TextCommand::Discard,
-        Verb::ClientList => operator(OperatorRequest::ListClients, Answer::Rows),
+        Verb::ClientList => operator(OperatorRequest::ListClients { after: 0 }, Answer::Rows),
         Verb::SlowlogReset => operator(OperatorRequest::ResetSlowLog, Answer::Done),
         Verb::Stats => TextCommand::Stats,
         Verb::Help => TextCommand::Help,
@@ -227,7 +227,7 @@ const fn operator(request: OperatorRequest, answer: Answer) -> TextCommand {
 /// `[n]`
 fn slow_log(most: Option<&[u8]>) -> Result<TextCommand, ErrorReply> {
     let most = most.map_or(Ok(0), parse_number)?;
-    Ok(operator(OperatorRequest::SlowLog { most }, Answer::Rows))
+    Ok(operator(OperatorRequest::SlowLog { most, before: 0 }, Answer::Rows))
 }
 
 /// `low high [LIMIT n]`

@@ -99,7 +99,7 @@ impl Needs for SnapshotRequest {
 impl Needs for OperatorRequest {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
-            Self::ListClients | Self::KillClient { .. } | Self::SlowLog { .. } | Self::ResetSlowLog => {
+            Self::ListClients { .. } | Self::KillClient { .. } | Self::SlowLog { .. } | Self::ResetSlowLog => {
                 need(Level::Admin, &Path::ROOT)
             }
         }

@@ -85,7 +85,7 @@ pub(super) const METRICS: &[Metric] = &[
         |now, text| text.value(now.shared.stats.connections()[1])),
     metric("boltkv_connections_refused_total", Counter, "connections",
         "Connections that had no place: limit, all were taken and the connection was told so; silent, it had \
-         said nothing yet and made room for another.",
+         said nothing yet, or not who it is, and made room for another.",
         refused),
     metric("boltkv_connections_panicked_total", Counter, "connections",
         "Connections that a defect of the server has ended.",

@@ -72,6 +72,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.expires_at = left.and_then(|left| Instant::now().checked_add(left));
         self.caller = Arc::new(Caller { asker: self.codec.asker(), standing });
         self.conn.stranger = None;
+        self.conn.wire.set_strangers(false);
         self.codec.introduced();
     }
 

@@ -14,6 +14,7 @@ use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
 use super::wire::Input;
 use crate::commands::{Asker, BackupRun, Progress, Reader, ScanRun};
 use crate::counters::Command;
+use crate::memory::OWN_OUTPUT;
 use crate::shared::Shared;
 
 /// A stream's frame that has reached this length is sent.
@@ -98,6 +99,8 @@ impl Codec for BinaryCodec {
 
     const NAME: &'static str = "binary";
     const IN_ORDER: bool = false;
+    /// What a connection has of its own: who looks after a server has to see it also when all memory is taken.
+    const MOST_OF_ROWS: usize = OWN_OUTPUT - HEADER_LEN;
     const INITIAL_CREDIT: i64 = INITIAL_CREDIT as i64;
 
     fn asker(&self) -> Asker {

@@ -34,6 +34,9 @@ pub(crate) trait Codec: Send + 'static {
     /// name their request, and come in any order.
     const IN_ORDER: bool;
 
+    /// Bytes of rows that one reply tells.
+    const MOST_OF_ROWS: usize;
+
     /// How many bytes a stream may send before its client gives it more credit.
     const INITIAL_CREDIT: i64;
 

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::wire::Flow;
+use super::flow::Flow;
 
 /// The most that a balance grows to by CREDIT, in bytes; what is given beyond is lost.
 const MOST: i64 = u32::MAX as i64;

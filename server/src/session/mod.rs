@@ -4,7 +4,7 @@
 //! - `admission`: who the client is, and what is allowed to it; `operator`: what is asked of the server itself
 //! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
-//! - `socket`, `wire`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
+//! - `socket`, `wire`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
 //!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
 //!
@@ -20,6 +20,7 @@ mod codec;
 mod credit;
 mod deadline;
 mod faults;
+mod flow;
 mod linger;
 mod multi;
 mod operator;
@@ -149,10 +150,8 @@ impl<S: Socket> Connection<S> {
         deadline: Instant,
     ) -> io::Result<Box<Self>> {
         let mut conn = *self;
-        let encrypting = async {
-            let _room = conn.shared.encryption.room().await;
-            conn.wire.encrypted(config).await
-        };
+        let _place = conn.shared.encryption.place(conn.end.clone());
+        let encrypting = conn.wire.encrypted(config);
         conn.wire = tokio::select! {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,

@@ -7,14 +7,17 @@ use tracing::info;
 use super::codec::{Codec, Due};
 use super::serve::Session;
 use super::socket::Socket;
+use crate::rows;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Does what an operator asks for.
     pub(super) fn operate(&mut self, due: Due<C::Tag>, request: OperatorRequest) {
         let shared = &self.conn.shared;
         let reply: Reply<Bytes> = match request {
-            OperatorRequest::ListClients => Reply::Rows(shared.clients.rows()),
-            OperatorRequest::SlowLog { most } => Reply::Rows(shared.slow_log.rows(most)),
+            OperatorRequest::ListClients { after } => Reply::Rows(shared.clients.rows(after, C::MOST_OF_ROWS)),
+            OperatorRequest::SlowLog { most, before } => {
+                Reply::Rows(shared.slow_log.rows(most, before, C::MOST_OF_ROWS))
+            }
             OperatorRequest::ResetSlowLog => {
                 shared.slow_log.reset();
                 Reply::Closed
@@ -27,7 +30,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 Reply::Error(ErrorReply::new(ErrorCode::KeyNotFound, format!("there is no connection {client}")))
             }
         };
-        let len = len(&reply);
+        let len = if let Reply::Rows(rows) = &reply { rows.iter().map(rows::len).sum() } else { 0 };
         if self.conn.wire.make_output_room(len) {
             self.tell(due, &reply);
             self.codec.reply(due, &reply, &mut self.conn.wire.output);
@@ -35,11 +38,4 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.refuse(due, self.no_memory());
         }
     }
-}
-
-/// What a reply takes at most, in any dialect: each byte of a name or value may be escaped.
-fn len(reply: &Reply<Bytes>) -> usize {
-    let Reply::Rows(rows) = reply else { return 0 };
-    let fields = rows.iter().flatten();
-    fields.map(|(name, value)| name.len() + 2 * value.len() + 8).sum::<usize>() + 4 * rows.len()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::wire::Flow;
+use super::flow::Flow;
 
 /// The least that a client has to move, in bytes a second, beyond the time that it has anyway.
 const LEAST_RATE: u64 = 16 * 1024;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::codec::Due;
 use super::credit::Credit;
-use super::wire::Flow;
+use super::flow::Flow;
 use crate::commands::{Run, Source};
 
 /// A reply that is under way.

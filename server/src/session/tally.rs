@@ -5,9 +5,9 @@ use boltkv_protocol::{ErrorCode, Reply, SnapshotRead};
 use tokio::time::Instant;
 
 use super::codec::{Asked, Codec, Due};
+use super::flow::Flow;
 use super::serve::Session;
 use super::socket::Socket;
-use super::wire::Flow;
 use crate::clients::{Client, Done};
 use crate::counters::{Command, Counters, Kind, Place};
 use crate::shared::Shared;

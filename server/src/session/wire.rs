@@ -14,9 +14,10 @@ use std::time::Duration;
 use bytes::{Buf, Bytes, BytesMut};
 use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_util::io::poll_read_buf;
 
+use super::flow::Flow;
 use super::socket::Socket;
 use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
 
@@ -67,6 +68,8 @@ pub(crate) struct Wire<S> {
     /// Replies that are not sent yet.
     pub(crate) output: BytesMut,
     output_lease: Option<Lease>,
+    /// Nobody knows yet whose it is: it has its own room for replies, and nothing of the server's memory.
+    is_strangers: bool,
     /// The socket may keep some of what was written to it.
     kept_back: bool,
     ended: bool,
@@ -74,23 +77,16 @@ pub(crate) struct Wire<S> {
     sent: Flow,
 }
 
-/// What has passed in one direction.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Flow {
-    pub(super) bytes: u64,
-    /// When the last of it passed; before the first, when the connection was opened.
-    pub(super) last: Instant,
-}
-
 impl<S: Socket> Wire<S> {
     pub(crate) fn new(socket: S, memory: Arc<Memory>) -> Self {
-        let flow = Flow { bytes: 0, last: Instant::now() };
+        let flow = Flow::begun();
         Self {
             socket,
             memory,
             input: Input::default(),
             output: BytesMut::new(),
             output_lease: None,
+            is_strangers: false,
             kept_back: false,
             ended: false,
             received: flow,
@@ -115,6 +111,11 @@ impl<S: Socket> Wire<S> {
         let Self { socket, memory, input, .. } = self;
         let socket = socket.encrypted(input.bytes, config).await?;
         Ok(Self::new(socket, memory))
+    }
+
+    /// From now on it has nothing of the server's memory for replies, or may have.
+    pub(crate) const fn set_strangers(&mut self, is_strangers: bool) {
+        self.is_strangers = is_strangers;
     }
 
     /// Whether the peer has sent all it will.
@@ -171,7 +172,8 @@ impl<S: Socket> Wire<S> {
         if used >= OUTPUT_FULL {
             return 0;
         }
-        if self.output_leased() < OUTPUT_FULL
+        if !self.is_strangers
+            && self.output_leased() < OUTPUT_FULL
             && let Some(lease) = self.memory.try_take(OUTPUT_FULL - self.output_leased())
         {
             self.lease_output(lease);
@@ -303,12 +305,6 @@ impl<S: Socket> Wire<S> {
     }
 }
 
-impl Flow {
-    fn and(self, bytes: usize) -> Self {
-        Self { bytes: self.bytes + bytes as u64, last: Instant::now() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{DuplexStream, duplex};
@@ -380,8 +376,11 @@ mod tests {
     }
 
     #[test]
-    fn without_memory_a_client_has_its_own_room_for_replies() {
+    fn without_memory_a_client_has_its_own_room_for_replies_and_so_has_a_stranger() {
         let (mut wire, _there, memory) = wire(OUTPUT_FULL);
+        wire.set_strangers(true);
+        assert_eq!((wire.output_room(), memory.used()), (OWN_OUTPUT, 0));
+        wire.set_strangers(false);
         assert_eq!(wire.output_room(), OUTPUT_FULL);
         drop(wire.output_lease.take());
         let _all = memory.try_take(OUTPUT_FULL).unwrap();

@@ -29,7 +29,7 @@ use compare::{Difference, Error, Side, compare};
   boltkv file diff --keys-only yesterday.db today.db | grep '^-'
   boltkv file diff --brief backup.db app.db && echo the same
 
-With --json a line is {\"change\":\"-\",\"path\":[\"b64\",…],\"key\":\"b64\",\"old\":\"b64\",\"new\":\"b64\"} for a value, and
+With --json a line is {\"change\":\"-\",\"path\":[\"b64\",…],\"key\":\"b64\",\"old\":\"b64\",\"new\":\"b64\"} for a value, and \
 {\"change\":\"-\",\"path\":[\"b64\",…],\"old_sequence\":N,\"new_sequence\":N} for a bucket; what there is not is left out.
 
 Exit code 0: the files hold the same; 1: they do not; 3: one of them could not be opened, or not be read.")]

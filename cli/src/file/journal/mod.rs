@@ -32,10 +32,10 @@ use crate::failure::{Failure, Outcome, journal_command};
   boltkv file journal --apply app.db
   boltkv file journal --discard app.db          # the file as it is becomes the newest state
 
-Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, or does not fit the file;
+Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, or does not fit the file; \
 2: the command line cannot be used; 3: a file could not be opened.
 
-With --json each line is an object with one field: \"journal\", and then \"segment\", \"entry\" and \"effect\" as far as they are
+With --json each line is an object with one field: \"journal\", and then \"segment\", \"entry\" and \"effect\" as far as they are \
 asked for; keys and values are in base64, times in milliseconds since 1970.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Journal {

@@ -23,7 +23,7 @@ use crate::remote::bytes_parser;
   boltkv file peek app.db scan users --from b --to c --limit 10
   boltkv file peek --json app.db scan users | jq -r '.key | @base64d'
 
-With --json a line is {\"key\":\"b64\",\"value\":\"b64\"} or {\"bucket\":\"b64\"}; the last one says how it was read:
+With --json a line is {\"key\":\"b64\",\"value\":\"b64\"} or {\"bucket\":\"b64\"}; the last one says how it was read: \
 {\"pieces\":N,\"first_txid\":N,\"last_txid\":N}.")]
 pub(super) struct Scan {
     /// The bucket: its name, or the names from the top down; without one, the buckets at the top

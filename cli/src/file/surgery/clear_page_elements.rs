@@ -9,8 +9,10 @@ use crate::failure::{Failure, Outcome};
 /// Take some of its elements out of a leaf or branch page
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  boltkv file surgery clear-page-elements broken.db --output mended.db --pageId 5 --from-index 3 --to-index 4
-  boltkv file surgery clear-page-elements broken.db --output mended.db --pageId 5 --from-index 3 --to-index -1")]
+  boltkv file surgery clear-page-elements broken.db --output mended.db --pageId 5 \\
+      --from-index 3 --to-index 4
+  boltkv file surgery clear-page-elements broken.db --output mended.db --pageId 5 \\
+      --from-index 3 --to-index -1")]
 pub(crate) struct ClearPageElements {
     #[command(flatten)]
     on_copy: OnCopy,

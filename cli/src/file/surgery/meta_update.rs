@@ -13,7 +13,8 @@ use crate::failure::Outcome;
 /// is not looked at: have `boltkv file check` look at the copy.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  boltkv file surgery meta update broken.db --output mended.db --meta-page 1 --fields root:16,freelist:8
+  boltkv file surgery meta update broken.db --output mended.db --meta-page 1 \\
+      --fields root:16,freelist:8
   boltkv file surgery meta update broken.db --output mended.db --fields freelist:none
   boltkv file surgery meta update broken.db --output mended.db --page-size 4096 \\
     --fields pageSize:4096,root:16,freelist:none,pgid:120     (both meta pages are lost)")]

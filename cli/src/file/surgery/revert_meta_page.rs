@@ -13,7 +13,8 @@ use crate::failure::Outcome;
 /// is replaced by the one that is not.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  boltkv file surgery revert-meta-page broken.db --output reverted.db && boltkv file check reverted.db")]
+  boltkv file surgery revert-meta-page broken.db --output reverted.db &&
+      boltkv file check reverted.db")]
 pub(crate) struct RevertMetaPage {
     #[command(flatten)]
     on_copy: OnCopy,

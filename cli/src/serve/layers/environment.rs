@@ -52,11 +52,21 @@ pub(super) fn misspelt() -> Vec<String> {
     of_commands(&crate::Cli::command(), &mut known);
     known.extend([TOKEN, TOKEN_FILE].map(str::to_owned));
     let unknown = names.iter().filter(|name| !known.contains(*name));
-    let warnings = unknown.filter_map(|name| {
+    let misspelt = unknown.filter_map(|name| {
         let meant = closest(name, &settings)?;
         Some(format!("the variable {name} is not known; is {meant} meant?"))
     });
-    warnings.collect()
+    misspelt.chain(only_flags(&names)).collect()
+}
+
+/// Warnings of variables whose settings are flags and nothing else.
+fn only_flags(names: &[String]) -> Vec<String> {
+    let warning = |setting: &Setting| {
+        let (flag, why) = (setting.name(), setting.flag_only()?);
+        let name = setting.variables().into_iter().find(|name| *name != FILE_VARIABLE && names.contains(name))?;
+        Some(format!("the variable {name} says nothing: --{flag} is only a flag, because {why}"))
+    };
+    setting::all().iter().filter_map(warning).collect()
 }
 
 /// The variables that this command and those within it read.
