@@ -6,11 +6,10 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use common::http;
 use common::server::Server;
-use common::{boltkv, run};
+use common::{boltkv, run, shim};
 use tempfile::TempDir;
 
 const SHIM: &str = r#"
@@ -58,17 +57,7 @@ impl Disk {
     /// `None` (said on standard error) where there is no C compiler; with `BOLTKV_REQUIRE_TOOLS=1` that is a failure.
     fn new(failing: [&'static str; 2]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        let (source, shim) = (folder.path().join("shim.c"), folder.path().join("shim.so"));
-        fs::write(&source, SHIM).unwrap();
-        match Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).output() {
-            Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
-            Err(error) => {
-                let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-                assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but cc does not run: {error}");
-                eprintln!("skipped: cc does not run: {error}");
-                return None;
-            }
-        }
+        let shim = shim::build(folder.path(), SHIM)?;
         Some(Self { folder, shim, failing })
     }
 

@@ -63,6 +63,7 @@ impl Listener {
                 // That connection's own trouble.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
+                    self.shared.stats.accept_failed();
                     warn!(%error, ?pause, "cannot accept connections");
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);

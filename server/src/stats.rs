@@ -25,6 +25,7 @@ pub(crate) struct Stats {
     displaced: AtomicU64,
     closed: AtomicU64,
     panicked: AtomicU64,
+    accepts_failed: AtomicU64,
     /// Requests of each group that the writer took.
     groups: Histogram<GROUPS>,
     commits: Histogram<TIMES>,
@@ -39,6 +40,7 @@ impl Stats {
             displaced: AtomicU64::new(0),
             closed: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
+            accepts_failed: AtomicU64::new(0),
             groups: Histogram::new(&GROUP_BOUNDS),
             commits: Histogram::new(&TIME_BOUNDS),
         }
@@ -60,6 +62,11 @@ impl Stats {
     /// One ended by a defect of the server.
     pub(crate) fn connection_panicked(&self) {
         self.panicked.fetch_add(1, Relaxed);
+    }
+
+    /// The system had no descriptor, or no memory, for another one.
+    pub(crate) fn accept_failed(&self) {
+        self.accepts_failed.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn connection_closed(&self) {
@@ -91,6 +98,11 @@ impl Stats {
     /// Connections that ended by a defect of the server.
     pub(crate) fn panicked(&self) -> u64 {
         self.panicked.load(Relaxed)
+    }
+
+    /// How often the system could not give another one.
+    pub(crate) fn accepts_failed(&self) -> u64 {
+        self.accepts_failed.load(Relaxed)
     }
 
     /// How many requests the writer took at a time.

@@ -68,13 +68,14 @@ impl Serve {
             warn!("{warning}");
         }
         allocator::return_memory();
-        descriptors::raise(effective.config.limits.max_connections);
-        settings.limits.warn_of_cut_queue(&effective.config);
+        let mut config = effective.config.clone();
+        descriptors::fit(&mut config.limits)?;
+        settings.limits.warn_of_cut_queue(&config);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(settings.limits.workers()).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
         let reloader = Reloader::new(&self.flags, &effective, log);
-        runtime.block_on(settings.serve(effective.config.clone(), reloader))
+        runtime.block_on(settings.serve(config, reloader))
     }
 }
 

@@ -14,6 +14,7 @@ pub mod http;
 pub mod linked;
 pub mod peer;
 pub mod server;
+pub mod shim;
 pub mod surgery;
 
 use std::ffi::OsStr;

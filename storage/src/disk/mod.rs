@@ -34,7 +34,7 @@ pub(crate) use map::Region;
 pub(crate) use map::{Map, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
-pub(crate) use room::{free_bytes, largest_file};
+pub(crate) use room::{free_bytes, is_no_room, is_out_of_files, largest_file};
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
 

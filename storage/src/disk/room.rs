@@ -16,11 +16,30 @@ pub(crate) fn largest_file() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
 
+/// Whether the disk is full, or a limit of the user or the process is reached.
+pub(crate) fn is_no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Whether the process, or the system, has no descriptor left for another open file.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    [libc::EMFILE, libc::ENFILE].map(Some).contains(&error.raw_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
     use super::*;
+
+    #[test]
+    fn what_is_short_is_told_apart() {
+        let os = io::Error::from_raw_os_error;
+        assert!(is_out_of_files(&os(libc::EMFILE)) && is_out_of_files(&os(libc::ENFILE)));
+        assert!(is_no_room(&os(libc::ENOSPC)) && is_no_room(&os(libc::EDQUOT)) && is_no_room(&os(libc::EFBIG)));
+        assert!(!is_out_of_files(&os(libc::EIO)) && !is_no_room(&os(libc::EIO)) && !is_no_room(&os(libc::EMFILE)));
+    }
 
     #[test]
     fn a_disk_has_some_room_and_what_is_missing_none() {

@@ -58,6 +58,11 @@ impl History {
         self.0.push_back(used);
     }
 
+    /// The oldest one is still there.
+    pub(super) fn put_back(&mut self, oldest: Used) {
+        self.0.push_front(oldest);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

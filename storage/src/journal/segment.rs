@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::{BLOCK, BLOCK_LEN, Header};
 use super::retain::Used;
-use crate::disk::{Disk, JournalFolder};
+use crate::disk::{Disk, JournalFolder, is_no_room};
 
 /// So many bytes has the shortest segment that an opening does with: room for its header, the links of the checkpoints that an
 /// opening and a close do, a close, and some small records.
@@ -36,11 +36,11 @@ impl Spare {
     /// The same; where there is no room for so much, one that is just long enough for an opening.
     pub(super) fn make_or_shortest(folder: &dyn JournalFolder, len: u64) -> io::Result<Self> {
         match Self::make(folder, len) {
-            Err(error) if is_full(&error) => {
+            Err(error) if is_no_room(&error) => {
                 let len = len.min(SHORTEST);
                 Self::make(folder, len).map_err(|error| {
                     let what = format!("{error}; a segment of {len} bytes has to be made there");
-                    if is_full(&error) { io::Error::new(error.kind(), what) } else { error }
+                    if is_no_room(&error) { io::Error::new(error.kind(), what) } else { error }
                 })
             }
             made => made,
@@ -51,12 +51,6 @@ impl Spare {
     pub(super) fn room(&self) -> u64 {
         self.len - BLOCK_LEN
     }
-}
-
-/// Whether a file found no room on the disk, or in the limits of the user or the process.
-fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Writes zeros, a block at a time: in longer writes the system's cache would take larger pieces of memory for them, in which

@@ -6,6 +6,7 @@ use std::thread;
 
 use super::Journal;
 use super::segment::Spare;
+use crate::disk::is_out_of_files;
 
 impl Journal {
     /// Sees to it that there is a spare when the next segment is needed, without waiting for it.
@@ -43,11 +44,16 @@ impl Journal {
         let (link, header) = self.named_in;
         let link = if self.synced.segment >= header { u64::MAX } else { link };
         while let Some(used) = self.history.take_unneeded(link, self.base.0, self.limits.keep, now_ms) {
-            self.tail.forget(used.number);
-            // One of another size is left to the next opening, which removes it.
-            if used.len == self.limits.segment_size
-                && let Ok(disk) = self.folder.open(&used.name)
+            // One of another size, or that cannot be opened, is left to the next opening, which removes it.
+            let opened = (used.len == self.limits.segment_size).then(|| self.folder.open(&used.name));
+            if let Some(Err(error)) = &opened
+                && is_out_of_files(error)
             {
+                self.history.put_back(used);
+                return None;
+            }
+            self.tail.forget(used.number);
+            if let Some(Ok(disk)) = opened {
                 return Some(Spare { name: used.name, disk, len: used.len });
             }
         }

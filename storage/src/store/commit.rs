@@ -18,7 +18,7 @@ use std::time::Instant;
 use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
-use crate::disk::{free_bytes, largest_file};
+use crate::disk::{free_bytes, is_out_of_files, largest_file};
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Work};
@@ -138,6 +138,8 @@ pub(super) fn write(
             io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
                 Error::NoSpace { source: error }
             }
+            // The journal's next file could not be opened: nothing has been written that anything refers to.
+            _ if is_out_of_files(&error) => Error::NoSpace { source: error },
             io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size.or_else(largest_file) },
             _ => shared.poison("write pages to", error),
         }

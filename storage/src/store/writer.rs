@@ -11,7 +11,7 @@ use super::detached::Detached;
 use super::durable::is_recorded;
 use super::{CommitStats, Durability, Shared, Stalls};
 use crate::Result;
-use crate::disk::Map;
+use crate::disk::{Map, is_no_room};
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Freelist, Pages, Run};
@@ -268,12 +268,6 @@ impl Writer {
     pub(crate) fn keep_map(&mut self, shared: &Shared) {
         self.map_len = shared.readers.current().map.len() as u64;
     }
-}
-
-/// Whether the disk is full, or a limit of the user or the process is reached.
-fn is_no_room(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Where the writer waits for whoever wants to write next: first come, first served.
