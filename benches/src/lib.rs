@@ -9,11 +9,12 @@
 //! - `measure`: does works by everyone; `results`: what it found, as a file; `print` and `report`: for people
 //! - `shell`: a server measured from the shell; `servers`: several, over the network, by `boltkv bench`'s generator
 //! - `daemon`: a server that was started here; `process`: the memory and the end of what was started
-//! - `cold`: a server on a file that is not in memory
+//! - `cold`: a server on a file that is not in memory; `crowds`: one beside crowds and floods
 //! - `go/`: the worker for Go's engines, on the same data and works
 
 pub mod cold;
 pub mod contestant;
+pub mod crowds;
 pub mod daemon;
 pub mod data;
 pub mod engines;

@@ -13,7 +13,7 @@ use boltkv_benches::measure::{self, Plan};
 use boltkv_benches::report::Measured;
 use boltkv_benches::work::Told;
 use boltkv_benches::works::{Scale, Suite};
-use boltkv_benches::{cold, print, results, servers, shell};
+use boltkv_benches::{cold, crowds, print, results, servers, shell};
 use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
@@ -43,6 +43,8 @@ enum Command {
     Servers(OverNetwork),
     /// Measure a server on a file that is not in memory: GETs, and a PING beside them.
     Cold(OfCold),
+    /// Measure what clients wait beside crowds and floods of others.
+    Crowds(Crowds),
     /// Write docs/benchmarks.md and its plots from what was measured.
     Report {
         /// Results that `--json` kept. [default: every .json in docs/benchmarks]
@@ -130,6 +132,25 @@ struct OverNetwork {
 }
 
 #[derive(Debug, Args)]
+struct Crowds {
+    /// Only crowds of these names, or whose names begin so; separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Seconds that each crowd is there.
+    #[arg(long, default_value = "5")]
+    seconds: NonZeroU64,
+    /// How many a crowd has that stands there.
+    #[arg(long, value_name = "N", default_value = "9000")]
+    size: NonZeroUsize,
+    /// Where files are made; on the disk to be measured. [default: the system's folder for such]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// boltkv's program. [default: that beside this one]
+    #[arg(long, value_name = "FILE")]
+    server: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct OfCold {
     /// Seconds that each load goes on.
     #[arg(long, default_value = "5")]
@@ -173,6 +194,7 @@ fn run(command: Command) -> Result<()> {
         Command::Shell(shell) => shell.run(),
         Command::Servers(servers) => servers.run(),
         Command::Cold(cold) => cold.run(),
+        Command::Crowds(crowds) => crowds.run(),
         Command::Report { from, docs } => report(from, &docs),
         Command::Worker { contestant, folder } => worker(&contestant, &folder),
     }
@@ -226,6 +248,20 @@ impl OverNetwork {
         };
         let measured = servers::measure(&plan)?;
         announce(&measured, self.json.as_deref(), &print::servers(&measured))
+    }
+}
+
+impl Crowds {
+    fn run(self) -> Result<()> {
+        let plan = crowds::Plan {
+            only: self.only,
+            time: Duration::from_secs(self.seconds.get()),
+            size: self.size.get(),
+            server: self.server,
+            folder: self.folder.unwrap_or_else(std::env::temp_dir),
+        };
+        let measured = crowds::measure(&plan)?;
+        Ok(write!(std::io::stdout().lock(), "{}", crowds::table(&measured))?)
     }
 }
 
