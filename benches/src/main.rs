@@ -260,8 +260,9 @@ impl Crowds {
             server: self.server,
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
         };
-        let measured = crowds::measure(&plan)?;
-        Ok(write!(std::io::stdout().lock(), "{}", crowds::table(&measured))?)
+        let mut out = std::io::stdout();
+        out.write_all(crowds::HEAD.as_bytes())?;
+        crowds::measure(&plan, &mut |row| Ok(out.write_all(crowds::line(row).as_bytes())?))
     }
 }
 

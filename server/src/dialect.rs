@@ -22,6 +22,7 @@ const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
 pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silent) -> io::Result<()> {
     let timeouts = &conn.shared.timeouts;
     let deadline = conn.opened + timeouts.first_byte.min(timeouts.idle);
+    conn.stranger = Some(silent);
     let mut dialect = first_byte(&mut conn, deadline).await?;
     if dialect == Some(Dialect::Tls)
         && let Some(config) = conn.shared.encryption.now()
@@ -37,10 +38,9 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
         return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unauthenticated, message)).await;
     }
     if conn.shared.access.asks() {
-        conn.stranger = Some(silent);
         conn.wire.set_strangers(true);
     } else {
-        drop(silent);
+        conn.stranger = None;
     }
     debug!(?dialect, "dialect");
     match dialect {
@@ -97,6 +97,8 @@ async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>,
 async fn first_byte<S: Socket>(conn: &mut Connection<S>, deadline: Instant) -> io::Result<Option<Dialect>> {
     match conn.event(true, Some(deadline)).await? {
         Event::Progress => Ok(conn.wire.input.bytes.first().map(|byte| Dialect::of(*byte))),
-        Event::Answered(_) | Event::Stop | Event::Deadline => Ok(None),
+        // Nothing was said that could be answered, and another one may wait for the place.
+        Event::Stop => Err(io::ErrorKind::ConnectionAborted.into()),
+        Event::Answered(_) | Event::Deadline => Ok(None),
     }
 }

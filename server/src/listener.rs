@@ -23,6 +23,12 @@ use crate::stats::Stats;
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// The same is told once in so long.
+const QUIET: Duration = Duration::from_secs(10);
+/// Connections that may wait for a place that another one is leaving, or for their first turn. While there are as many, no more
+/// are accepted. A flood that comes faster than connections can end would take a descriptor and memory for each, and those who
+/// only wait for their turn would seem to be silent, and make room for the flood.
+const MOST_ARRIVING: usize = 64;
 /// Connections over the limit that are being told so; further ones are just closed.
 const MOST_REFUSALS: usize = 64;
 /// Where clients have to say who they are, those who have not yet may have one in so many of all connections.
@@ -37,6 +43,7 @@ pub(crate) struct Listener {
     tasks: TaskTracker,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
+    arriving: Arc<Semaphore>,
     silent: Arc<SilentOnes>,
     refusals: Arc<Semaphore>,
 }
@@ -48,23 +55,29 @@ impl Listener {
         let most_silent = if shared.access.asks() { (most / STRANGERS_SHARE).max(1) } else { most };
         let silent = Arc::new(SilentOnes::new(most_silent, Arc::clone(&shared.stats)));
         let refusals = Arc::new(Semaphore::new(MOST_REFUSALS));
-        Self { sockets, shared, tasks, stop, slots, silent, refusals }
+        let arriving = Arc::new(Semaphore::new(MOST_ARRIVING));
+        Self { sockets, shared, tasks, stop, slots, arriving, silent, refusals }
     }
 
     /// Accepts until it is dropped.
     pub(crate) async fn run(&self) {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, mut told) = (FIRST_PAUSE, None::<Instant>);
         loop {
+            // Nobody closes it.
+            let Ok(arrival) = Arc::clone(&self.arriving).acquire_owned().await else { return };
             match self.sockets.accept().await {
                 Ok((socket, peer)) => {
                     pause = FIRST_PAUSE;
-                    self.welcome(socket, peer);
+                    self.welcome(socket, peer, arrival);
                 }
                 // That connection's own trouble.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
                     self.shared.stats.accept_failed();
-                    warn!(%error, ?pause, "cannot accept connections");
+                    if told.is_none_or(|told| told.elapsed() >= QUIET) {
+                        warn!(%error, "cannot accept connections; they wait");
+                        told = Some(Instant::now());
+                    }
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -72,17 +85,17 @@ impl Listener {
         }
     }
 
-    fn welcome(&self, socket: Stream, peer: Peer) {
+    fn welcome(&self, socket: Stream, peer: Peer, arrival: OwnedSemaphorePermit) {
         if let Err(error) = socket.prepare() {
             debug!(%peer, %error, "gone before it was served");
             return;
         }
         let slots = Arc::clone(&self.slots);
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-            self.serve(socket, peer, async { Ok(slot) });
+            self.serve(socket, peer, arrival, async { Ok(slot) });
         } else if self.silent.end_oldest() {
             debug!(%peer, "takes the place of the one that was silent for longest");
-            self.serve(socket, peer, slots.acquire_owned());
+            self.serve(socket, peer, arrival, slots.acquire_owned());
         } else {
             self.refuse(socket, peer);
         }
@@ -93,6 +106,7 @@ impl Listener {
         &self,
         socket: Stream,
         peer: Peer,
+        arrival: OwnedSemaphorePermit,
         slot: impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static,
     ) {
         // A token of its own: waiting for it touches nothing that other connections touch.
@@ -102,6 +116,7 @@ impl Listener {
         let served = async move {
             // Nobody closes the places.
             let Ok(slot) = slot.await else { return };
+            drop(arrival);
             let open = OpenConnection::new(Arc::clone(&shared.stats), peer, slot);
             open.log_end(dialect::serve(Connection::new(socket, peer, shared, stop), silent).await);
         };

@@ -26,6 +26,7 @@ use crate::listener::Listener;
 use crate::memory::Memory;
 use crate::open::{close, open};
 use crate::shared::Shared;
+use crate::silent::SilentOnes;
 use crate::slow_log::SlowLog;
 use crate::sockets::Sockets;
 use crate::stats::Stats;
@@ -34,6 +35,9 @@ use crate::writer::Writer;
 
 /// How often a database is asked whether what it does by itself, late syncs and checkpoints, has failed.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
+
+/// Who has said a wrong token, and waits to be told so, may have one in so many of all connections.
+const TURNED_AWAY_SHARE: usize = 16;
 
 /// A server that has its database open and its port taken, and is ready to run.
 ///
@@ -101,6 +105,8 @@ impl Server {
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let slow_log = SlowLog::new(limits.slow_log, timeouts.slow);
         let (counters, clients) = (Counters::new(), Arc::default());
+        let most_turned_away = (limits.max_connections / TURNED_AWAY_SHARE).max(1);
+        let turned_away = Arc::new(SilentOnes::new(most_turned_away, Arc::clone(&stats)));
         let shared = Arc::new(Shared {
             executor,
             access,
@@ -111,6 +117,7 @@ impl Server {
             counters,
             clients,
             slow_log,
+            turned_away,
             memory,
             bursts,
         });

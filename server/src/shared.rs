@@ -11,6 +11,7 @@ use crate::config::{Limits, Timeouts};
 use crate::counters::Counters;
 use crate::executor::Executor;
 use crate::memory::Memory;
+use crate::silent::SilentOnes;
 use crate::slow_log::SlowLog;
 use crate::stats::{Figure, Stats};
 use crate::tls::Encryption;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) clients: Arc<Clients>,
     pub(crate) slow_log: SlowLog,
+    /// Those who had no token that is one, and wait to be told so.
+    pub(crate) turned_away: Arc<SilentOnes>,
     pub(crate) memory: Arc<Memory>,
     /// None where all connections are served by the same threads.
     pub(crate) bursts: Option<Bursts>,

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tracing::debug;
+
 use crate::clients::Client;
 use crate::rows::{Row, page, row};
 
@@ -57,6 +59,18 @@ impl SlowLog {
     /// Notes a slow request; the oldest makes room.
     pub(crate) fn note(&self, slow: Slow, client: &Client) {
         let said = client.said();
+        let of = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_owned();
+        debug!(
+            command = slow.command,
+            result = slow.result,
+            requests = slow.requests,
+            took_us = u64::try_from(slow.took.as_micros()).unwrap_or(u64::MAX),
+            client = client.id,
+            token = of(&said.token),
+            name = of(&said.name),
+            peer = %client.peer,
+            "slow request"
+        );
         let mut entries = self.lock();
         entries.last_id += 1;
         let id = entries.last_id;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
@@ -299,18 +299,28 @@ pub(super) fn ask_figures(stream: &mut TcpStream, token: &Token) -> Result<Strin
 }
 
 fn put_something_large(place: &Place) -> Result<()> {
+    // In text the bucket is made when it is needed.
+    say(place, "SET small v")?;
     let mut stream = connect(&place.addr)?;
     let len = 1_u32 << 20;
     stream.write_all(b"\0\0\0\x14\0\0\0\x01\x01\0BKV1\x01\x01\0\0\0\0\0\0\0\0")?;
     let head = b"\0\0\0\x02\x11\0\x01\0\x07default\0\x05large";
     let frame = u32::try_from(head.len())? + 4 + len + 1;
     stream.write_all(&[&frame.to_be_bytes()[..], head, &len.to_be_bytes(), &vec![b'v'; 1 << 20], b"\0"].concat())?;
-    let mut client = connect(&place.addr)?;
-    client.write_all(b"EXISTS large\r\nQUIT\r\n")?;
-    let mut told = String::new();
-    client.read_to_string(&mut told)?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.read_to_end(&mut Vec::new())?;
+    let told = say(place, "EXISTS large")?;
     anyhow::ensure!(told.starts_with('1'), "the server took no large value: {told:?}");
     Ok(())
+}
+
+/// What a line is answered with.
+fn say(place: &Place, line: &str) -> Result<String> {
+    let mut stream = connect(&place.addr)?;
+    stream.write_all(format!("{line}\r\nQUIT\r\n").as_bytes())?;
+    let mut told = String::new();
+    stream.read_to_string(&mut told)?;
+    Ok(told)
 }
 
 /// This process may have as many files open as the system lets it.

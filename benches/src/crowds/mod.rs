@@ -19,7 +19,7 @@ use crate::shell::{target, tools};
 pub use crowd::Kind;
 use crowd::{Crowd, Place};
 use guard::Guard;
-pub use table::table;
+pub use table::{HEAD, line};
 
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,21 +57,20 @@ pub struct Row {
     missed: u64,
 }
 
-/// Measures.
+/// Measures, and tells each row when it is known.
 ///
 /// # Errors
 /// The server does not start, answer or end; there is no `openssl`; those of files.
-pub fn measure(plan: &Plan) -> Result<Vec<Row>> {
+pub fn measure(plan: &Plan, tell: &mut dyn FnMut(&Row) -> Result<()>) -> Result<()> {
     let program = tools::server_at(plan.server.as_deref())?;
     crowd::raise_open_files()?;
     let chosen = |kind: &Kind| plan.only.is_empty() || plan.only.iter().any(|name| kind.name().starts_with(&**name));
-    let rows = Kind::ALL.into_iter().filter(chosen).map(|kind| {
+    for kind in Kind::ALL.into_iter().filter(chosen) {
         progress(&format!("crowds: {}", kind.name()));
-        row(kind, plan, &program).with_context(|| kind.name().to_owned())
-    });
-    let rows = rows.collect();
+        tell(&row(kind, plan, &program).with_context(|| kind.name().to_owned())?)?;
+    }
     progress("");
-    rows
+    Ok(())
 }
 
 fn row(kind: Kind, plan: &Plan, program: &std::path::Path) -> Result<Row> {

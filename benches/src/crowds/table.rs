@@ -1,32 +1,27 @@
 //! The table, as Markdown has it.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::Row;
 use crate::goal::short;
 
-/// All rows.
+/// What stands above the rows.
+pub const HEAD: &str = "| beside | connections | memory, MB | a GET, p50 / p99 / longest, ms | a SET | missed |\n\
+                        | --- | --- | --- | --- | --- | --- |\n";
+
+/// A row.
 #[must_use]
-pub fn table(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "| beside | connections | memory, MB | a GET, p50 / p99 / longest, ms | a SET | missed |\n\
-         | --- | --- | --- | --- | --- | --- |\n",
-    );
-    for row in rows {
-        let rate = row.rate.map_or_else(String::new, |rate| format!(", {} a second", short(rate)));
-        let [before, with] = row.memory.map(megabytes);
-        let _ = writeln!(
-            text,
-            "| {}{rate} | {} | {before} → {with} | {} | {} | {} |",
-            row.kind.name(),
-            row.connections,
-            times(row.get),
-            times(row.set),
-            row.missed
-        );
-    }
-    text
+pub fn line(row: &Row) -> String {
+    let rate = row.rate.map_or_else(String::new, |rate| format!(", {} a second", short(rate)));
+    let [before, with] = row.memory.map(megabytes);
+    format!(
+        "| {}{rate} | {} | {before} → {with} | {} | {} | {} |\n",
+        row.kind.name(),
+        row.connections,
+        times(row.get),
+        times(row.set),
+        row.missed
+    )
 }
 
 fn megabytes(bytes: u64) -> String {

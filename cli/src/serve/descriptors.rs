@@ -8,8 +8,8 @@ use crate::failure::{Failure, Outcome};
 
 /// What a server has open beside its clients' connections: standard streams, the file, its lock, the journal's folder and its
 /// segments that are written, synced or made (32); what the runtimes wait with and the sockets that it listens on (32); the
-/// admin address' connections (64).
-const OTHERS: u64 = 128;
+/// admin address' connections (64); connections that wait for a place, and that are told that there is none (128).
+const OTHERS: u64 = 256;
 
 /// With fewer no server is of use.
 const LEAST: u64 = 64;
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn there_are_always_some_left_for_the_engine() {
-        assert_eq!(connections(1_024, 128), Some(768));
-        assert_eq!(connections(1_000_000, 128), Some(999_744));
+        assert_eq!(connections(1_024, 128), Some(640));
+        assert_eq!(connections(1_000_000, 128), Some(999_616));
         assert_eq!(connections(128, 128), Some(64));
         assert_eq!(connections(63, 0), None);
     }

@@ -74,8 +74,10 @@ impl Serve {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(settings.limits.workers()).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::not_done(format!("could not start: {error}")))?;
-        let reloader = Reloader::new(&self.flags, &effective, log);
-        runtime.block_on(settings.serve(config, reloader))
+        let reloader = Reloader::new(&self.flags, &effective, log.clone());
+        let ended = runtime.block_on(settings.serve(config, reloader));
+        log.end();
+        ended
     }
 }
 

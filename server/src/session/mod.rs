@@ -184,6 +184,12 @@ impl<S: Socket> Connection<S> {
         }
     }
 
+    /// Whether it is to end, and nobody knows whose it is: another one may wait for its place, so that it ends without waiting
+    /// for its client.
+    const fn gives_way(&self) -> bool {
+        self.stopping && self.stranger.is_some()
+    }
+
     /// Hands everything over that one runtime looks after to the one that is entered.
     ///
     /// # Errors

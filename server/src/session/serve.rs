@@ -127,7 +127,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.wait_for_answer().await;
         self.say_last_words();
         self.end_turn();
-        self.conn.wire.close().await;
+        if self.conn.gives_way() {
+            self.conn.wire.flush().await?;
+        } else {
+            self.conn.wire.close().await;
+        }
         self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
         Ok(Until::Ended)
     }

@@ -1,13 +1,17 @@
 //! The server's log: what goes to standard error, and how.
 
 mod lines;
+#[cfg(feature = "otel")]
+mod spans;
 
 use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt as _;
+#[cfg(feature = "otel")]
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
@@ -22,7 +26,12 @@ pub(super) enum Format {
 
 /// The log of a process that runs: its levels can be changed.
 #[derive(Clone)]
-pub(super) struct Log(reload::Handle<Targets, Registry>);
+pub(super) struct Log {
+    levels: reload::Handle<Targets, Registry>,
+    /// What sends spans, where somebody wants them.
+    #[cfg(feature = "otel")]
+    spans: Option<spans::Exporter>,
+}
 
 impl Log {
     /// From now on what happens is logged.
@@ -32,15 +41,38 @@ impl Log {
         let lines = fmt::layer().with_writer(io::stderr).log_internal_errors(false);
         let lines = lines.with_ansi(format == Format::Text && io::stderr().is_terminal());
         let lines = lines.fmt_fields(Lines(format)).event_format(Lines(format));
-        let (filter, handle) = reload::Layer::new(filter.clone());
-        Registry::default().with(filter).with(lines).init();
-        Self(handle)
+        let (filter, levels) = reload::Layer::new(filter.clone());
+        let registry = Registry::default().with(lines.with_filter(filter));
+        #[cfg(not(feature = "otel"))]
+        {
+            registry.init();
+            Self { levels }
+        }
+        #[cfg(feature = "otel")]
+        {
+            let (spans, why) = spans::from_environment().map_or_else(|why| (None, Some(why)), |spans| (spans, None));
+            let (layer, spans) = spans.unzip();
+            registry.with(layer.with_filter(filter_fn(spans::is_one))).init();
+            if let Some(why) = why {
+                tracing::warn!("slow requests are not sent as spans: {why}");
+            }
+            Self { levels, spans }
+        }
+    }
+
+    /// The server has ended: what was gathered is sent.
+    #[cfg_attr(not(feature = "otel"), expect(clippy::unused_self, reason = "there is nothing to send"))]
+    pub(super) fn end(&self) {
+        #[cfg(feature = "otel")]
+        if let Some(spans) = &self.spans {
+            spans.end();
+        }
     }
 
     /// From now on this is logged.
     pub(super) fn set(&self, filter: Targets) {
         // It fails only where there is no log any more.
-        let _ = self.0.reload(filter);
+        let _ = self.levels.reload(filter);
     }
 }
 
