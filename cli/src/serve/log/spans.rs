@@ -37,7 +37,7 @@ pub(super) struct Exporter(SdkTracerProvider);
 pub(super) fn from_environment() -> Result<Option<(Spans, Exporter)>, String> {
     let is_set = |name: &&str| env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_off = env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true"));
-    if is_off || !ENDPOINTS.iter().any(|name| is_set(&name)) {
+    if is_off || !ENDPOINTS.iter().any(is_set) {
         return Ok(None);
     }
     let exporter = SpanExporter::builder().with_http().build().map_err(|error| error.to_string())?;
