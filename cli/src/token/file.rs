@@ -56,6 +56,8 @@ impl TokensFile {
 
     /// Reads a file to change it, while nobody else does; one that is not there has no tokens.
     pub(crate) fn read_to_change(path: &Path) -> Outcome<Self> {
+        // Where a link leads, or the link would be replaced, and who reads the file itself would not see the change.
+        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let folder = folder(path);
         let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
         let locked = locked

@@ -60,6 +60,9 @@ pub enum ParseRightError {
     /// It begins with none of the levels.
     #[error("a right begins with read, write or admin, and a bucket follows after a colon, as in read:users/eu")]
     Level,
+    /// Nothing follows the colon: a variable that is empty must not grant everything.
+    #[error("no bucket follows the colon; everything is read, write or admin alone")]
+    Nothing,
     /// What follows is no path of a bucket.
     #[error("{0}")]
     Path(#[from] PathError),
@@ -85,6 +88,9 @@ impl FromStr for Right {
     fn from_str(text: &str) -> Result<Self, ParseRightError> {
         let (level, path) = text.split_once(':').unwrap_or((text, "/"));
         let level = Level::ALL.into_iter().find(|known| known.name() == level).ok_or(ParseRightError::Level)?;
+        if path.is_empty() {
+            return Err(ParseRightError::Nothing);
+        }
         Ok(Self { level, path: path.parse()? })
     }
 }
