@@ -75,10 +75,10 @@ fn a_token_is_created_once_listed_and_revoked() {
     fs::write(&tokens.file, format!("{line} 2020-01-01T00:00:00Z\n")).unwrap();
     assert!(list().contains("soon     -  expired 2020-01-01"), "{}", list());
     assert_eq!(run(args!["token", "create", "a/b", "--tokens", &tokens.file]).code, Some(2));
-    let link = tokens.folder.path().join("link");
-    std::os::unix::fs::symlink(&tokens.file, &link).unwrap();
-    run(args!["token", "create", "linked", "--right", "read", "--tokens", &link]).done();
-    assert!(list().contains("linked") && link.is_symlink(), "{}", list());
+    let pointer = tokens.folder.path().join("link");
+    std::os::unix::fs::symlink(&tokens.file, &pointer).unwrap();
+    run(args!["token", "create", "linked", "--right", "read", "--tokens", &pointer]).done();
+    assert!(list().contains("linked") && pointer.is_symlink(), "{}", list());
     let empty = run(args!["token", "create", "x", "--right", "write:", "--tokens", &tokens.file]);
     assert!(empty.code == Some(2) && empty.stderr.contains("no bucket follows"), "{}", empty.stderr);
     assert_eq!(run(args!["token", "create", "x", "--right", "all", "--tokens", &tokens.file]).code, Some(2));
