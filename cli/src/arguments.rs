@@ -18,14 +18,17 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 
 /// As [`seconds`], for what cannot be had in no time: an answer.
 pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
-    let time = seconds(text)?;
-    if time.is_zero() { Err("no answer comes in no time".to_owned()) } else { Ok(time) }
+    not_none(text, "no answer comes in no time")
 }
 
 /// As [`seconds`], for how long something is good.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
+    not_none(text, "what is good for no time is good for nothing")
+}
+
+fn not_none(text: &str, why: &str) -> Result<Duration, String> {
     let time = seconds(text)?;
-    if time.is_zero() { Err("what is good for no time is good for nothing".to_owned()) } else { Ok(time) }
+    if time.is_zero() { Err(why.to_owned()) } else { Ok(time) }
 }
 
 /// As [`seconds`], but in milliseconds where it has no unit.

@@ -8,8 +8,9 @@ use clap::{Args, Subcommand};
 
 use crate::failure::{Failure, Outcome};
 use crate::remote::{Remote, path_parser};
+use crate::rows::as_json;
 use crate::scan;
-use crate::stats::{as_json, as_lines};
+use crate::stats::as_lines;
 
 /// Create, delete, move, list and measure buckets, and their sequences
 #[derive(Debug, Subcommand)]

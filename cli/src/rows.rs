@@ -14,13 +14,13 @@ const TEXTS: [&str; 6] = ["peer", "dialect", "token", "name", "command", "result
 
 /// Prints rows: a column for each name, or an object a line.
 pub(crate) fn print(rows: &[Row], json: bool) -> Outcome {
-    let text = if json { rows.iter().map(as_json).collect() } else { as_table(rows) };
+    let text = if json { rows.iter().map(|row| as_json(row)).collect() } else { as_table(rows) };
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| Failure::stdout(&error))
 }
 
-/// Numbers as numbers, with their fractions.
-fn as_json(row: &Row) -> String {
+/// An object a line: numbers as numbers, with their fractions.
+pub(crate) fn as_json(row: &[(String, String)]) -> String {
     let value = |name: &str, value: &str| match serde_json::from_str::<Number>(value) {
         Ok(number) if !TEXTS.contains(&name) => Value::Number(number),
         _ => value.into(),

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::arguments::some_seconds;
 use crate::failure::{Failure, Outcome};
 use crate::remote::Remote;
+use crate::rows::as_json;
 
 /// Print the server's figures, a name and a value a line
 #[derive(Debug, Args)]
@@ -60,10 +61,4 @@ impl Stats {
 
 pub(crate) fn as_lines(figures: &[(String, String)]) -> String {
     figures.iter().flat_map(|(name, value)| [name, " ", value, "\n"]).collect()
-}
-
-pub(crate) fn as_json(figures: &[(String, String)]) -> String {
-    let value = |value: &String| value.parse::<u64>().map_or_else(|_| value.clone().into(), serde_json::Value::from);
-    let object: serde_json::Map<_, _> = figures.iter().map(|(name, figure)| (name.clone(), value(figure))).collect();
-    format!("{}\n", serde_json::Value::Object(object))
 }

@@ -3,33 +3,13 @@
 
 mod common;
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use common::server::{PATIENCE, Server};
+use common::text::Text;
 use common::{Ran, http, run};
-
-/// A text connection.
-struct Text(BufReader<TcpStream>);
-
-impl Text {
-    fn connect(addr: &str) -> Self {
-        let socket = TcpStream::connect(addr).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Self(BufReader::new(socket))
-    }
-
-    /// The one line that answers this one; nothing where the connection is closed.
-    fn ask(&mut self, line: &str) -> String {
-        let mut answer = String::new();
-        let sent = self.0.get_mut().write_all(format!("{line}\r\n").as_bytes());
-        // A connection that was refused is reset, sooner or later.
-        let _ = sent.and_then(|()| self.0.read_line(&mut answer).map(drop));
-        answer.trim_end().to_owned()
-    }
-}
 
 /// Changes what a process that runs may have.
 fn prlimit(server: &Server, limit: &str) {

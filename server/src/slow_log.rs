@@ -59,15 +59,14 @@ impl SlowLog {
     /// Notes a slow request; the oldest makes room.
     pub(crate) fn note(&self, slow: Slow, client: &Client) {
         let said = client.said();
-        let of = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_owned();
         debug!(
             command = slow.command,
             result = slow.result,
             requests = slow.requests,
             took_us = u64::try_from(slow.took.as_micros()).unwrap_or(u64::MAX),
             client = client.id,
-            token = of(&said.token),
-            name = of(&said.name),
+            token = said.token.as_deref().unwrap_or_default(),
+            name = said.name.as_deref().unwrap_or_default(),
             peer = %client.peer,
             "slow request"
         );

@@ -279,7 +279,7 @@ fn encrypted(stream: TcpStream, place: &Place) -> Result<StreamOwned<ClientConne
     Ok(stream)
 }
 
-pub(super) fn connect(addr: &str) -> io::Result<TcpStream> {
+fn connect(addr: &str) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(addr)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -287,20 +287,9 @@ pub(super) fn connect(addr: &str) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// What STATS says on a new connection.
-pub(super) fn ask_figures(stream: &mut TcpStream, token: &Token) -> Result<String> {
-    if !token.is_none() {
-        stream.write_all(&[b"AUTH ", token.secret(), b"\r\n"].concat())?;
-    }
-    stream.write_all(b"STATS\r\nQUIT\r\n")?;
-    let mut told = String::new();
-    stream.read_to_string(&mut told)?;
-    Ok(told)
-}
-
 fn put_something_large(place: &Place) -> Result<()> {
     // In text the bucket is made when it is needed.
-    say(place, "SET small v")?;
+    say(&place.addr, &Token::NONE, "SET small v")?;
     let mut stream = connect(&place.addr)?;
     let len = 1_u32 << 20;
     stream.write_all(b"\0\0\0\x14\0\0\0\x01\x01\0BKV1\x01\x01\0\0\0\0\0\0\0\0")?;
@@ -309,14 +298,17 @@ fn put_something_large(place: &Place) -> Result<()> {
     stream.write_all(&[&frame.to_be_bytes()[..], head, &len.to_be_bytes(), &vec![b'v'; 1 << 20], b"\0"].concat())?;
     stream.shutdown(Shutdown::Write)?;
     stream.read_to_end(&mut Vec::new())?;
-    let told = say(place, "EXISTS large")?;
+    let told = say(&place.addr, &Token::NONE, "EXISTS large")?;
     anyhow::ensure!(told.starts_with('1'), "the server took no large value: {told:?}");
     Ok(())
 }
 
-/// What a line is answered with.
-fn say(place: &Place, line: &str) -> Result<String> {
-    let mut stream = connect(&place.addr)?;
+/// What a line is answered with, on a connection of its own; after what AUTH is, where there is a token.
+pub(super) fn say(addr: &str, token: &Token, line: &str) -> Result<String> {
+    let mut stream = connect(addr)?;
+    if !token.is_none() {
+        stream.write_all(&[b"AUTH ", token.secret(), b"\r\n"].concat())?;
+    }
     stream.write_all(format!("{line}\r\nQUIT\r\n").as_bytes())?;
     let mut told = String::new();
     stream.read_to_string(&mut told)?;

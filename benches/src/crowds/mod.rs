@@ -139,8 +139,7 @@ fn times(measured: &boltkv_load::Measured, op: Op) -> [Duration; 3] {
 
 /// How many connections the server has, as it tells one more.
 fn daemon_connections(server: &Server) -> Result<u64> {
-    let mut client = crowd::connect(&server.addr)?;
-    let figures = crowd::ask_figures(&mut client, &server.token)?;
+    let figures = crowd::say(&server.addr, &server.token, "STATS")?;
     let line = figures.lines().find_map(|line| line.strip_prefix("connections "));
     line.context("STATS tells no connections")?.parse().context("connections are no number")
 }

@@ -17,7 +17,7 @@ const LEAST: u64 = 64;
 /// Raises the limit as far as the process may, and lowers that of connections, with a warning, to what fits below it.
 ///
 /// # Errors
-/// Nothing does.
+/// There are so few that no server is of use.
 pub(super) fn fit(limits: &mut Limits) -> Outcome {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };

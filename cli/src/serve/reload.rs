@@ -163,15 +163,12 @@ impl Reloader {
         let is_reloadable = |at: &usize| RELOADABLE.iter().any(|group| group.settings.contains(&new[*at].0.as_str()));
         restart.extend((0..new.len()).filter(|at| differs(at) && !is_reloadable(at)));
         restart.sort_unstable();
-        let ready: Vec<_> = ready
-            .into_iter()
-            .map(|(members, change)| {
-                change();
-                members
-            })
-            .collect();
-        let changed: Vec<_> = ready.iter().flatten().copied().filter(differs).collect();
-        for at in ready.into_iter().flatten() {
+        let mut changed = Vec::new();
+        for (members, change) in ready {
+            change();
+            changed.extend(members.into_iter().filter(differs));
+        }
+        for &at in &changed {
             self.now[at] = new[at].clone();
         }
         tell(&new, &restart, &changed);

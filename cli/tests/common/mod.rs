@@ -16,6 +16,7 @@ pub mod peer;
 pub mod server;
 pub mod shim;
 pub mod surgery;
+pub mod text;
 
 use std::ffi::OsStr;
 use std::io::Write as _;

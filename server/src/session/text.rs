@@ -216,8 +216,8 @@ impl Codec for TextCodec {
 
     const NAME: &'static str = "text";
     const IN_ORDER: bool = true;
-    /// There is no CREDIT: who does not read the lines holds them up.
     const MOST_OF_ROWS: usize = usize::MAX;
+    /// There is no CREDIT: who does not read the lines holds them up.
     const INITIAL_CREDIT: i64 = i64::MAX;
 
     fn asker(&self) -> Asker {

@@ -119,8 +119,8 @@ pub enum Error {
     #[error("the database is open read-only")]
     ReadOnly,
     /// The disk or the quota is full, or the memory that may be mapped or locked, or the process has as many files open as
-    /// it may (of a database with a journal). The transaction was rolled back, nothing
-    /// was lost, and the database goes on: a later commit may fit.
+    /// it may (of a database with a journal). The transaction was rolled back, nothing was lost, and the database goes on:
+    /// a later commit may fit.
     #[error("no space left for the commit: {source}")]
     NoSpace {
         /// What the system said.
