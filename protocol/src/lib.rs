@@ -14,6 +14,7 @@
 //! | [`ErrorReply`], [`ErrorCode`] | what the server says when it cannot |
 //! | [`FrameCodec`], [`Frame`] | the binary dialect's frames, cut from a stream of bytes |
 //! | [`text`] | the text dialect: lines, words, commands, and replies on one line |
+//! | [`resp`] | the Redis dialect: arrays of words, replies in RESP2 and RESP3, its commands |
 //! | [`command`] | the commands as data: feeds parsing, help, completion and documentation |
 //! | [`Dialect`] | which dialect a connection speaks, told by its first byte |
 //!
@@ -34,6 +35,7 @@ mod path;
 mod range;
 mod reply;
 mod request;
+pub mod resp;
 mod results;
 mod scan;
 pub mod text;
