@@ -43,7 +43,7 @@ mod token;
 mod watch;
 
 pub use changes::{Change, ChangeKind, Changes};
-pub use dialect::{Dialect, RESP_REFUSAL};
+pub use dialect::Dialect;
 pub use entries::{EntriesWriter, Entry, EntryKind, decode_entries};
 pub use error::{ErrorCode, ErrorReply};
 pub use field::{DecodeError, EncodeError};

@@ -5,12 +5,16 @@
 
 use std::sync::Arc;
 
+use boltkv_protocol::resp::Version;
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::{Db, Tx};
 
 use crate::access::Standing;
+use crate::clock::now;
 use crate::cold::Cold;
-use crate::commands::{Asker, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
+use crate::commands::{
+    Asker, Call, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot, Snapshots, Turns, Write, refusal,
+};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -123,6 +127,21 @@ impl<'a> Access<'a> {
             return Err(takes_no_writes());
         }
         Run::start(db, state, request, self.caller.asker.clone(), room, turns)
+    }
+
+    /// Begins what the Redis dialect asks for and is answered in steps.
+    pub(crate) fn walk(self, call: Call, version: Version) -> Result<Run, ErrorReply> {
+        let tx = self.executor.db.begin().map_err(refusal)?;
+        Ok(Run::Resp(RespRun::new(Arc::new(tx), version, call, now())))
+    }
+
+    /// Has something done that the Redis dialect asks for, as [`Self::write`] does.
+    pub(crate) fn write_resp(self, work: RespWork, ticket: Ticket) -> Option<Push> {
+        let Some(writer) = &self.executor.writer else {
+            ticket.answer(Reply::Error(takes_no_writes()).into());
+            return None;
+        };
+        writer.push(Write::resp(work), ticket)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.

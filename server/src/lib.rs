@@ -47,6 +47,7 @@ mod access;
 mod admin;
 mod bursts;
 mod clients;
+mod clock;
 mod cold;
 mod commands;
 mod config;

@@ -8,6 +8,7 @@
 //!   `stop`: how some of these hear that nobody waits for them
 //! - `write`: what a request changes; the writer's group calls it within its transaction
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
+//! - `resp`: what the commands of the Redis dialect do
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
 //! - `snapshots`: those that clients hold open
 //! - `state`: what all of them look at: a snapshot, or the writer's transaction
@@ -22,6 +23,7 @@ mod number;
 mod places;
 mod read;
 mod refusal;
+mod resp;
 mod results;
 mod run;
 mod scan;
@@ -38,6 +40,7 @@ pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
 pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
+pub(crate) use resp::{Call, Database, Failure, RespRun, RespWork, Stepped, WatchedKeys, Watching, What};
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};

@@ -4,10 +4,12 @@
 
 use std::cell::OnceCell;
 
+use boltkv_protocol::resp::Writer;
 use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Bucket, Db, Tx};
 
 use super::refusal::refusal;
+use super::resp::{self, Call, Failure};
 use super::state::State as _;
 
 /// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
@@ -123,6 +125,11 @@ impl<'a> Reader<'a> {
     /// Whether there is such a bucket.
     pub(crate) fn check_bucket(&mut self, path: &Path) -> Result<(), ErrorReply> {
         if path.is_root() { Ok(()) } else { self.bucket(path).map(|_| ()) }
+    }
+
+    /// Answers what only the Redis dialect asks for, at this time.
+    pub(crate) fn answer_resp(&self, call: &Call, now: u64, out: &mut Writer<'_>) -> Result<(), Failure> {
+        resp::answer(self.snapshot.get(self.db)?, call, now, out)
     }
 
     fn bucket(&mut self, path: &Path) -> Result<Bucket<'a>, ErrorReply> {

@@ -25,11 +25,23 @@ pub(crate) struct Outcome {
     pub(crate) reply: Reply,
     /// The memory that the reply takes, also when it is written.
     pub(crate) lease: Option<Lease>,
+    /// What it was refused with, where the reply says that in a dialect's own words.
+    pub(crate) failed: Option<ErrorCode>,
+}
+
+impl Outcome {
+    /// What it was refused with, if it was.
+    pub(crate) const fn error(&self) -> Option<ErrorCode> {
+        match &self.reply {
+            Reply::Error(error) => Some(error.code),
+            _ => self.failed,
+        }
+    }
 }
 
 impl From<Reply> for Outcome {
     fn from(reply: Reply) -> Self {
-        Self { reply, lease: None }
+        Self { reply, lease: None, failed: None }
     }
 }
 
@@ -142,7 +154,7 @@ impl Results {
 
     /// The reply of transaction `txid`.
     pub(super) fn finish(self, txid: u64) -> Outcome {
-        Outcome { reply: self.writer.finish(txid), lease: self.lease }
+        Outcome { reply: self.writer.finish(txid), lease: self.lease, failed: None }
     }
 }
 

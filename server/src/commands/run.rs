@@ -9,6 +9,7 @@ use boltkv_storage::{Db, Tx};
 use super::backup::{BackupRun, Backups};
 use super::bucket_stat::{BucketStatRun, BucketStats};
 use super::refusal::refusal;
+use super::resp::RespRun;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
 use super::shrink::{ShrinkRun, Shrinks};
@@ -25,6 +26,8 @@ pub(crate) enum Run {
     BucketStat(BucketStatRun),
     /// Its answer goes out when there is all of it.
     Txn(Box<TxnRun>),
+    /// What the Redis dialect asks for goes out part by part.
+    Resp(RespRun),
     /// The whole file goes out piece by piece.
     Backup(BackupRun),
     /// What is committed goes out as it comes.
@@ -81,6 +84,7 @@ impl Source for Run {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Scan(run) => run.poll_ready(cx),
+            Self::Resp(run) => run.poll_ready(cx),
             Self::BucketStat(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
             Self::Backup(run) => run.poll_ready(cx),

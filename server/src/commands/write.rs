@@ -8,6 +8,7 @@ use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 use super::delete_range::delete_range;
 use super::number;
 use super::refusal::refusal;
+use super::resp::{self, RespDone, RespWork, WatchedKeys};
 use super::results::{Outcome, ReplyRoom};
 use super::txn::{self, TxnDone};
 
@@ -17,8 +18,15 @@ const MOST_SHOWN: usize = 64;
 /// A request that the writer is to apply. It keeps no buffer that it was read into.
 #[derive(Debug)]
 pub(crate) struct Write {
-    request: WriteRequest,
+    work: Work,
     asker: Asker,
+}
+
+/// What is asked for, in the words of all dialects, or of one.
+#[derive(Debug)]
+enum Work {
+    Request(WriteRequest),
+    Resp(Box<RespWork>),
 }
 
 /// What the one who asks has to do with how it is done.
@@ -46,12 +54,21 @@ impl Asker {
 
 impl Write {
     pub(crate) fn new(request: WriteRequest, asker: Asker) -> Self {
-        Self { request: request.detached(), asker }
+        Self { work: Work::Request(request.detached()), asker }
+    }
+
+    /// What the Redis dialect asks for.
+    pub(crate) fn resp(work: RespWork) -> Self {
+        Self { work: Work::Resp(Box::new(work.detached())), asker: Asker::default() }
     }
 
     /// How many bytes it keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.request.variable_len()
+        let variable = match &self.work {
+            Work::Request(request) => request.variable_len(),
+            Work::Resp(work) => work.kept(),
+        };
+        size_of::<Self>() + variable
     }
 }
 
@@ -72,6 +89,8 @@ pub(crate) enum Effect {
     DeletedRange { deleted: u64, more: bool },
     /// It was a transaction.
     Txn(Box<TxnDone>),
+    /// It was asked for in the Redis dialect.
+    Resp(Box<RespDone>),
 }
 
 impl Effect {
@@ -83,6 +102,7 @@ impl Effect {
             Self::Number { changed, .. } => *changed,
             Self::DeletedRange { deleted, .. } => *deleted > 0,
             Self::Txn(done) => done.is_change(),
+            Self::Resp(done) => done.is_change(),
         }
     }
 
@@ -95,6 +115,7 @@ impl Effect {
             Self::Sequence(sequence) => Reply::Sequence { txid, sequence }.into(),
             Self::DeletedRange { deleted, more } => Reply::DeletedRange { txid, deleted, more }.into(),
             Self::Txn(done) => done.reply(txid),
+            Self::Resp(done) => done.reply(),
         }
     }
 }
@@ -133,14 +154,31 @@ impl From<Refused> for ErrorReply {
 ///
 /// # Errors
 /// The outer one leaves the writer's transaction in a state that must not be committed.
-pub(crate) fn apply(tx: &mut TxMut, write: &Write, room: &ReplyRoom) -> Result<Result<Effect, ErrorReply>> {
-    match &write.request {
+pub(crate) fn apply(
+    tx: &mut TxMut,
+    write: &Write,
+    room: &ReplyRoom,
+    watched: &mut WatchedKeys,
+    now: u64,
+) -> Result<Result<Effect, ErrorReply>> {
+    let request = match &write.work {
+        Work::Request(request) => request,
+        Work::Resp(work) => {
+            let done = resp::apply(tx, work, room, watched, now)?;
+            return Ok(done.map(|done| Effect::Resp(Box::new(done))));
+        }
+    };
+    let done = match request {
         WriteRequest::Txn(txn) => {
             let done = txn::apply(tx, txn, &write.asker, room)?;
-            Ok(done.map(|done| Effect::Txn(Box::new(done))))
+            done.map(|done| Effect::Txn(Box::new(done)))
         }
-        request => Ok(apply_request(tx, request, &write.asker)),
+        request => apply_request(tx, request, &write.asker),
+    };
+    if done.as_ref().is_ok_and(Effect::is_change) {
+        watched.touch_by(request);
     }
+    Ok(done)
 }
 
 /// Does what a single request asks for, or nothing.

@@ -27,6 +27,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Snapshot(due, request) => standing.may(request).map_err(|error| (*due, error)),
             Asked::OfSnapshot(due, _, read) => standing.may(read).map_err(|error| (*due, error)),
             Asked::Operator(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::Resp(due, work) => standing.may(&**work).map_err(|error| (*due, error)),
             Asked::Own(own) => match self.codec.reads(own).map(|path| standing.may(path)) {
                 Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
                 Some(Ok(())) | None => Ok(()),

@@ -10,7 +10,8 @@ use tracing::{error, info};
 
 use super::queue::Job;
 use super::trouble::{Line, Trouble};
-use crate::commands::{Effect, Outcome, ReplyRoom, apply, refusal};
+use crate::clock::now;
+use crate::commands::{Effect, Outcome, ReplyRoom, WatchedKeys, apply, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -22,13 +23,16 @@ pub(super) struct Groups {
     health: Arc<Health>,
     /// What the log was told of refused writes.
     trouble: Trouble,
+    /// The keys that connections watch.
+    watched: WatchedKeys,
     /// For this group a checkpoint has brought back all the pages that it can.
     has_made_room: bool,
 }
 
 impl Groups {
-    pub(super) const fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        Self { db, room, stats, health, trouble: Trouble::new(), has_made_room: false }
+    pub(super) fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
+        let watched = WatchedKeys::default();
+        Self { db, room, stats, health, trouble: Trouble::new(), watched, has_made_room: false }
     }
 
     /// Does what the jobs ask for, in their order, and answers each.
@@ -40,7 +44,7 @@ impl Groups {
 
     /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
-        let applied = Applied::of(&self.db, &self.room, &jobs);
+        let applied = Applied::of(&self.db, &self.room, &mut self.watched, &jobs);
         let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
             Ok(durable) => {
@@ -102,9 +106,11 @@ struct Applied {
 }
 
 impl Applied {
-    fn of(db: &Db, room: &ReplyRoom, jobs: &[Job]) -> Result<Self, Error> {
+    fn of(db: &Db, room: &ReplyRoom, watched: &mut WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
+        let now = now();
         let mut tx = db.begin_mut()?;
-        let results = jobs.iter().map(|job| apply(&mut tx, &job.write, room)).collect::<Result<_, _>>()?;
+        let apply = |job: &Job| apply(&mut tx, &job.write, room, watched, now);
+        let results = jobs.iter().map(apply).collect::<Result<_, _>>()?;
         Ok(Self { tx, results })
     }
 
