@@ -10,7 +10,7 @@ use boltkv_storage::{Db, Tx};
 
 use crate::access::Standing;
 use crate::cold::Cold;
-use crate::commands::{Asker, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
+use crate::commands::{Asker, Clock, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -34,6 +34,7 @@ pub(crate) struct Executor {
     room: ReplyRoom,
     turns: Turns,
     snapshots: Snapshots,
+    clock: Clock,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -45,6 +46,7 @@ pub(crate) struct Access<'a> {
 
 impl Executor {
     /// An executor that gives no reply for which there is no room.
+    #[expect(clippy::too_many_arguments, reason = "they are its fields")]
     pub(crate) const fn new(
         db: Db,
         writer: Option<Queue>,
@@ -53,8 +55,9 @@ impl Executor {
         room: ReplyRoom,
         turns: Turns,
         snapshots: Snapshots,
+        clock: Clock,
     ) -> Self {
-        Self { db, writer, health, cold, room, turns, snapshots }
+        Self { db, writer, health, cold, room, turns, snapshots, clock }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -78,6 +81,11 @@ impl Executor {
     /// Who does what takes long, and how much of it.
     pub(crate) const fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    /// The clock by which keys expire.
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(crate) const fn snapshots(&self) -> &Snapshots {
@@ -108,7 +116,7 @@ impl Executor {
 impl<'a> Access<'a> {
     /// Who answers reads, all from the one state of `snapshot`.
     pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
-        Reader::new(&self.executor.db, snapshot, self.executor.room.max_frame())
+        Reader::new(&self.executor.db, snapshot, &self.executor.clock, self.executor.room.max_frame())
     }
 
     /// Opens a snapshot of the newest state.
@@ -118,11 +126,11 @@ impl<'a> Access<'a> {
 
     /// Begins what is answered in steps, from this state or the newest.
     pub(crate) fn stream(self, request: StreamRequest, state: Option<Arc<Tx>>) -> Result<Run, ErrorReply> {
-        let Executor { db, room, turns, .. } = self.executor;
+        let Executor { db, room, turns, clock, .. } = self.executor;
         if matches!(request, StreamRequest::Shrink) && self.executor.is_read_only() {
             return Err(takes_no_writes());
         }
-        Run::start(db, state, request, self.caller.asker.clone(), room, turns)
+        Run::start(db, clock, state, request, self.caller.asker.clone(), room, turns)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.

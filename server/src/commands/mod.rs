@@ -6,7 +6,9 @@
 //! - `shrink`: the file made smaller; `bucket_stat`: a bucket counted
 //! - `places`: how many backups, watches and so on there may be at a time, and how the threads that do them are started;
 //!   `stop`: how some of these hear that nobody waits for them
-//! - `write`: what a request changes; the writer's group calls it within its transaction
+//! - `write`: what a request changes; the writer's group calls it within its transaction. `values`: single keys; `buckets`:
+//!   whole buckets
+//! - `expiry`: when keys expire: what is shown of them, and what becomes of them
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
 //! - `snapshots`: those that clients hold open
@@ -17,7 +19,10 @@
 
 mod backup;
 mod bucket_stat;
+mod buckets;
 mod delete_range;
+#[expect(dead_code, reason = "the requests that set times come next")]
+mod expiry;
 mod number;
 mod places;
 mod read;
@@ -30,12 +35,15 @@ mod snapshots;
 mod state;
 mod stop;
 mod txn;
+mod values;
 mod watch;
 mod watched;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
+pub use expiry::Clock;
+pub(crate) use expiry::{Backlog, Timed, check_own, earliest};
 pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use results::{Outcome, ReplyRoom};
