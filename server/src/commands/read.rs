@@ -6,9 +6,20 @@ use std::cell::OnceCell;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Db, Error, Tx};
+use tokio::sync::oneshot;
 
 use super::expiry::{Clock, Moment, Shown, View};
 use super::refusal::refusal;
+
+/// Where reads wait for the disk, so that no session has to.
+pub(crate) trait ColdReads {
+    /// Whether there is reason to think that reads have to wait.
+    fn is_wary(&self) -> bool;
+    /// A read was looked at, and would not have waited.
+    fn is_warm(&self);
+    /// Has these reads' pages brought into memory.
+    fn fault_in(&self, reads: Vec<ReadRequest>) -> oneshot::Receiver<()>;
+}
 
 /// Waits until the pages that these reads look at are in memory. Those that lie in one bucket and follow one another are
 /// asked of the disk together.
@@ -16,7 +27,7 @@ pub(crate) fn fault_in(tx: &Tx, reads: &[ReadRequest]) {
     let wanted: Vec<_> = reads
         .iter()
         .filter_map(|read| match read {
-            ReadRequest::Get { path, key } => Some((path, key)),
+            ReadRequest::Get { path, key } | ReadRequest::ExpiryTime { path, key } => Some((path, key)),
             ReadRequest::Ping(_) | ReadRequest::Sequence(_) => None,
         })
         .collect();
@@ -66,6 +77,7 @@ pub(super) fn answer<'r, 's: 'r>(
         ReadRequest::Get { path, key } => {
             bucket(path).and_then(|shown| value_in(shown, key, moment, max_frame)).map(Reply::Value)
         }
+        ReadRequest::ExpiryTime { path, key } => bucket(path).and_then(|shown| time_in(shown, key, moment)),
         ReadRequest::Sequence(path) => bucket(path).map(|shown| Reply::Count(shown.bucket.sequence())),
     };
     reply.unwrap_or_else(Reply::Error)
@@ -76,7 +88,9 @@ fn is_resident_in<'s>(request: &ReadRequest, bucket: impl FnOnce(&Path) -> Resul
         // A bucket's own header lies where its parent's entries do, which every look-up in it has to pass.
         ReadRequest::Ping(_) | ReadRequest::Sequence(_) => true,
         // What cannot be had is found out at once.
-        ReadRequest::Get { path, key } => bucket(path).map_or(true, |bucket| bucket.is_resident(key)),
+        ReadRequest::Get { path, key } | ReadRequest::ExpiryTime { path, key } => {
+            bucket(path).map_or(true, |bucket| bucket.is_resident(key))
+        }
     }
 }
 
@@ -86,6 +100,11 @@ fn value_in<'t>(shown: Shown<'t>, key: &[u8], moment: &Moment<'_>, max_frame: us
         return Err(ErrorReply::value_too_large(value.len() as u64, max_frame));
     }
     Ok(value)
+}
+
+fn time_in<B>(shown: Shown<'_>, key: &[u8], moment: &Moment<'_>) -> Result<Reply<B>, ErrorReply> {
+    let at = shown.time_of(key, moment).map_err(refusal)?.ok_or_else(no_such_key)?;
+    Ok(Reply::ExpiryTime { at, now: moment.now() })
 }
 
 pub(super) fn no_such_key() -> ErrorReply {
@@ -133,10 +152,12 @@ impl<'a> Reader<'a> {
         let max_frame = self.max_frame;
         match request {
             ReadRequest::Ping(bytes) => Reply::Pong(bytes),
-            ReadRequest::Get { path, .. } | ReadRequest::Sequence(path) => match self.bucket(path) {
-                Err(error) => Reply::Error(error),
-                Ok((shown, moment)) => answer(request, max_frame, moment, |_| Ok(shown)),
-            },
+            ReadRequest::Get { path, .. } | ReadRequest::ExpiryTime { path, .. } | ReadRequest::Sequence(path) => {
+                match self.bucket(path) {
+                    Err(error) => Reply::Error(error),
+                    Ok((shown, moment)) => answer(request, max_frame, moment, |_| Ok(shown)),
+                }
+            }
         }
     }
 
@@ -145,7 +166,7 @@ impl<'a> Reader<'a> {
         match request {
             ReadRequest::Ping(_) => true,
             // What cannot be had is found out at once.
-            ReadRequest::Get { path, .. } | ReadRequest::Sequence(path) => {
+            ReadRequest::Get { path, .. } | ReadRequest::ExpiryTime { path, .. } | ReadRequest::Sequence(path) => {
                 self.bucket(path).map_or(true, |(shown, _)| is_resident_in(request, |_| Ok(shown)))
             }
         }

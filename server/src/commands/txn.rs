@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use super::delete_range::Counted;
 use super::expiry::{Moment, Timed, View, check_own};
-use super::read::{answer, is_resident_at, no_such_key};
+use super::read::{ColdReads, answer, is_resident_at, no_such_key};
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom, Results};
 use super::scan::{Progress, Scanning, Source};
@@ -40,16 +40,6 @@ const BYTES: usize = 16;
 
 /// So many of its keys are looked at, and asked of the disk, together.
 const AT_ONCE: usize = 64;
-
-/// Where reads wait for the disk, so that no session has to.
-pub(crate) trait ColdReads {
-    /// Whether there is reason to think that reads have to wait.
-    fn is_wary(&self) -> bool;
-    /// A read was looked at, and would not have waited.
-    fn is_warm(&self);
-    /// Has these reads' pages brought into memory.
-    fn fault_in(&self, reads: Vec<ReadRequest>) -> oneshot::Receiver<()>;
-}
 
 impl Asker {
     /// Whether an error says only that the default bucket was not made yet.
@@ -151,6 +141,7 @@ impl Doing {
             WriteRequest::DeleteRange { path, .. } if is_to_come(path) => {
                 Ok(Effect::DeletedRange { deleted: 0, more: false })
             }
+            WriteRequest::Expire { path, .. } if is_to_come(path) => Ok(Effect::ExpirySet { changed: false }),
             WriteRequest::Delete { path, cond, .. } if is_to_come(path) && cond.holds(None) => {
                 Ok(Effect::Deleted { existed: false })
             }
@@ -197,7 +188,7 @@ impl Answers {
         match reply {
             Reply::Error(error) if error.code.is_result() => self.results.push(&Reply::<Bytes>::Error(error)),
             Reply::Error(error) => match request {
-                ReadRequest::Get { path, .. }
+                ReadRequest::Get { path, .. } | ReadRequest::ExpiryTime { path, .. }
                     if error.code == ErrorCode::BucketNotFound && self.asker.has_default(path) =>
                 {
                     self.results.push(&Reply::<Bytes>::Error(no_such_key()))

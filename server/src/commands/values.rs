@@ -1,9 +1,9 @@
 //! What happens to single keys: SET, DELETE, INCREMENT, and the conditions under which it does.
 
-use boltkv_protocol::{Cond, Path};
+use boltkv_protocol::{Cond, ExpireCond, ExpireTo, Expiry, Path};
 use boltkv_storage::Result;
 
-use super::expiry::Timed;
+use super::expiry::{Timed, after};
 use super::number;
 use super::write::{Effect, Refused};
 
@@ -29,6 +29,54 @@ pub(super) fn set(
         timed.tx.bucket_mut_path(path.names())?.put(key, value)?;
         timed.forget(path, key)?;
         Ok(Effect::Written)
+    })
+}
+
+/// Puts a value that expires, or does if it did before.
+pub(super) fn set_expiring(
+    timed: &mut Timed<'_>,
+    path: &Path,
+    key: &[u8],
+    value: &[u8],
+    cond: &Cond,
+    expiry: Expiry,
+) -> Result<Effect, Refused> {
+    let before = timed.enter(path, key)?;
+    let bucket = timed.tx.bucket_mut_path(path.names())?;
+    check(cond, || bucket.get(key), key)?;
+    let at = match expiry {
+        // The time of a key that is not there was left by somebody else.
+        Expiry::Keep => before.filter(|_| bucket.get(key).is_ok_and(|value| value.is_some())),
+        Expiry::At(at) => Some(at),
+        Expiry::In(ms) => Some(after(timed.now(), ms)),
+    };
+    timed.undoably(|timed| {
+        timed.tx.bucket_mut_path(path.names())?.put(key, value)?;
+        timed.set_expiry(path, key, at)?;
+        Ok(Effect::Written)
+    })
+}
+
+/// Sets when a key that is there expires.
+pub(super) fn expire(
+    timed: &mut Timed<'_>,
+    path: &Path,
+    key: &[u8],
+    to: ExpireTo,
+    cond: ExpireCond,
+) -> Result<Effect, Refused> {
+    let from = timed.enter(path, key)?;
+    let to = match to {
+        ExpireTo::Never => None,
+        ExpireTo::At(at) => Some(at),
+        ExpireTo::In(ms) => Some(after(timed.now(), ms)),
+    };
+    if !timed.has(path, key)? || !cond.holds(from, to) || from.is_none() && to.is_none() {
+        return Ok(Effect::ExpirySet { changed: false });
+    }
+    timed.undoably(|timed| {
+        timed.set_expiry(path, key, to)?;
+        Ok(Effect::ExpirySet { changed: true })
     })
 }
 

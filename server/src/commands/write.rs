@@ -11,7 +11,7 @@ use super::expiry::Timed;
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom};
 use super::txn::{self, TxnDone};
-use super::values::{delete, increment, set};
+use super::values::{delete, expire, increment, set, set_expiring};
 
 /// A request that the writer is to apply. It keeps no buffer that it was read into.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ pub(crate) enum Effect {
     Number { value: i64, changed: bool },
     /// It raised a sequence to this.
     Sequence(u64),
+    /// It changed when a key expires, if the key was there and its condition held.
+    ExpirySet { changed: bool },
     /// It deleted so many values of a range, and there are more or not.
     DeletedRange { deleted: u64, more: bool },
     /// It was a transaction.
@@ -79,7 +81,7 @@ impl Effect {
         match self {
             Self::Written | Self::Deleted { existed: true } | Self::Sequence(_) => true,
             Self::Unchanged | Self::Deleted { existed: false } => false,
-            Self::Number { changed, .. } => *changed,
+            Self::Number { changed, .. } | Self::ExpirySet { changed } => *changed,
             Self::DeletedRange { deleted, .. } => *deleted > 0,
             Self::Txn(done) => done.is_change(),
         }
@@ -92,6 +94,7 @@ impl Effect {
             Self::Deleted { existed } => Reply::Deleted { txid, existed }.into(),
             Self::Number { value, .. } => Reply::Number { txid, value }.into(),
             Self::Sequence(sequence) => Reply::Sequence { txid, sequence }.into(),
+            Self::ExpirySet { changed } => Reply::ExpirySet { txid, changed }.into(),
             Self::DeletedRange { deleted, more } => Reply::DeletedRange { txid, deleted, more }.into(),
             Self::Txn(done) => done.reply(txid),
         }
@@ -156,6 +159,10 @@ pub(super) fn apply_request(
         WriteRequest::Set { path, key, value, cond } => {
             in_its_bucket(timed, path, asker, |timed| set(timed, path, key, value, cond))
         }
+        WriteRequest::SetExpiring { path, key, value, cond, expiry } => {
+            in_its_bucket(timed, path, asker, |timed| set_expiring(timed, path, key, value, cond, *expiry))
+        }
+        WriteRequest::Expire { path, key, to, cond } => expire(timed, path, key, *to, *cond),
         WriteRequest::Increment { path, key, delta } => {
             in_its_bucket(timed, path, asker, |timed| increment(timed, path, key, *delta))
         }

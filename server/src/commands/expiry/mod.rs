@@ -38,14 +38,11 @@ use crate::access::Needs;
 pub(crate) use backlog::{Backlog, earliest};
 pub use clock::Clock;
 pub(super) use sieve::Sieve;
-pub(crate) use timed::Timed;
+pub(crate) use timed::{Timed, after};
 pub(crate) use view::{Moment, Shown, View};
 
 /// The bucket at the top that all of it lies in.
 pub(crate) const OWN: &[u8] = b"boltkv.expires";
-
-/// The time of what never expires. None is stored that is as late.
-pub(crate) const NEVER: u64 = u64::MAX;
 
 /// What is in it.
 const OF: &[u8] = b"of";

@@ -3,12 +3,12 @@
 //! Whoever changes a key there says first which it is, so that what has expired is gone before; and says afterwards what
 //! became of its time.
 
-use boltkv_protocol::Path;
+use boltkv_protocol::{NEVER, Path};
 use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
 use super::records::{Place, Stamp, due};
 use super::view::{Moment, View, found, is_there, of_in, stamp_in, times_in};
-use super::{AT, IDS, NEVER, OF, OWN};
+use super::{AT, IDS, OF, OWN};
 
 /// The latest time that there is.
 const LATEST: u64 = NEVER - 1;

@@ -2,12 +2,12 @@
 
 use std::cell::OnceCell;
 
-use boltkv_protocol::Path;
+use boltkv_protocol::{NEVER, Path};
 use boltkv_storage::{Bucket, BucketPath, Cursor, Error, Result};
 
 use super::clock::Clock;
 use super::records::{Place, Stamp};
-use super::{NEVER, OF, OWN};
+use super::{OF, OWN};
 use crate::commands::state::State;
 
 /// When something is looked at. The clock is read once, where a key has a time at all.
