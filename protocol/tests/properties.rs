@@ -39,6 +39,17 @@ fn expire() -> impl Strategy<Value = (ExpireTo, ExpireCond)> {
     (to, prop::sample::select(conds.to_vec()))
 }
 
+fn about_time() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        (path(), bytes(), bytes(), cond(), expiry()).prop_map(|(path, key, value, cond, expiry)| {
+            WriteRequest::SetExpiring { path, key, value, cond, expiry }.into()
+        }),
+        (path(), bytes(), expire())
+            .prop_map(|(path, key, (to, cond))| WriteRequest::Expire { path, key, to, cond }.into()),
+        (path(), bytes()).prop_map(|(path, key)| ReadRequest::ExpiryTime { path, key }.into()),
+    ]
+}
+
 fn range() -> impl Strategy<Value = KeyRange> {
     let low = prop_oneof![
         Just(LowBound::Unbounded),
@@ -99,12 +110,7 @@ fn request() -> impl Strategy<Value = Request> {
         })),
         (path(), bytes(), any::<i64>())
             .prop_map(|(path, key, delta)| WriteRequest::Increment { path, key, delta }.into()),
-        (path(), bytes(), bytes(), cond(), expiry()).prop_map(|(path, key, value, cond, expiry)| {
-            WriteRequest::SetExpiring { path, key, value, cond, expiry }.into()
-        }),
-        (path(), bytes(), expire())
-            .prop_map(|(path, key, (to, cond))| WriteRequest::Expire { path, key, to, cond }.into()),
-        (path(), bytes()).prop_map(|(path, key)| ReadRequest::ExpiryTime { path, key }.into()),
+        about_time(),
         (path(), range(), any::<u64>()).prop_map(|(path, range, limit)| {
             WriteRequest::DeleteRange { path, range, limit: NonZeroU64::new(limit) }.into()
         }),

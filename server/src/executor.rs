@@ -4,13 +4,16 @@
 //! Nothing here knows how a request looked on the wire or how its reply will, and nothing here waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::{Db, Tx};
 
 use crate::access::Standing;
 use crate::cold::Cold;
-use crate::commands::{Asker, Clock, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
+use crate::commands::{
+    Asker, Clock, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write, earliest,
+};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -81,6 +84,12 @@ impl Executor {
     /// Who does what takes long, and how much of it.
     pub(crate) const fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    /// For how long the next key to be removed has been due; no time where none is, or where that cannot be read.
+    pub(crate) fn expiry_lag(&self) -> Duration {
+        let due = self.db.begin().and_then(|tx| earliest(&tx)).ok().flatten();
+        Duration::from_millis(due.map_or(0, |due| self.clock.now().saturating_sub(due)))
     }
 
     /// The clock by which keys expire.

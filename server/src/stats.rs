@@ -93,6 +93,11 @@ impl Stats {
         }
     }
 
+    /// How many there were.
+    pub(crate) fn expired_keys(&self) -> u64 {
+        self.expired.load(Relaxed)
+    }
+
     /// Connections that are open, were accepted so far, and were refused for want of a place.
     pub(crate) fn connections(&self) -> [u64; 3] {
         let closed = self.closed.load(Relaxed);
