@@ -30,6 +30,7 @@ mod escape;
 mod field;
 mod figures;
 mod frame;
+mod hello_reply;
 mod op;
 mod path;
 mod range;
@@ -51,16 +52,20 @@ pub use frame::{
     DEFAULT_MAX_FRAME, FLAG_MORE, FLAG_REPLY, FLAG_SNAPSHOT, Frame, FrameCodec, FrameError, FrameHeader, HEADER_LEN,
     INITIAL_CREDIT, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT,
 };
+pub use hello_reply::HelloReply;
 pub use op::{BucketOp, Op};
 pub use path::{Path, PathError};
 pub use range::{KeyRange, LowBound};
-pub use reply::{Expect, HelloReply, Reply};
+pub use reply::{Expect, Reply};
 pub use request::{
-    Cond, Hello, MAGIC, MAX_TXN_PARTS, OperatorRequest, ReadRequest, Request, SessionRequest, SnapshotRead,
-    SnapshotRequest, StreamRequest, Txn, TxnBuilder, TxnCondition, TxnConditions, TxnError, TxnRequests, VERSION,
-    WriteRequest,
+    Cond, ExpireCond, ExpireTo, Expiry, Hello, MAGIC, MAX_TXN_PARTS, OperatorRequest, ReadRequest, Request,
+    SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnBuilder, TxnCondition, TxnConditions,
+    TxnError, TxnRequests, VERSION, WriteRequest,
 };
 pub use results::{TxnPart, TxnResults, TxnResultsWriter};
 pub use scan::{Scan, ScanMode, ScanOptions};
 pub use token::Token;
 pub use watch::{Watch, WatchFrom, WatchPosition};
+
+/// The time of what never expires, where the wire tells when something does.
+pub const NEVER: u64 = u64::MAX;

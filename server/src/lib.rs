@@ -47,7 +47,6 @@ mod access;
 mod admin;
 mod bursts;
 mod clients;
-mod clock;
 mod cold;
 mod commands;
 mod config;
@@ -73,6 +72,7 @@ mod tls;
 mod writer;
 
 pub use access::{AccessHandle, Grant, Level, ParseRightError, Right};
+pub use commands::Clock;
 pub use config::{Config, DEFAULT_PORT, Database, Limits, Listen, OnWriteFailure, Timeouts};
 pub use error::Error;
 pub use server::Server;

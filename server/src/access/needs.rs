@@ -22,7 +22,7 @@ impl Needs for ReadRequest {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
             Self::Ping(_) => Ok(()),
-            Self::Get { path, .. } | Self::Sequence(path) => need(Level::Read, path),
+            Self::Get { path, .. } | Self::ExpiryTime { path, .. } | Self::Sequence(path) => need(Level::Read, path),
         }
     }
 }
@@ -31,6 +31,8 @@ impl Needs for WriteRequest {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
             Self::Set { path, .. }
+            | Self::SetExpiring { path, .. }
+            | Self::Expire { path, .. }
             | Self::Delete { path, .. }
             | Self::Increment { path, .. }
             | Self::DeleteRange { path, .. }

@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use boltkv_protocol::{EncodeError, Entry, ErrorCode, ErrorReply, Reply, TxnResultsWriter};
 
+use super::resp::Scans;
 use crate::memory::{Lease, Memory};
 
 /// Results that take no more than this take no lease, as no other short reply does.
 const SHORT: usize = 128;
 
-/// What replies may take.
+/// What replies may take, and what is kept for those that go on in another reply.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyRoom {
     memory: Arc<Memory>,
+    scans: Arc<Scans>,
     /// The longest frame.
     max_frame: usize,
 }
@@ -47,8 +49,13 @@ impl From<Reply> for Outcome {
 
 impl ReplyRoom {
     /// Replies in frames of at most `max_frame` bytes, with memory of this budget.
-    pub(crate) const fn new(memory: Arc<Memory>, max_frame: usize) -> Self {
-        Self { memory, max_frame }
+    pub(crate) fn new(memory: Arc<Memory>, max_frame: usize) -> Self {
+        Self { memory, scans: Arc::default(), max_frame }
+    }
+
+    /// Where scans go on that their clients know by a number.
+    pub(super) fn scans(&self) -> &Scans {
+        &self.scans
     }
 
     /// The longest frame that a reply can have, in bytes.

@@ -70,6 +70,7 @@ impl Command {
         match request {
             ReadRequest::Ping(_) => const { Self::of_op(Op::Ping) },
             ReadRequest::Get { .. } => const { Self::of_op(Op::Get) },
+            ReadRequest::ExpiryTime { .. } => const { Self::of_op(Op::ExpiryTime) },
             ReadRequest::Sequence(_) => const { Self::of_bucket(BucketOp::GetSequence) },
         }
     }
@@ -77,6 +78,8 @@ impl Command {
     pub(crate) const fn of_write<B>(request: &WriteRequest<B>) -> Self {
         match request {
             WriteRequest::Set { .. } => const { Self::of_op(Op::Set) },
+            WriteRequest::SetExpiring { .. } => const { Self::of_op(Op::SetExpiring) },
+            WriteRequest::Expire { .. } => const { Self::of_op(Op::Expire) },
             WriteRequest::Delete { .. } => const { Self::of_op(Op::Delete) },
             WriteRequest::Increment { .. } => const { Self::of_op(Op::Increment) },
             WriteRequest::DeleteRange { .. } => const { Self::of_op(Op::DeleteRange) },

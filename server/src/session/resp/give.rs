@@ -5,7 +5,6 @@ use boltkv_protocol::resp::{Kind, Writer, write_error_line};
 use bytes::BytesMut;
 use tracing::warn;
 
-use crate::clock::now;
 use crate::commands::{Failure, Reader, RespRun, RespWork, Run, What};
 use crate::memory::OWN_OUTPUT;
 use crate::session::UseFor;
@@ -39,7 +38,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         loop {
             let out = &mut self.conn.wire.output;
             let mut writer = Writer::new(out, version, room);
-            let done = reader.answer_resp(call, now(), &mut writer);
+            let done = reader.answer_resp(call, &mut writer);
             let (len, fits) = (writer.len(), writer.fits());
             match done {
                 Ok(()) if fits => return self.tell_result(due, None),

@@ -4,21 +4,20 @@ use boltkv_protocol::resp::{RESP_COMMANDS, RespCommand, Writer};
 use boltkv_protocol::{ErrorCode, OperatorRequest};
 
 use super::call::{Operation, Tag};
-use crate::clock::now;
 use crate::commands::{Call, Failure};
 use crate::shared::Shared;
 
 /// The version of Redis whose commands these are.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
 
-pub(super) fn say(call: &Call, _server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
+pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
     match call.spec.command {
         RespCommand::Command => match call.args.word(1).to_ascii_lowercase().as_slice() {
             b"count" => out.count(RESP_COMMANDS.len()),
             _ => out.array(0),
         },
         RespCommand::Time => {
-            let now = now();
+            let now = server.executor.clock().now();
             out.array(2);
             out.bulk((now / 1_000).to_string().as_bytes());
             out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
