@@ -10,7 +10,8 @@
 //!   for each kind
 //! - `walk`: those that look at everything, in steps
 //! - `watching`: what WATCH is told
-//! - `glob`: patterns; `number`: numbers as Redis reads and writes them; `failure`: what is said where something cannot be done
+//! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
+//!   is said where something cannot be done
 
 mod bits;
 mod database;
@@ -20,6 +21,7 @@ mod glob;
 mod hashes;
 mod keys;
 mod keyspace;
+mod long_double;
 mod number;
 mod read;
 mod strings;
