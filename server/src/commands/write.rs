@@ -9,7 +9,7 @@ use super::buckets::{create, create_missing, delete_bucket, in_new_bucket, move_
 use super::delete_range::delete_range;
 use super::expiry::Timed;
 use super::refusal::refusal;
-use super::resp::{self, RespDone, WatchedKeys, RespWork};
+use super::resp::{self, RespDone, RespWork, WatchedKeys};
 use super::results::{Outcome, ReplyRoom};
 use super::txn::{self, TxnDone};
 use super::values::{delete, expire, increment, set, set_expiring};

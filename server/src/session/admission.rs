@@ -62,7 +62,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
                 Some(Ok(())) | None => Ok(()),
             },
-            Asked::Snapshot(..)
+            // Databases are other buckets.
+            Asked::Resp(..)
+            | Asked::Snapshot(..)
             | Asked::Operator(..)
             | Asked::Refused(..)
             | Asked::Introduce(..)

@@ -12,7 +12,7 @@ use super::Work;
 use super::queue::Job;
 use super::reclaim::Reclaim;
 use super::trouble::{Line, Trouble};
-use crate::commands::{Clock, Effect, Outcome, ReplyRoom, WatchedKeys, Timed, apply, refusal};
+use crate::commands::{Clock, Effect, Outcome, ReplyRoom, Timed, WatchedKeys, apply, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
 

@@ -37,9 +37,9 @@ use crate::access::Needs;
 
 pub(crate) use backlog::{Backlog, earliest};
 pub use clock::Clock;
-pub(super) use records::Place;
 pub(super) use sieve::Sieve;
 pub(crate) use timed::{Timed, after};
+pub(in crate::commands) use view::Records;
 pub(crate) use view::{Moment, Shown, View};
 
 /// The bucket at the top that all of it lies in.

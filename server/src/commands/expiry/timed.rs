@@ -188,8 +188,25 @@ impl<'t> Timed<'t> {
         })
     }
 
+    /// Removes a key, a value or a bucket, and its time; whether it was there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is damaged. It must be within [`Self::undoably`].
+    pub(in crate::commands) fn remove_key(&mut self, path: &Path, key: &[u8]) -> Result<bool> {
+        self.enter(path, key)?;
+        let was_there = match self.has(path, key) {
+            Err(Error::BucketNotFound { .. }) => false,
+            has => has?,
+        };
+        if was_there {
+            self.remove_entry(Place::from(path), key)?;
+        }
+        self.forget(path, key)?;
+        Ok(was_there)
+    }
+
     /// Removes a value, or a bucket with what is stored about those in it.
-    pub(in crate::commands) fn remove_entry(&mut self, place: Place<'_>, key: &[u8]) -> Result<()> {
+    pub(super) fn remove_entry(&mut self, place: Place<'_>, key: &[u8]) -> Result<()> {
         let mut bucket = match self.tx.bucket_mut_path(place.names()) {
             Ok(bucket) => bucket,
             // Somebody else has taken it away.

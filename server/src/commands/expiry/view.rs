@@ -95,14 +95,9 @@ impl<'s, S: State> View<'s, S> {
         times_in(of, place)
     }
 
-    /// A bucket that lies in one that was found here, and when its keys expire.
-    pub(in crate::commands) fn within(&self, path: &Path, within: Bucket<'s>, name: &[u8]) -> Result<Shown<'s>> {
-        let bucket = within.bucket(name)?;
-        let times = match self.of()? {
-            Some(of) => times_in(of, Place(&Place::from(path).child(name)))?,
-            None => None,
-        };
-        Ok(Shown { bucket, times })
+    /// What is stored of when keys expire, to look buckets up by that lie in those found here.
+    pub(in crate::commands) fn records(&self) -> Result<Records<'s>> {
+        self.of().map(Records)
     }
 
     fn of(&self) -> Result<Option<Bucket<'s>>> {
@@ -111,6 +106,22 @@ impl<'s, S: State> View<'s, S> {
         }
         let of = of_in(self.state)?;
         Ok(*self.of.get_or_init(|| of))
+    }
+}
+
+/// What is stored of when keys expire; `None` where no key does.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::commands) struct Records<'s>(Option<Bucket<'s>>);
+
+impl<'s> Records<'s> {
+    /// A bucket in the one at `path`, and when its keys expire.
+    pub(in crate::commands) fn bucket_in(self, path: &Path, within: Bucket<'s>, name: &[u8]) -> Result<Shown<'s>> {
+        let bucket = within.bucket(name)?;
+        let times = match self.0 {
+            Some(of) => times_in(of, Place(&Place::from(path).child(name)))?,
+            None => None,
+        };
+        Ok(Shown { bucket, times })
     }
 }
 

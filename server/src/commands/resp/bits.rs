@@ -12,6 +12,6 @@ pub(super) fn answer(_keyspace: &Keyspace<'_>, call: &Call, _out: &mut Writer<'_
 }
 
 /// Does a command that changes something.
-pub(super) fn apply(_keyspace: &mut KeyspaceMut<'_>, call: &Call, _out: &mut Writer<'_>) -> Result<(), Failure> {
+pub(super) fn apply(_keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, _out: &mut Writer<'_>) -> Result<(), Failure> {
     Err(Failure::unsupported(call.spec.name))
 }

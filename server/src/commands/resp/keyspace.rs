@@ -1,13 +1,12 @@
 //! A database as commands see it.
 
-use std::borrow::Cow;
-
-use boltkv_protocol::Path;
-use boltkv_storage::{Bucket, BucketMut, Error, TxMut};
+use boltkv_protocol::{ErrorCode, NEVER, Path};
+use boltkv_storage::{Bucket, BucketMut, Error};
 
 use super::database::Database;
 use super::failure::Failure;
 use super::watching::WatchedKeys;
+use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
 use crate::commands::state::State;
 
 /// Entries of a bucket that are looked at to tell whether it holds buckets, and so is no hash.
@@ -15,32 +14,49 @@ const LOOKED_AT: usize = 128;
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "it lives for a look-up, and lies on the stack")]
 pub(super) enum Held<'s> {
     String(&'s [u8]),
-    Hash(Bucket<'s>),
+    Hash(Shown<'s>),
 }
 
-/// A database in some state.
-#[derive(Debug, Clone, Copy)]
+/// What TYPE calls it.
+pub(super) fn kind_of(held: &Held<'_>) -> Result<&'static str, Failure> {
+    Ok(match held {
+        Held::String(_) => "string",
+        Held::Hash(hash) if holds_buckets(&hash.bucket)? => "bucket",
+        Held::Hash(_) => "hash",
+    })
+}
+
+/// A database in some state, as it is to be seen at some moment.
+#[derive(Debug, Clone)]
 pub(super) struct Keyspace<'s> {
+    db: Database,
     /// `None` where nothing was put yet.
-    pub(super) bucket: Option<Bucket<'s>>,
-    /// The time, in milliseconds since 1970.
-    pub(super) now: u64,
+    pub(super) shown: Option<Shown<'s>>,
+    records: Records<'s>,
+    pub(super) moment: Moment<'s>,
 }
 
 impl<'s> Keyspace<'s> {
-    pub(super) fn of(state: &'s impl State, db: Database, now: u64) -> Result<Self, Failure> {
-        let bucket = found(state.bucket_at(db.path()))?;
-        Ok(Self { bucket, now })
+    pub(super) fn of(view: &View<'s, impl State>, db: Database) -> Result<Self, Failure> {
+        let shown = match view.bucket(db.path()) {
+            Ok(shown) => Some(shown),
+            Err(Error::BucketNotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { db, shown, records: view.records()?, moment: view.moment().clone() })
     }
 
     /// What a key holds, if it is there.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Held<'s>>, Failure> {
-        let Some(bucket) = self.bucket else { return Ok(None) };
-        match bucket.get(key) {
+        let Some(shown) = &self.shown else { return Ok(None) };
+        match shown.get(key, &self.moment) {
             Ok(value) => Ok(value.map(Held::String)),
-            Err(Error::IncompatibleValue { .. }) => Ok(Some(Held::Hash(bucket.bucket(key)?))),
+            Err(Error::IncompatibleValue { .. }) => {
+                Ok(Some(Held::Hash(self.records.bucket_in(self.db.path(), shown.bucket, key)?)))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -55,10 +71,10 @@ impl<'s> Keyspace<'s> {
     }
 
     /// The hash that a key holds, if it is there.
-    pub(super) fn hash(&self, key: &[u8]) -> Result<Option<Bucket<'s>>, Failure> {
+    pub(super) fn hash(&self, key: &[u8]) -> Result<Option<Shown<'s>>, Failure> {
         match self.find(key)? {
             None => Ok(None),
-            Some(Held::Hash(hash)) if !holds_buckets(&hash)? => Ok(Some(hash)),
+            Some(Held::Hash(hash)) if !holds_buckets(&hash.bucket)? => Ok(Some(hash)),
             Some(_) => Err(Failure::wrong_type()),
         }
     }
@@ -67,14 +83,25 @@ impl<'s> Keyspace<'s> {
         Ok(self.find(key)?.is_some())
     }
 
+    /// Whether a key that is stored has expired.
+    pub(super) fn is_gone(&self, key: &[u8]) -> Result<bool, Failure> {
+        Ok(self.shown.map_or(Ok(false), |shown| shown.is_past(key, &self.moment))?)
+    }
+
     /// When a key will be gone, in milliseconds since 1970; `None` where it stays, or is not there.
-    pub(super) fn expires_at(&self, _key: &[u8]) -> Result<Option<u64>, Failure> {
-        Ok(None)
+    pub(super) fn expires_at(&self, key: &[u8]) -> Result<Option<u64>, Failure> {
+        let time = self.shown.map_or(Ok(None), |shown| shown.time_of(key, &self.moment))?;
+        Ok(time.filter(|time| *time != NEVER))
+    }
+
+    /// What time it is, in milliseconds since 1970.
+    pub(super) fn now(&self) -> u64 {
+        self.moment.now()
     }
 }
 
 /// Whether a bucket holds buckets, as far as its first entries tell: a hash holds values only.
-pub(super) fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
+fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
     for entry in bucket.iter().take(LOOKED_AT) {
         if entry?.1.is_none() {
             return Ok(true);
@@ -83,28 +110,19 @@ pub(super) fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
     Ok(false)
 }
 
-fn found(bucket: boltkv_storage::Result<Bucket<'_>>) -> Result<Option<Bucket<'_>>, Failure> {
-    match bucket {
-        Ok(bucket) => Ok(Some(bucket)),
-        Err(Error::BucketNotFound { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// A database that is being changed, in the writer's transaction. All changes go through it, so that whoever watches a key
-/// is told.
+/// is told. What has expired is removed before its key is changed.
 #[derive(Debug)]
-pub(super) struct KeyspaceMut<'t> {
-    tx: &'t mut TxMut,
-    watched: &'t mut WatchedKeys,
+pub(super) struct KeyspaceMut<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    watched: &'a mut WatchedKeys,
     db: Database,
-    now: u64,
     changed: bool,
 }
 
-impl<'t> KeyspaceMut<'t> {
-    pub(super) const fn of(tx: &'t mut TxMut, watched: &'t mut WatchedKeys, db: Database, now: u64) -> Self {
-        Self { tx, watched, db, now, changed: false }
+impl<'a, 't> KeyspaceMut<'a, 't> {
+    pub(super) const fn of(timed: &'a mut Timed<'t>, watched: &'a mut WatchedKeys, db: Database) -> Self {
+        Self { timed, watched, db, changed: false }
     }
 
     /// Whether anything was changed.
@@ -113,7 +131,7 @@ impl<'t> KeyspaceMut<'t> {
     }
 
     pub(super) const fn now(&self) -> u64 {
-        self.now
+        self.timed.now()
     }
 
     pub(super) const fn database(&self) -> Database {
@@ -130,35 +148,30 @@ impl<'t> KeyspaceMut<'t> {
 
     /// The state as it is by now.
     pub(super) fn look(&self) -> Result<Keyspace<'_>, Failure> {
-        Keyspace::of(&*self.tx, self.db, self.now)
+        Keyspace::of(&self.timed.view(), self.db)
     }
 
     /// Puts a value under a key, in the place of whatever it held. The key's time stays: see [`Self::expire`].
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let path = self.db.path();
-        let put = in_bucket(self.tx, path, |mut bucket| match bucket.put(key, value) {
-            Err(Error::IncompatibleValue { .. }) => {
-                bucket.delete_bucket(key)?;
-                bucket.put(key, value)
+        let time = self.timed.enter(path, key)?;
+        let put = self.bucket()?.put(key, value);
+        if let Err(Error::IncompatibleValue { .. }) = put {
+            self.timed.remove_key(path, key)?;
+            self.bucket()?.put(key, value)?;
+            if time.is_some() {
+                self.timed.set_expiry(path, key, time)?;
             }
-            put => put,
-        });
-        put?;
+        } else {
+            put?;
+        }
         self.touch(key);
         Ok(())
     }
 
     /// Removes a key, whatever it holds. Whether it was there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<bool, Failure> {
-        let mut bucket = match self.tx.bucket_mut_path(self.db.path().names()) {
-            Ok(bucket) => bucket,
-            Err(Error::BucketNotFound { .. }) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
-        let removed = match bucket.delete(key) {
-            Err(Error::IncompatibleValue { .. }) => bucket.delete_bucket(key).map(|()| true)?,
-            removed => removed?,
-        };
+        let removed = self.timed.remove_key(self.db.path(), key)?;
         if removed {
             self.touch(key);
         }
@@ -169,56 +182,147 @@ impl<'t> KeyspaceMut<'t> {
     pub(super) fn in_hash<T>(
         &mut self,
         key: &[u8],
-        act: impl FnOnce(&mut BucketMut<'_>) -> Result<(T, Change), Failure>,
+        act: impl FnOnce(&mut HashMut<'_, 't>) -> Result<(T, Change), Failure>,
     ) -> Result<T, Failure> {
+        self.timed.enter(self.db.path(), key)?;
         // Whether it is one: nothing is made of what is something else.
         self.look()?.hash(key)?;
-        let mut done = None;
-        let mut refused = None;
-        in_bucket(self.tx, self.db.path(), |mut bucket| {
-            let mut hash = bucket.create_bucket_if_not_exists(key)?;
-            match act(&mut hash) {
-                Ok(did) => done = Some(did),
-                Err(failure) => refused = Some(failure),
-            }
-            if hash.as_bucket().first()?.is_none() {
-                bucket.delete_bucket(key)?;
-            }
-            Ok(())
-        })?;
-        if let Some(failure) = refused {
-            return Err(failure);
+        let path = Path::from_names(self.db.path().names().chain([key]));
+        let path = path.map_err(|error| Failure::new(ErrorCode::KeyTooLarge, format!("ERR {error}")))?;
+        self.bucket()?.create_bucket_if_not_exists(key)?;
+        let mut hash = HashMut { timed: self.timed, path };
+        let (result, change) = act(&mut hash)?;
+        let is_empty = hash.timed.tx.bucket_path(hash.path.names())?.first()?.is_none();
+        if is_empty {
+            self.timed.remove_key(self.db.path(), key)?;
         }
-        let (result, change) = done.ok_or_else(Failure::no_such_key)?;
         if change == Change::Something {
             self.touch(key);
         }
         Ok(result)
     }
 
-    /// From when on a key is gone, in milliseconds since 1970; `None`: it stays. Whether that changed anything.
-    pub(super) fn expire(&mut self, _key: &[u8], at: Option<u64>) -> Result<bool, Failure> {
-        if at.is_none() {
-            return Ok(false);
+    /// From when on a key that is there is gone, in milliseconds since 1970; `None`: it stays. Whether that changed anything.
+    pub(super) fn expire(&mut self, key: &[u8], at: Option<u64>) -> Result<bool, Failure> {
+        let changed = self.timed.set_expiry(self.db.path(), key, at)?;
+        if changed {
+            self.touch(key);
         }
-        Err(Failure::new(boltkv_protocol::ErrorCode::Unsupported, Cow::Borrowed("ERR expiry is not supported yet")))
+        Ok(changed)
+    }
+
+    /// Gives what a key holds, with its time, another key, in the place of whatever that held.
+    pub(super) fn transfer(&mut self, from: &[u8], db: Database, to: &[u8]) -> Result<(), Failure> {
+        self.in_database(db, |there| there.remove(to))?;
+        let look = self.look()?;
+        let time = look.expires_at(from)?;
+        match look.find(from)? {
+            None => return Err(Failure::no_such_key()),
+            Some(Held::String(value)) => {
+                let value = value.to_vec();
+                self.remove(from)?;
+                self.in_database(db, |there| {
+                    there.put(to, &value)?;
+                    there.expire(to, time)
+                })?;
+            }
+            Some(Held::Hash(_)) => {
+                self.in_database(db, |there| there.bucket().map(drop))?;
+                let (here, there) = (self.db.path(), db.path());
+                let names = |path: &'static Path| path.names().collect::<Vec<_>>();
+                self.timed.tx.move_bucket_as(from, &names(here), &names(there), to)?;
+                let path = |path: &Path, key| {
+                    let path = Path::from_names(path.names().chain([key]));
+                    path.map_err(|error| Failure::new(ErrorCode::KeyTooLarge, format!("ERR {error}")))
+                };
+                self.timed.move_bucket(&path(here, from)?, &path(there, to)?)?;
+                self.touch(from);
+                self.in_database(db, |there| there.touch(to));
+            }
+        }
+        Ok(())
     }
 
     /// Whoever watches the key is told that it has changed.
-    pub(super) fn touch(&mut self, key: &[u8]) {
+    fn touch(&mut self, key: &[u8]) {
         self.changed = true;
         self.watched.touch(self.db.path(), key);
     }
 
-    /// The transaction itself, for what is done with whole databases; [`Self::touch_all`] comes with it.
-    pub(super) const fn transaction(&mut self) -> &mut TxMut {
-        self.tx
+    /// The database's bucket, which is made where it is missing.
+    fn bucket(&mut self) -> Result<BucketMut<'_>, Failure> {
+        // Databases lie at the top.
+        let name = self.db.path().names().next().unwrap_or_default();
+        Ok(self.timed.tx.create_bucket_if_not_exists(name)?)
     }
 
-    /// Whoever watches any key of the database is told that it has changed.
-    pub(super) fn touch_all(&mut self) {
+    /// Removes all keys of the database. Whether there were any.
+    pub(super) fn clear(&mut self) -> Result<bool, Failure> {
+        let path = self.db.path();
+        match self.timed.tx.delete_bucket(path.names().next().unwrap_or_default()) {
+            Ok(()) => {}
+            Err(Error::BucketNotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        self.timed.forget_bucket(path)?;
+        self.changed = true;
+        self.watched.touch_those_there(path);
+        Ok(true)
+    }
+
+    /// Has another database take this one's place, and this one that one's.
+    pub(super) fn swap(&mut self, other: Database) -> Result<(), Failure> {
+        const ASIDE: &[u8] = b"boltkv.swap";
+        let aside = Path::from_names([ASIDE]).unwrap_or_default();
+        for (from, to) in [(self.db.path(), &aside), (other.path(), self.db.path()), (&aside, other.path())] {
+            let name = |path: &Path| path.names().next().unwrap_or_default().to_vec();
+            match self.timed.tx.move_bucket_as::<&[u8]>(name(from), &[], &[], name(to)) {
+                Ok(()) => self.timed.move_bucket(from, to)?,
+                Err(Error::BucketNotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         self.changed = true;
         self.watched.touch_within(self.db.path());
+        self.watched.touch_within(other.path());
+        Ok(())
+    }
+}
+
+/// A hash that is being changed.
+#[derive(Debug)]
+pub(super) struct HashMut<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    path: Path,
+}
+
+impl HashMut<'_, '_> {
+    /// The value of a field.
+    pub(super) fn get(&mut self, field: &[u8]) -> Result<Option<&[u8]>, Failure> {
+        self.timed.enter(&self.path, field)?;
+        // It outlives the handle: a look-up in the transaction itself.
+        let bucket = self.timed.tx.bucket_path(self.path.names())?;
+        Ok(bucket.get(field)?)
+    }
+
+    /// Puts a field, which stays.
+    pub(super) fn put(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let time = self.timed.enter(&self.path, field)?;
+        self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
+        if time.is_some() {
+            self.timed.forget(&self.path, field)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a field. Whether it was there.
+    pub(super) fn delete(&mut self, field: &[u8]) -> Result<bool, Failure> {
+        let time = self.timed.enter(&self.path, field)?;
+        let deleted = self.timed.tx.bucket_mut_path(self.path.names())?.delete(field)?;
+        if time.is_some() {
+            self.timed.forget(&self.path, field)?;
+        }
+        Ok(deleted)
     }
 }
 
@@ -227,15 +331,4 @@ impl<'t> KeyspaceMut<'t> {
 pub(super) enum Change {
     Nothing,
     Something,
-}
-
-/// Does something in a bucket, which is made where it is missing.
-fn in_bucket<T>(
-    tx: &mut TxMut,
-    path: &Path,
-    act: impl FnOnce(BucketMut<'_>) -> boltkv_storage::Result<T>,
-) -> boltkv_storage::Result<T> {
-    // Databases lie at the top.
-    let name = path.names().next().unwrap_or_default();
-    act(tx.create_bucket_if_not_exists(name)?)
 }

@@ -8,6 +8,8 @@
 //!   bucket that is
 //! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
 //!   for each kind
+//! - `times`: when keys are gone; `places`: keys that get another one; `scan`, `scans`: some keys at a time, and where it
+//!   goes on; `draws`: some at random; `dump`, `rdb`: what a key holds in Redis' own form
 //! - `walk`: those that look at everything, in steps
 //! - `watching`: what WATCH is told
 //! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
@@ -16,6 +18,8 @@
 mod bits;
 mod database;
 mod databases;
+mod draws;
+mod dump;
 mod failure;
 mod glob;
 mod hashes;
@@ -23,8 +27,13 @@ mod keys;
 mod keyspace;
 mod long_double;
 mod number;
+mod places;
+mod rdb;
 mod read;
+mod scan;
+mod scans;
 mod strings;
+mod times;
 mod walk;
 mod watching;
 mod work;
@@ -33,6 +42,7 @@ mod write;
 pub(crate) use database::Database;
 pub(crate) use failure::Failure;
 pub(in crate::commands) use read::answer;
+pub(in crate::commands) use scans::Scans;
 pub(crate) use walk::{RespRun, Stepped};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;

@@ -18,7 +18,7 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, out: &mut Writer<'_>)
 }
 
 /// Does a command that changes something.
-pub(super) fn apply(keyspace: &mut KeyspaceMut<'_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
     let args = &call.args;
     match call.spec.command {
         RespCommand::Set => set(keyspace, args, out),
@@ -48,7 +48,7 @@ fn strlen(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<
     Ok(())
 }
 
-fn set(keyspace: &mut KeyspaceMut<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
+fn set(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
     if args.len() > 3 {
         return Err(Failure::syntax());
     }

@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 
 use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{RespCommand, Version, Writer};
-use boltkv_storage::{Bucket, Tx};
+use boltkv_storage::Tx;
 use bytes::{Bytes, BytesMut};
 
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::Keyspace;
 use super::work::Call;
+use crate::commands::expiry::{Moment, Shown, View};
 use crate::commands::scan::Source;
 use crate::commands::state::State;
 
@@ -27,6 +28,8 @@ const MOST_IN_TXN: u64 = 100_000;
 pub(crate) struct RespRun {
     tx: Arc<Tx>,
     version: Version,
+    /// One time for all of it, so that what expires meanwhile is found twice or not at all.
+    now: u64,
     walk: Walk,
 }
 
@@ -48,7 +51,7 @@ pub(crate) enum Stepped {
 
 impl RespRun {
     pub(crate) fn new(tx: Arc<Tx>, version: Version, call: Call, now: u64) -> Self {
-        Self { tx, version, walk: Walk::new(call, now) }
+        Self { tx, version, now, walk: Walk::new(call) }
     }
 
     /// Whether a part of the reply was written: what fails from then on ends the connection, for nothing else can be said.
@@ -60,7 +63,8 @@ impl RespRun {
     pub(crate) fn step(&mut self, room: usize, out: &mut BytesMut) -> Result<Stepped, Failure> {
         let from = out.len();
         let mut writer = Writer::new(out, self.version, room);
-        let stepped = self.walk.step(&*self.tx, &mut writer)?;
+        let view = View::new(&*self.tx, Moment::at(self.now));
+        let stepped = self.walk.step(&view, &mut writer)?;
         if let Stepped::Needs(_) = stepped {
             out.truncate(from);
         }
@@ -69,10 +73,10 @@ impl RespRun {
 }
 
 /// Answers one within a transaction.
-pub(super) fn answer(state: &impl State, call: &Call, now: u64, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let mut walk = Walk::new(call.clone(), now);
+pub(super) fn answer(view: &View<'_, impl State>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let mut walk = Walk::new(call.clone());
     loop {
-        match walk.step(state, out)? {
+        match walk.step(view, out)? {
             Stepped::Ended => return Ok(()),
             // It is refused where the whole reply is too large.
             Stepped::Needs(_) | Stepped::More if !out.fits() => return Ok(()),
@@ -92,7 +96,6 @@ pub(super) fn answer(state: &impl State, call: &Call, now: u64, out: &mut Writer
 #[derive(Debug)]
 struct Walk {
     call: Call,
-    now: u64,
     phase: Phase,
     /// The last key that was passed.
     passed: Option<Bytes>,
@@ -108,20 +111,21 @@ enum Phase {
 }
 
 impl Walk {
-    fn new(call: Call, now: u64) -> Self {
-        Self { call, now, phase: Phase::Counting, passed: None, count: 0, looked_at: 0 }
+    fn new(call: Call) -> Self {
+        Self { call, phase: Phase::Counting, passed: None, count: 0, looked_at: 0 }
     }
 
-    fn step(&mut self, state: &impl State, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
-        let keyspace = Keyspace::of(state, self.call.db, self.now)?;
-        let bucket = match self.call.spec.command {
-            RespCommand::Keys | RespCommand::DbSize => keyspace.bucket,
+    fn step(&mut self, view: &View<'_, impl State>, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
+        let keyspace = Keyspace::of(view, self.call.db)?;
+        let shown = match self.call.spec.command {
+            RespCommand::Keys | RespCommand::DbSize => keyspace.shown,
             _ => keyspace.hash(self.call.args.word(1))?,
         };
+        let moment = &keyspace.moment;
         if self.phase == Phase::Telling {
-            return self.tell(&keyspace, bucket, out);
+            return self.tell(shown, moment, out);
         }
-        if !self.count(&keyspace, bucket)? {
+        if !self.count(shown, moment)? {
             return Ok(Stepped::More);
         }
         match self.call.spec.command {
@@ -137,10 +141,10 @@ impl Walk {
     }
 
     /// Counts on. Whether that was all.
-    fn count(&mut self, keyspace: &Keyspace<'_>, bucket: Option<Bucket<'_>>) -> Result<bool, Failure> {
+    fn count(&mut self, shown: Option<Shown<'_>>, moment: &Moment<'_>) -> Result<bool, Failure> {
         let mut count = 0;
-        let ended = self.go_on(bucket, |walk, key, value| {
-            count += usize::from(walk.is_meant(keyspace, key, value)?);
+        let ended = self.go_on(shown, moment, |walk, key, value| {
+            count += usize::from(walk.is_meant(key, value)?);
             Ok(true)
         })?;
         self.count += count;
@@ -149,14 +153,14 @@ impl Walk {
 
     fn tell(
         &mut self,
-        keyspace: &Keyspace<'_>,
-        bucket: Option<Bucket<'_>>,
+        shown: Option<Shown<'_>>,
+        moment: &Moment<'_>,
         out: &mut Writer<'_>,
     ) -> Result<Stepped, Failure> {
         let begun_with = out.len();
         let mut needs = None;
-        let ended = self.go_on(bucket, |walk, key, value| {
-            if !walk.is_meant(keyspace, key, value)? {
+        let ended = self.go_on(shown, moment, |walk, key, value| {
+            if !walk.is_meant(key, value)? {
                 return Ok(true);
             }
             let before = out.len();
@@ -183,7 +187,7 @@ impl Walk {
     }
 
     /// Whether an entry is one of those that are asked for.
-    fn is_meant(&self, _keyspace: &Keyspace<'_>, key: &[u8], value: Option<&[u8]>) -> Result<bool, Failure> {
+    fn is_meant(&self, key: &[u8], value: Option<&[u8]>) -> Result<bool, Failure> {
         match self.call.spec.command {
             RespCommand::Keys => Ok(glob::matches(self.call.args.word(1), key)),
             RespCommand::DbSize => Ok(true),
@@ -195,16 +199,17 @@ impl Walk {
     /// Hands the next entries over, until one is not taken (it comes again) or the step was long enough. Whether that was all.
     fn go_on(
         &mut self,
-        bucket: Option<Bucket<'_>>,
+        shown: Option<Shown<'_>>,
+        moment: &Moment<'_>,
         mut take: impl FnMut(&Self, &[u8], Option<&[u8]>) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let Some(bucket) = bucket else { return Ok(true) };
+        let Some(shown) = shown else { return Ok(true) };
         let from = self.passed.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let (mut last, mut looked_at) = (None, 0);
         let mut ended = true;
-        for entry in bucket.range((from, Bound::<Bytes>::Unbounded)) {
+        for entry in shown.bucket.range((from, Bound::<Bytes>::Unbounded)) {
             let (key, value) = entry?;
-            if looked_at == STEP || !take(self, key, value)? {
+            if looked_at == STEP || !shown.is_past(key, moment)? && !take(self, key, value)? {
                 ended = false;
                 break;
             }

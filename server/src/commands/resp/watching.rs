@@ -50,10 +50,18 @@ impl Watching {
 /// All keys that are watched by somebody.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedKeys {
-    by_bucket: HashMap<Path, HashMap<Bytes, Vec<Weak<Watching>>>>,
+    by_bucket: HashMap<Path, HashMap<Bytes, Vec<Watcher>>>,
     /// How many there are, those included that nobody waits for any more; and when these are looked for.
     len: usize,
     look: usize,
+}
+
+/// Somebody who watches a key.
+#[derive(Debug)]
+struct Watcher {
+    watching: Weak<Watching>,
+    /// Whether the key was there when he began.
+    was_there: bool,
 }
 
 /// So many are kept before it is looked which of them nobody waits for.
@@ -75,7 +83,7 @@ impl WatchedKeys {
         keys.leases.extend(lease);
         drop(keys);
         let bucket = self.by_bucket.entry(db.path().clone()).or_default();
-        bucket.entry(key).or_default().push(Arc::downgrade(watching));
+        bucket.entry(key).or_default().push(Watcher { watching: Arc::downgrade(watching), was_there });
         self.len += 1;
         if self.len > self.look.max(LOOK) {
             self.forget_those_gone();
@@ -85,7 +93,7 @@ impl WatchedKeys {
     fn forget_those_gone(&mut self) {
         self.by_bucket.retain(|_, keys| {
             keys.retain(|_, watching| {
-                watching.retain(|one| one.strong_count() > 0);
+                watching.retain(|one| one.watching.strong_count() > 0);
                 !watching.is_empty()
             });
             !keys.is_empty()
@@ -116,6 +124,14 @@ impl WatchedKeys {
         }
     }
 
+    /// All keys of a bucket are gone: those that were not there are still not.
+    pub(super) fn touch_those_there(&mut self, path: &Path) {
+        let Some(keys) = self.by_bucket.get(path) else { return };
+        for watchers in keys.values() {
+            tell(watchers.iter().filter(|watcher| watcher.was_there));
+        }
+    }
+
     /// A request of another dialect was done.
     pub(in crate::commands) fn touch_by(&mut self, request: &WriteRequest) {
         if self.len == 0 {
@@ -124,6 +140,8 @@ impl WatchedKeys {
         match request {
             WriteRequest::Set { path, key, .. }
             | WriteRequest::Delete { path, key, .. }
+            | WriteRequest::SetExpiring { path, key, .. }
+            | WriteRequest::Expire { path, key, .. }
             | WriteRequest::Increment { path, key, .. } => self.touch_at(path, Some(key)),
             WriteRequest::DeleteRange { path, .. }
             | WriteRequest::CreateBucket(path)
@@ -160,8 +178,8 @@ impl WatchedKeys {
     }
 }
 
-fn tell(watching: &[Weak<Watching>]) {
-    for watching in watching.iter().filter_map(Weak::upgrade) {
+fn tell<'w>(watchers: impl IntoIterator<Item = &'w Watcher>) {
+    for watching in watchers.into_iter().filter_map(|watcher| watcher.watching.upgrade()) {
         watching.has_changed.store(true, Relaxed);
     }
 }

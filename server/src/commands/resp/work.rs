@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::resp::{Args, Group, Kind, RespCommand, Spec, Version, Writer};
-use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
-use boltkv_storage::{Error, TxMut};
+use boltkv_protocol::resp::{Args, Group, Kind, RespCommand, Spec, Version, Writer, write_error_line};
+use boltkv_protocol::{ErrorCode, Path, ReadRequest, Reply};
 use bytes::{Bytes, BytesMut};
 
 use super::database::Database;
@@ -12,6 +11,7 @@ use super::failure::Failure;
 use super::keyspace::{Keyspace, KeyspaceMut};
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
+use crate::commands::expiry::Timed;
 use crate::commands::number;
 use crate::commands::results::{Outcome, ReplyRoom};
 use crate::memory::Lease;
@@ -146,40 +146,35 @@ impl RespDone {
 }
 
 /// Does it within the writer's transaction, or nothing of it.
-///
-/// # Errors
-/// The outer one leaves the writer's transaction in a state that must not be committed.
 pub(in crate::commands) fn apply(
-    tx: &mut TxMut,
+    timed: &mut Timed<'_>,
     work: &RespWork,
     room: &ReplyRoom,
     watched: &mut WatchedKeys,
-    now: u64,
-) -> Result<Result<RespDone, ErrorReply>, Error> {
-    let before = tx.savepoint();
-    let mut out = BytesMut::new();
-    let mut writer = Writer::new(&mut out, work.version, room.max_frame());
-    let mut doing = Doing { tx, watched, room, now, changed: false };
-    let done = match &work.what {
-        What::One(call) => doing.one(call, &mut writer),
-        What::Watch(call, watching) => doing.watch(call, watching, &mut writer),
-        What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
-    };
-    let (changed, len, fits) = (doing.changed, writer.len(), writer.fits());
-    let lease = if len > SHORT { room.try_take(len) } else { None };
-    let refused = match done {
-        _ if !fits => Some(too_large(room.max_frame())),
-        Ok(()) if len > SHORT && lease.is_none() => Some(room.no_memory("the reply").into()),
-        done => done.err(),
-    };
-    let failed = refused.as_ref().map(|refused| refused.code);
-    if let Some(refused) = refused {
-        tx.rollback_to(&before)?;
-        out.clear();
-        Writer::new(&mut out, work.version, usize::MAX).error(&refused.line);
-    }
-    tx.forget_savepoints();
-    Ok(Ok(RespDone { reply: out.freeze(), lease, changed: changed && failed.is_none(), failed }))
+) -> RespDone {
+    let (mut out, mut lease, mut changed) = (BytesMut::new(), None, false);
+    let done = timed.undoably(|timed| {
+        let mut writer = Writer::new(&mut out, work.version, room.max_frame());
+        let mut doing = Doing { timed, watched, room, changed: false };
+        match &work.what {
+            What::One(call) => doing.one(call, &mut writer)?,
+            What::Watch(call, watching) => doing.watch(call, watching, &mut writer)?,
+            What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
+        }
+        changed = doing.changed;
+        if !writer.fits() {
+            return Err(too_large(room.max_frame()));
+        }
+        if writer.len() > SHORT {
+            let taken = room.try_take(writer.len());
+            lease = Some(taken.ok_or_else(|| Failure::from(room.no_memory("the reply")))?);
+        }
+        Ok(())
+    });
+    let Err(failure) = done else { return RespDone { reply: out.freeze(), lease, changed, failed: None } };
+    out.clear();
+    write_error_line(&failure.line, &mut out);
+    RespDone { reply: out.freeze(), lease: None, changed: false, failed: Some(failure.code) }
 }
 
 fn too_large(limit: usize) -> Failure {
@@ -187,26 +182,25 @@ fn too_large(limit: usize) -> Failure {
 }
 
 /// What the writer is doing.
-struct Doing<'t> {
-    tx: &'t mut TxMut,
-    watched: &'t mut WatchedKeys,
-    room: &'t ReplyRoom,
-    now: u64,
+struct Doing<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    watched: &'a mut WatchedKeys,
+    room: &'a ReplyRoom,
     changed: bool,
 }
 
-impl Doing<'_> {
+impl Doing<'_, '_> {
     fn one(&mut self, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
         match call.spec.kind {
-            Kind::Read => read::answer(&*self.tx, call, self.now, out),
-            Kind::Walk => walk::answer(&*self.tx, call, self.now, out),
+            Kind::Read => read::answer(&self.timed.view(), call, self.room.scans(), out),
+            Kind::Walk => walk::answer(&self.timed.view(), call, out),
             Kind::Write => {
-                let mut keyspace = KeyspaceMut::of(self.tx, self.watched, call.db, self.now);
+                let mut keyspace = KeyspaceMut::of(self.timed, self.watched, call.db);
                 let done = write::apply(&mut keyspace, call, out);
                 self.changed |= keyspace.has_changed();
                 done
             }
-            Kind::Session => write::in_exec(call, self.now, out),
+            Kind::Session => write::in_exec(call, self.timed.now(), out),
         }
     }
 
@@ -218,7 +212,7 @@ impl Doing<'_> {
             }
             let lease = self.room.try_take(key.len() + BESIDE);
             let lease = lease.ok_or_else(|| Failure::from(self.room.no_memory("what is watched")))?;
-            let was_there = Keyspace::of(&*self.tx, call.db, self.now)?.exists(key)?;
+            let was_there = Keyspace::of(&self.timed.view(), call.db)?.exists(key)?;
             self.watched.watch(watching, call.db, key, was_there, Some(lease));
         }
         out.ok();
@@ -231,7 +225,7 @@ impl Doing<'_> {
             return Ok(true);
         }
         for (db, key) in watching.were_there() {
-            if !Keyspace::of(&*self.tx, db, self.now)?.exists(&key)? {
+            if !Keyspace::of(&self.timed.view(), db)?.exists(&key)? {
                 return Ok(true);
             }
         }
@@ -240,35 +234,35 @@ impl Doing<'_> {
 
     /// What a command is refused with is its own reply; the others are done all the same. Only where the engine fails,
     /// nothing is.
-    fn exec(
-        &mut self,
-        calls: &[Call],
-        watching: Option<&Watching>,
-        out: &mut Writer<'_>,
-    ) -> Result<Result<(), Failure>, Error> {
-        match watching.map_or(Ok(false), |watching| self.has_changed(watching)) {
-            Ok(true) => {
-                out.null_array();
-                return Ok(Ok(()));
-            }
-            Ok(false) => {}
-            Err(failure) => return Ok(Err(failure)),
+    fn exec(&mut self, calls: &[Call], watching: Option<&Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
+        if watching.map_or(Ok(false), |watching| self.has_changed(watching))? {
+            out.null_array();
+            return Ok(());
         }
         out.array(calls.len());
         for call in calls {
-            let (before, written, changed) = (self.tx.savepoint(), out.len(), self.changed);
-            match self.one(call, out) {
-                Ok(()) => {}
-                Err(failure) if ends_all(failure.code) => return Ok(Err(failure)),
+            let (written, changed) = (out.len(), self.changed);
+            let Self { timed, watched, room, .. } = self;
+            let (done, has_changed) = {
+                let mut has_changed = changed;
+                let done = timed.attempt(|timed| {
+                    let mut doing = Doing { timed, watched, room, changed };
+                    let done = doing.one(call, out);
+                    has_changed = doing.changed;
+                    done
+                });
+                (done, has_changed)
+            };
+            match done {
+                Ok(()) => self.changed = has_changed,
+                Err(failure) if ends_all(failure.code) => return Err(failure),
                 Err(failure) => {
-                    self.tx.rollback_to(&before)?;
-                    self.changed = changed;
                     out.rewind(written);
                     out.error(&failure.line);
                 }
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use super::work::Call;
 use super::{bits, databases, hashes, keys, strings};
 
 /// Does a command. What it has changed when it fails is taken back by who calls this.
-pub(super) fn apply(keyspace: &mut KeyspaceMut<'_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
     match call.spec.group {
         Group::String => strings::apply(keyspace, call, out),
         Group::Bitmap => bits::apply(keyspace, call, out),
