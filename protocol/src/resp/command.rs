@@ -181,6 +181,8 @@ pub enum RespCommand {
     Command,
     /// CONFIG: settings.
     Config,
+    /// FUNCTION: functions: there are none.
+    Function,
     /// INFO: the server's figures.
     Info,
     /// TIME: the server's clock.

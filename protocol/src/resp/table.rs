@@ -107,6 +107,7 @@ table! {
     Client, "CLIENT", -2, Session, [NOSCRIPT], (0, 0, 0), Connection, "2.4.0", "connections: who they are, and their end";
     Command, "COMMAND", -1, Session, [], (0, 0, 0), Server, "2.8.13", "the commands";
     Config, "CONFIG", -2, Session, [ADMIN, NOSCRIPT], (0, 0, 0), Server, "2.0.0", "settings";
+    Function, "FUNCTION", -2, Session, [NOSCRIPT], (0, 0, 0), Server, "7.0.0", "functions: there are none";
     Info, "INFO", -1, Session, [], (0, 0, 0), Server, "1.0.0", "the server's figures";
     Time, "TIME", 1, Session, [FAST], (0, 0, 0), Server, "2.6.0", "the server's clock";
     DbSize, "DBSIZE", 1, Walk, [READONLY, FAST], (0, 0, 0), Server, "1.0.0", "how many keys there are; looks at all of a large database";

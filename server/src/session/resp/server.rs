@@ -23,6 +23,12 @@ pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<
             out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
         }
         RespCommand::Info => out.verbatim(&format!("# Server\r\nredis_version:{REDIS_VERSION}\r\n")),
+        RespCommand::Function => match call.args.word(1).to_ascii_lowercase().as_slice() {
+            // There are none, so that none are left.
+            b"flush" => out.ok(),
+            b"list" => out.array(0),
+            _ => return Err(Failure::new(ErrorCode::Unsupported, "ERR functions are not supported")),
+        },
         RespCommand::Wait => out.integer(0),
         _ => {
             let line = format!("ERR {} is not supported yet", call.spec.name);
