@@ -34,6 +34,7 @@ fn every_command_has_help_with_an_example() {
         let example = format!(":\n  boltkv {}", shown.join(" "));
         assert!(help.contains(&format!("Example{example}")) || help.contains(&format!("Examples{example}")), "{help}");
         assert!(!help.contains('\u{1b}'), "colours are for terminals: {help}");
+        assert!(!help.contains("\\\""), "a shell would take this otherwise than it is meant: {help}");
     }
 }
 
