@@ -183,7 +183,13 @@ impl From<boltkv_client::Error> for Failure {
             Error::Server(reply) => reply.code == ErrorCode::FrameTooLarge || reply.value_size().is_some(),
             _ => false,
         };
-        let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { hint(&error) };
+        let hint = match error.code() {
+            _ if over_the_frame => "; the server's option --max-frame sets the limit",
+            Some(ErrorCode::Unauthenticated) => {
+                "; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
+            }
+            _ => hint(&error),
+        };
         Self::said(exit, format!("{error}{hint}"))
     }
 }
