@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use boltkv_client::ErrorCode;
+use boltkv_client::{ErrorCode, TxnPart};
 use boltkv_protocol::MAX_FRAME_LIMIT;
 use boltkv_storage::Error;
 
@@ -94,6 +94,20 @@ impl Failure {
     pub(crate) fn followed_by(self, what: &str) -> Self {
         match self {
             Self::Said { exit, message, bbolt } => Self::Said { exit, message: format!("{message}{what}"), bbolt },
+            other => other,
+        }
+    }
+
+    /// The same, without the server's count of a transaction's parts, where the line that a part stands on is named.
+    pub(crate) fn without_count(self, part: TxnPart) -> Self {
+        let counted = match part {
+            TxnPart::Condition(at) => format!("condition {at} of the transaction: "),
+            TxnPart::Request(at) => format!("request {at} of the transaction: "),
+        };
+        match self {
+            Self::Said { exit, message, bbolt } => {
+                Self::Said { exit, message: message.replacen(&counted, "", 1), bbolt }
+            }
             other => other,
         }
     }

@@ -156,8 +156,9 @@ impl Import {
         let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
         loop {
             let Err(error) = client.execute(txn.clone()).await else { return Ok(()) };
-            if let Some(TxnPart::Request(at)) = error.failed_part() {
-                return Err(Refused::At(line_of.get(usize::from(at)).copied().unwrap_or(0), Failure::write(error)));
+            if let Some(part @ TxnPart::Request(at)) = error.failed_part() {
+                let line = line_of.get(usize::from(at)).copied().unwrap_or(0);
+                return Err(Refused::At(line, Failure::write(error).without_count(part)));
             }
             if !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
                 return Err(Refused::All(lines.len(), error));

@@ -112,7 +112,7 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
     // What is counted of CSV are records: the header is none, and one may have several lines.
     let records = b"bucket,key,value\nb,k,\"v\nw\"\nnone,k,v\n";
     let refused = server.run_with_input(["import", "--csv"], records).failed(1);
-    assert!(refused.contains("record 2: BUCKET_NOT_FOUND"), "{refused}");
+    assert!(refused.contains("record 2: BUCKET_NOT_FOUND: no bucket"), "{refused}");
     assert!(refused.contains("the record before is there, and --skip 1"), "{refused}");
     assert_eq!(server.run(["import", "none.jsonl"]).code, Some(3));
     run(args!["import", "--addr", "127.0.0.1:1", &file]).failed(3);
