@@ -18,7 +18,7 @@ use crate::{Bucket, Client, DeleteRange, Entry, Error, Lifetime, Path, Scan, Sna
 /// Ten pounds from one account to another, if neither has changed since it was read:
 ///
 /// ```no_run
-/// use boltkv_client::{Bucket, Client, Error};
+/// use boltkv_client::{Bucket, Client, Error, ErrorCode};
 ///
 /// async fn pay(client: &Client, accounts: &Bucket) -> Result<bool, Error> {
 ///     let read = client.transaction().get(accounts, "ada").get(accounts, "bob").commit().await?;
@@ -35,7 +35,7 @@ use crate::{Bucket, Client, DeleteRange, Entry, Error, Lifetime, Path, Scan, Sna
 ///     match moved {
 ///         Ok(_) => Ok(true),
 ///         // Somebody else was faster: nothing was done.
-///         Err(error) if error.failed_part().is_some() => Ok(false),
+///         Err(error) if error.code() == Some(ErrorCode::ConditionFailed) => Ok(false),
 ///         Err(error) => Err(error),
 ///     }
 /// }
