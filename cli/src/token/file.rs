@@ -5,9 +5,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -94,12 +94,29 @@ impl TokensFile {
         let mut new = NamedTempFile::new_in(folder).map_err(failed)?;
         new.write_all(self.text.as_bytes()).map_err(failed)?;
         if let Ok(old) = fs::metadata(&self.path) {
+            keep_owner(new.as_file(), &old)
+                .map_err(|why| Failure::not_done(format!("{}: {why}", self.path.display())))?;
             new.as_file().set_permissions(old.permissions()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
         new.persist(&self.path).map_err(|error| failed(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }
+}
+
+/// The new file is whose the old one is: a server with a user of its own that could not read it would go on letting in whoever
+/// was revoked.
+fn keep_owner(new: &File, old: &Metadata) -> Result<(), String> {
+    let is = new.metadata().map_err(|error| error.to_string())?;
+    if (is.uid(), is.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid())).map_err(|error| {
+        let (user, group) = (old.uid(), old.gid());
+        format!(
+            "belongs to user {user} and group {group}, and must go on to: {error}; change it as that user, or as root"
+        )
+    })
 }
 
 /// The folder that a file is in.
@@ -160,7 +177,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
-    if text.len() != 2 * digest.len() {
+    // A number may have a sign, a digest not.
+    if text.len() != 2 * digest.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
@@ -261,6 +279,7 @@ mod tests {
             (format!("b/c {digest} read"), "no name"),
             (format!("b {} read", &digest[1..]), "no SHA-256"),
             (format!("b {} read", digest.replace(|_| true, "é")), "no SHA-256"),
+            (format!("b +{} read", &digest[1..]), "no SHA-256"),
             (format!("b {digest} reads"), "begins with read"),
             (format!("b {digest} read:a//b"), "empty"),
             (format!("b {digest} read tomorrow"), "no time"),

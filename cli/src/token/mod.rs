@@ -123,7 +123,11 @@ impl Create {
         let grant =
             Grant { name: name.clone(), sha256: Grant::digest(token.as_bytes()), rights: self.rights.clone(), expires };
         tokens.add(&grant)?;
-        writeln!(io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))?;
+        if let Err(error) = writeln!(io::stdout(), "{token}") {
+            // Nobody has it, and its name would be taken.
+            tokens.remove(name)?;
+            return Err(Failure::stdout(&error));
+        }
         if self.rights.is_empty() {
             remind(&format!("{name} has no right: it may PING, STATS and /metrics; --right gives it more"));
         }
