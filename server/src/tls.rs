@@ -11,6 +11,7 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
 use crate::memory::Memory;
+use crate::peer::Origin;
 use crate::silent::{Silent, SilentOnes};
 use crate::stats::Stats;
 
@@ -94,7 +95,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(crate) struct Encryption {
     /// `None`: it does not encrypt.
     now: Option<RwLock<Tls>>,
-    /// Those whose handshake is under way; where all places are taken, the oldest goes.
+    /// Those whose handshake is under way; where all places are taken, one goes.
     handshakes: Arc<SilentOnes>,
 }
 
@@ -115,9 +116,9 @@ impl Encryption {
         Some(Arc::clone(&tls.0))
     }
 
-    /// A place for a handshake, of a connection that `end` ends: the one that came first makes room.
-    pub(crate) fn place(&self, end: CancellationToken) -> Silent {
-        self.handshakes.add(end)
+    /// A place for a handshake, of a connection from there that `end` ends: another one makes room.
+    pub(crate) fn place(&self, origin: Origin, end: CancellationToken) -> Silent {
+        self.handshakes.add(origin, end)
     }
 
     /// Connections that begin from now on are encrypted so; `false`, and nothing is done, where none was.

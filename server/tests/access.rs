@@ -305,6 +305,27 @@ fn who_does_not_say_who_he_is_has_little_time_little_room_and_few_places() {
     }
 }
 
+// Promises: ops-strangers.
+#[test]
+fn strangers_who_are_sent_away_and_stay_make_room_as_well() {
+    let server = server(&[], |config| config.limits.max_connections = 400);
+    let mut friend = Text::connect(server.address);
+    assert_eq!(friend.ask("AUTH root"), "OK");
+    let mut gone = Vec::new();
+    for farewell in [&b"QUIT\n"[..], b"*", b"GET / HTTP/1.1\n"].iter().cycle().take(300) {
+        let mut socket = connect(server.address);
+        common::send(&mut socket, farewell);
+        // The server has ended its side, and waits for the other one.
+        read_to_end(&mut socket);
+        gone.push(socket);
+    }
+    friend.send("STATS\r\n");
+    let connections =
+        std::iter::repeat_with(|| friend.line()).find_map(|line| line.strip_prefix("connections ")?.parse().ok());
+    // A quarter, and those that are on their way out.
+    assert!(connections.is_some_and(|open: u32| open <= 165), "{connections:?}");
+}
+
 // Promises: ops-token-wrong.
 #[test]
 fn wrong_tokens_are_answered_ever_later_and_right_ones_at_once() {

@@ -56,7 +56,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             }
             Err(NotAdmitted { error, wait }) => {
                 // Those who wait for a no make room for each other, and take none from who may get a yes.
-                self.conn.stranger = Some(self.conn.shared.turned_away.add(self.conn.end.clone()));
+                self.conn.stranger =
+                    Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
                 self.answer_at = Some(Instant::now() + wait);
                 let own = self.codec.instead(own, error);
                 self.close(Some(own));

@@ -150,7 +150,7 @@ impl<S: Socket> Connection<S> {
         deadline: Instant,
     ) -> io::Result<Box<Self>> {
         let mut conn = *self;
-        let _place = conn.shared.encryption.place(conn.end.clone());
+        let _place = conn.shared.encryption.place(conn.peer.origin(), conn.end.clone());
         let encrypting = conn.wire.encrypted(config);
         conn.wire = tokio::select! {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
@@ -188,6 +188,16 @@ impl<S: Socket> Connection<S> {
     /// for its client.
     const fn gives_way(&self) -> bool {
         self.stopping && self.stranger.is_some()
+    }
+
+    /// Closes it. A peer whose last reply is still on its way is waited for; where nobody knows whose it is, only as long as
+    /// no other one needs its place.
+    pub(crate) async fn close(&mut self) {
+        let gives_way = self.stranger.is_some() && !self.stopping;
+        tokio::select! {
+            () = self.wire.close() => {}
+            () = &mut self.stop, if gives_way => self.stopping = true,
+        }
     }
 
     /// Hands everything over that one runtime looks after to the one that is entered.

@@ -130,7 +130,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         if self.conn.gives_way() {
             self.conn.wire.flush().await?;
         } else {
-            self.conn.wire.close().await;
+            self.conn.close().await;
         }
         self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
         Ok(Until::Ended)
