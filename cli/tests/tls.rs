@@ -172,9 +172,15 @@ fn a_client_may_have_to_have_a_certificate_too() {
         certificates.ask(server.addr(), "ca.pem", &[&["set", "k", name][..], &own].concat())
     };
     with("ada").done();
-    with("eve").failed(3);
-    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    let eve = with("eve").failed(3);
+    assert!(eve.contains("could not encrypt the connection") && eve.contains("UnknownCA"), "{eve}");
+    let nobody = certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    assert!(nobody.contains("could not encrypt the connection") && nobody.contains("--tls-cert FILE"), "{nobody}");
     assert_eq!(server.run(["get", "k"]).done_text(), "ada");
+    let none = args!["--tls-client-ca", "/dev/null", "--tls-cert", certificates.path("server.pem"), "--tls-key"];
+    let none =
+        run(args!["config", "check"].iter().chain(&none).chain(&args![certificates.path("server.key")])).failed(2);
+    assert!(none.contains("--tls-client-ca cannot be used: /dev/null: there is no certificate"), "{none}");
 }
 
 // Promises: ops-tls-reload.

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,9 @@ pub enum TlsError {
     /// What stands there is none in PEM.
     #[error("it is no PEM: {0}")]
     Pem(String),
+    /// What is wrong with the certificates from one of which those of clients have to be.
+    #[error("{0}")]
+    ClientRoots(Box<Self>),
     /// The certificate or the key cannot be used, or they do not belong together.
     #[error("{0}")]
     Unusable(String),
@@ -57,12 +61,8 @@ impl Tls {
         let builder = match client_roots {
             None => builder.with_no_client_auth(),
             Some(pem) => {
-                let mut roots = RootCertStore::empty();
-                for root in certificates(pem)? {
-                    roots.add(root).map_err(unusable)?;
-                }
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+                let verifier = verifier(pem, provider).map_err(|error| TlsError::ClientRoots(Box::new(error)))?;
+                builder.with_client_cert_verifier(verifier)
             }
         };
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
@@ -78,6 +78,15 @@ impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
+}
+
+/// Takes clients' certificates that are from one of these.
+fn verifier(roots: &[u8], provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut store = RootCertStore::empty();
+    for root in certificates(roots)? {
+        store.add(root).map_err(unusable)?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider).build().map_err(unusable)
 }
 
 fn unusable(error: impl fmt::Display) -> TlsError {

@@ -1,13 +1,17 @@
 //! Whom a server lets in, and how it encrypts: files that are read when it starts, and again at SIGHUP.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use boltkv_server::{Config, Grant, Tls, TlsError};
 use clap::Args;
 
 use super::settings::Wrong;
 use crate::token::file::TokensFile;
+
+const CERT: &str = "tls-cert";
+const KEY: &str = "tls-key";
+const CLIENT_CA: &str = "tls-client-ca";
 
 /// The files that say whom to let in.
 #[derive(Debug, Clone, Args)]
@@ -36,7 +40,7 @@ impl AdmissionArgs {
         }
         match self.tls() {
             Ok(tls) => config.tls = tls,
-            Err(why) => wrong.push(Wrong::new("tls-cert", why)),
+            Err(why) => wrong.push(why),
         }
     }
 
@@ -57,18 +61,26 @@ impl AdmissionArgs {
     }
 
     /// How to encrypt, where the server does; why it cannot.
-    pub(super) fn tls(&self) -> Result<Option<Tls>, String> {
+    pub(super) fn tls(&self) -> Result<Option<Tls>, Wrong> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
-        let roots = self.tls_client_ca.as_deref().map(read).transpose()?;
-        let tls = Tls::from_pem(&read(cert)?, &read(key)?, roots.as_deref());
+        let roots = self.tls_client_ca.as_deref().map(|file| read(CLIENT_CA, file)).transpose()?;
+        let tls = Tls::from_pem(&read(CERT, cert)?, &read(KEY, key)?, roots.as_deref());
         let named = |error: TlsError| {
-            let file = if matches!(error, TlsError::NoKey) { key } else { cert };
-            format!("cannot be used: {}: {error}", file.display())
+            let (setting, file) = match (&error, &self.tls_client_ca) {
+                (TlsError::ClientRoots(_), Some(file)) => (CLIENT_CA, file),
+                (TlsError::NoKey, _) => (KEY, key),
+                _ => (CERT, cert),
+            };
+            unusable(setting, file, error)
         };
         tls.map(Some).map_err(named)
     }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    fs::read(file).map_err(|error| format!("cannot be used: {}: could not read: {error}", file.display()))
+fn read(setting: &str, file: &Path) -> Result<Vec<u8>, Wrong> {
+    fs::read(file).map_err(|error| unusable(setting, file, format_args!("could not read: {error}")))
+}
+
+fn unusable(setting: &str, file: &Path, why: impl fmt::Display) -> Wrong {
+    Wrong::new(setting, format!("cannot be used: {}: {why}", file.display()))
 }
