@@ -1,7 +1,7 @@
 //! Tokens and what they allow.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -195,7 +195,7 @@ impl Held {
         if rights.iter().any(|right| right.level >= level && path.is_within(&right.path)) {
             return Ok(());
         }
-        let message = format!("the token {name:?} lacks the right {}:{path}", level.name());
+        let message = format!("the token {name:?} lacks the right {}:{}", level.name(), excerpt(path));
         Err(ErrorReply::new(ErrorCode::Forbidden, message))
     }
 
@@ -210,6 +210,30 @@ impl Held {
     /// What its holder is called.
     pub(crate) fn name(&self) -> &str {
         self.granted.name()
+    }
+}
+
+/// A path for a message: cut where it is long, and not gone through beyond that. It may be as long as a frame, and written out
+/// four times that.
+fn excerpt(path: &Path) -> String {
+    let mut excerpt = Excerpt(String::new());
+    if write!(excerpt, "{path}").is_err() {
+        excerpt.0.push('…');
+    }
+    excerpt.0
+}
+
+/// Takes text until it is long.
+struct Excerpt(String);
+
+impl fmt::Write for Excerpt {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        const MOST: usize = 256;
+        if self.0.len() + text.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
     }
 }
 

@@ -201,6 +201,18 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_names_the_bucket_and_of_a_long_path_the_beginning() {
+        let access = Access::new(Some(vec![grant("a", "one", "read:users")]));
+        let reader = admit(&access, "one").unwrap();
+        let refused = |path: &Path| reader.may(path).unwrap_err().message.to_string();
+        assert_eq!(refused(&"a/b".parse().unwrap()), "the token \"a\" lacks the right read:a/b");
+        for name in [&[b'x'; 60_000], &[0xff; 60_000]] {
+            let message = refused(&Path::from_names([name; 255]).unwrap());
+            assert!(message.len() < 320 && message.ends_with('…'), "{}: {message}", message.len());
+        }
+    }
+
+    #[test]
     fn an_expired_token_lets_nobody_in() {
         let then = today() - Duration::from_secs(1);
         let old = Grant { expires: Some(then), ..grant("a", "one", "read") };
