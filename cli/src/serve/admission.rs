@@ -22,13 +22,13 @@ pub(super) struct AdmissionArgs {
     tokens: Option<PathBuf>,
     /// Encrypt with this certificate (PEM, those that lead to its root behind it); who comes from another machine has to.
     /// Read again at SIGHUP, as is its key
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
     /// The key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
     /// Let in over TLS only who has a certificate from one of those in this file (PEM). Read again at SIGHUP
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE")]
     tls_client_ca: Option<PathBuf>,
 }
 
@@ -42,6 +42,19 @@ impl AdmissionArgs {
             Ok(tls) => config.tls = tls,
             Err(why) => wrong.push(why),
         }
+        wrong.extend(self.incomplete());
+    }
+
+    /// What is there without what it takes.
+    fn incomplete(&self) -> Option<Wrong> {
+        let Self { tls_cert, tls_key, tls_client_ca, .. } = self;
+        let missing = match (tls_cert.is_some(), tls_key.is_some(), tls_client_ca.is_some()) {
+            (true, false, _) => (CERT, "needs its key, --tls-key"),
+            (false, true, _) => (KEY, "needs its certificate, --tls-cert"),
+            (false, false, true) => (CLIENT_CA, "needs a certificate of the server's, --tls-cert and --tls-key"),
+            _ => return None,
+        };
+        Some(Wrong::new(missing.0, missing.1))
     }
 
     /// Whether nobody reads on the way, and only who is known is let in.
