@@ -183,6 +183,32 @@ fn a_client_may_have_to_have_a_certificate_too() {
     assert!(none.contains("--tls-client-ca cannot be used: /dev/null: there is no certificate"), "{none}");
 }
 
+// Promises: ops-tls-client.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn whose_certificate_is_asked_for_has_it_looked_at_each_time() {
+    let certificates = Certificates::new();
+    certificates.sign("ca", "ada", "DNS:ada", 30);
+    let path = |name: &str| certificates.path(name).to_str().unwrap().to_owned();
+    let says = |server: &Server, version: &str, session: &str| {
+        let mut client = Command::new("openssl");
+        client.args(["s_client", version, "-connect", server.addr(), "-CAfile", &path("ca.pem")]);
+        client.args(["-cert", &path("ada.pem"), "-key", &path("ada.key"), session, &path("session")]);
+        // It asks for something, so that it has read what follows the handshake; with an R or a Q OpenSSL does things itself.
+        let asked = feed(&mut client, b"GET k\n");
+        String::from_utf8_lossy(&asked.stdout).into_owned()
+    };
+    for (more, taken_up) in [(vec![], true), (vec!["--tls-client-ca".to_owned(), path("ca.pem")], false)] {
+        let more: Vec<_> = more.iter().map(String::as_str).collect();
+        let server = certificates.serve("127.0.0.1:0", &more);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let _ = fs::remove_file(path("session"));
+            assert!(says(&server, version, "-sess_out").contains("New, TLS"), "{version}");
+            assert_eq!(says(&server, version, "-sess_in").contains("Reused, TLS"), taken_up, "{version}");
+        }
+    }
+}
+
 // Promises: ops-tls-reload.
 #[boltkv_needs::program("openssl")]
 #[test]

@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
 
@@ -69,7 +69,13 @@ impl Tls {
             rustls::pki_types::pem::Error::NoItemsFound => TlsError::NoKey,
             error => TlsError::Pem(error.to_string()),
         })?;
-        builder.with_single_cert(certificates(chain)?, key).map(|config| Self(Arc::new(config))).map_err(unusable)
+        let mut config = builder.with_single_cert(certificates(chain)?, key).map_err(unusable)?;
+        if client_roots.is_some() {
+            // Whoever comes again is looked at again: a session that is taken up would go by what his certificate was then.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        Ok(Self(Arc::new(config)))
     }
 }
 
