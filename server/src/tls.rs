@@ -10,6 +10,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
+use webpki::EndEntityCert;
 
 use crate::memory::Memory;
 use crate::peer::Origin;
@@ -103,6 +104,15 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let all = all.map_err(|error| TlsError::Pem(error.to_string()))?;
     if all.is_empty() { Err(TlsError::NoCertificate) } else { Ok(all) }
+}
+
+/// What the certificate of a client is for, where it has shown one: names of the DNS in small letters, and URIs. That it is from
+/// where it has to be was looked at before.
+pub(crate) fn client_names(shown: Option<&[CertificateDer<'_>]>) -> Vec<String> {
+    let Some(first) = shown.and_then(<[_]>::first) else { return Vec::new() };
+    let Ok(certificate) = EndEntityCert::try_from(first) else { return Vec::new() };
+    let hosts = certificate.valid_dns_names().map(str::to_ascii_lowercase);
+    hosts.chain(certificate.valid_uri_names().map(str::to_owned)).collect()
 }
 
 /// The encryption of a server that runs.

@@ -9,7 +9,7 @@ use boltkv_protocol::{
     Cond, ErrorCode, Hello, KeyRange, Op, OperatorRequest, ReadRequest, Reply, Request, Scan, SessionRequest,
     SnapshotRead, SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
 };
-use boltkv_server::{Config, Grant};
+use boltkv_server::{Config, Grant, Proof};
 use boltkv_storage::{Db, Options};
 use bytes::Bytes;
 use common::binary::{create_if_missing, delete, frame, get, path, set};
@@ -20,7 +20,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn grant(token: &str, rights: &[&str]) -> Grant {
     Grant {
         name: format!("the {token}"),
-        sha256: Grant::digest(token.as_bytes()),
+        proof: Proof::Token(Grant::digest(token.as_bytes())),
         rights: rights.iter().map(|right| right.parse().unwrap()).collect(),
         expires: None,
     }

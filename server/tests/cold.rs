@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use boltkv_protocol::{Cond, Expect, Reply, Txn};
-use boltkv_server::{Config, Grant};
+use boltkv_server::{Config, Grant, Proof};
 use boltkv_storage::Error;
 use common::binary::{get, path, ping, set};
 use common::{TestFile, TestServer};
@@ -143,7 +143,7 @@ fn for_what_is_not_allowed_nothing_is_read_from_the_disk() {
     let server = cold_server_with(&file, |config| {
         let grant = |name: &str, rights: &[&str]| Grant {
             name: name.into(),
-            sha256: Grant::digest(name.as_bytes()),
+            proof: Proof::Token(Grant::digest(name.as_bytes())),
             rights: rights.iter().map(|right| right.parse().unwrap()).collect(),
             expires: None,
         };

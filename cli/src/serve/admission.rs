@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use boltkv_server::{Config, Grant, Tls, TlsError};
+use boltkv_server::{Config, Grant, Proof, Tls, TlsError};
 use clap::Args;
 
 use super::settings::Wrong;
@@ -35,7 +35,13 @@ pub(super) struct AdmissionArgs {
 impl AdmissionArgs {
     pub(super) fn apply(&self, config: &mut Config, wrong: &mut Vec<Wrong>) {
         match self.grants() {
-            Ok(grants) => config.grants = grants,
+            Ok(grants) => {
+                let of_certificate = |grant: &&Grant| matches!(grant.proof, Proof::Certificate(_));
+                let named = grants.iter().flatten().find(of_certificate).filter(|_| self.tls_client_ca.is_none());
+                let why = |grant: &Grant| format!("has {} for a certificate, which needs --tls-client-ca", grant.name);
+                wrong.extend(named.map(|grant| Wrong::new("tokens", why(grant))));
+                config.grants = grants;
+            }
             Err(why) => wrong.push(Wrong::new("tokens", why)),
         }
         match self.tls() {

@@ -16,12 +16,22 @@ use tokio_util::sync::CancellationToken;
 pub struct Grant {
     /// What the holder is called in messages and logs.
     pub name: String,
-    /// The SHA-256 of the token. The token itself is known to its holder only.
-    pub sha256: [u8; 32],
+    /// What shows that somebody is the holder.
+    pub proof: Proof,
     /// What the holder may do; nothing where there is none, but to connect.
     pub rights: Vec<Right>,
     /// From when on it is not a token any more.
     pub expires: Option<SystemTime>,
+}
+
+/// What shows that somebody is the holder of a [`Grant`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Proof {
+    /// A token that has this SHA-256. The token itself is known to its holder only.
+    Token([u8; 32]),
+    /// A certificate for this name, from one of those that clients' certificates have to be from: a name of the DNS in small
+    /// letters, or a URI, as the certificate's alternative names have it.
+    Certificate(String),
 }
 
 /// What the holder of a token may do in a bucket and in all within it.
@@ -149,10 +159,18 @@ impl Granted {
         let digest = Grant::digest(token.secret());
         let mut found = u32::MAX;
         for (at, granted) in (0_u32..).zip(all) {
-            let is_it: Choice = granted.grant.sha256.ct_eq(&digest);
+            let Proof::Token(sha256) = &granted.grant.proof else { continue };
+            let is_it: Choice = sha256.ct_eq(&digest);
             found.conditional_assign(&at, is_it);
         }
         all.get(found as usize).map(Arc::clone)
+    }
+
+    /// The first one whose holder has a certificate for one of these names.
+    pub(super) fn find_named(all: &[Arc<Self>], names: &[String]) -> Option<Arc<Self>> {
+        let is_it =
+            |granted: &&Arc<Self>| matches!(&granted.grant.proof, Proof::Certificate(name) if names.contains(name));
+        all.iter().find(is_it).map(Arc::clone)
     }
 
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {

@@ -54,6 +54,7 @@ pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
 pub(crate) use wire::Wire;
 
+use crate::access::Standing;
 use crate::clients::Listed;
 use crate::cold::FaultIn;
 use crate::executor::Caller;
@@ -75,6 +76,8 @@ pub(crate) struct Connection<S> {
     pub(crate) peer: Peer,
     /// Where it is listed for whoever looks after the server.
     pub(crate) listed: Listed,
+    /// Who it is by its certificate, until a session goes by it.
+    known: Option<Standing>,
     /// Its place among those of whom nobody knows who they are.
     pub(crate) stranger: Option<Silent>,
     /// The connection is to end: nothing more is taken.
@@ -131,6 +134,7 @@ impl<S: Socket> Connection<S> {
             end: stop.clone(),
             stop: Box::pin(stop.cancelled_owned()),
             peer,
+            known: None,
             stranger: None,
             stopping: false,
             answers: None,
@@ -157,6 +161,7 @@ impl<S: Socket> Connection<S> {
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
         };
         conn.listed.says(|said| said.encrypted = true);
+        conn.known = conn.shared.access.recognize(&conn.wire.peer_names(), &conn.end);
         Ok(Box::new(conn))
     }
 
