@@ -72,6 +72,9 @@ pub(crate) fn hint(error: &boltkv_client::Error) -> &'static str {
         rustls::Error::InvalidMessage(_) | rustls::Error::AlertReceived(AlertDescription::HandshakeFailure) => {
             "; it looks as if the server does not encrypt (it has no --tls-cert)"
         }
+        rustls::Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            "; --tls-cert FILE and --tls-key FILE (BOLTKV_CLIENT_CERT, BOLTKV_CLIENT_KEY) show the server who you are"
+        }
         _ => "",
     }
 }

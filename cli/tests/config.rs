@@ -235,6 +235,18 @@ fn a_mistake_is_called_by_where_it_stands() {
 }
 
 #[test]
+fn what_is_there_without_what_it_takes_is_told_by_where_it_stands_and_with_the_others() {
+    let said = mistakes("[limits]\nmax-frame = 2\n[access]\ntls-cert = \"a.pem\"\n", &[]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("2: max-frame is 2, "), "{said:?}");
+    assert_eq!(said[1], "4: tls-cert needs its key, --tls-key");
+    let said = mistakes("", &[("BOLTKV_TLS_KEY", "a.key")]);
+    assert_eq!(said, ["BOLTKV_TLS_KEY needs its certificate, --tls-cert"]);
+    let said = mistakes("[access]\ntls-client-ca = \"ca.pem\"\n", &[]);
+    assert!(said.len() == 1 && said[0].starts_with("2: tls-client-ca needs a certificate"), "{said:?}");
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_told_with_3() {
     for command in [&["serve"][..], &["config", "check"], &["config", "show"]] {
         let said = run(command.iter().copied().chain(["--config", "/no/such/file.toml"])).failed(3);

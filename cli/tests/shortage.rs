@@ -56,8 +56,9 @@ fn a_process_that_may_open_nothing_more_refuses_what_needs_it_and_goes_on_when_i
     let mut kept = answered(&mut client, 0..40);
     assert!(kept.len() < 40, "some need a file");
     assert_eq!(client.ask("GET before"), "1");
-    let waiting = TcpStream::connect(server.addr()).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(100));
+    let waiting = [server.addr(), server.admin()].map(|address| TcpStream::connect(address).unwrap());
+    // The admin address tries again five times meanwhile.
+    std::thread::sleep(std::time::Duration::from_millis(500));
     prlimit(&server, "--nofile=4096:");
     let more = answered(&mut client, 40..80);
     assert_eq!(more.len(), 40, "all of them again");
@@ -68,6 +69,7 @@ fn a_process_that_may_open_nothing_more_refuses_what_needs_it_and_goes_on_when_i
     assert_eq!(Text::connect(server.addr()).ask("PING"), "PONG");
     let stopped = server.stop();
     assert!(stopped.code == Some(0) && stopped.stderr.contains("cannot accept connections"), "{}", stopped.stderr);
+    assert_eq!(stopped.stderr.matches("to the admin address").count(), 1, "once in a while: {}", stopped.stderr);
     let server = Server::start(&db);
     for key in kept {
         assert_eq!(server.text(&format!("EXISTS {key}\n")), "1\n", "{key}");

@@ -173,9 +173,92 @@ fn a_client_may_have_to_have_a_certificate_too() {
         certificates.ask(server.addr(), "ca.pem", &[&["set", "k", name][..], &own].concat())
     };
     with("ada").done();
-    with("eve").failed(3);
-    certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    let eve = with("eve").failed(3);
+    assert!(eve.contains("could not encrypt the connection") && eve.contains("UnknownCA"), "{eve}");
+    let nobody = certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
+    assert!(nobody.contains("could not encrypt the connection") && nobody.contains("--tls-cert FILE"), "{nobody}");
     assert_eq!(server.run(["get", "k"]).done_text(), "ada");
+    let none = args!["--tls-client-ca", "/dev/null", "--tls-cert", certificates.path("server.pem"), "--tls-key"];
+    let none =
+        run(args!["config", "check"].iter().chain(&none).chain(&args![certificates.path("server.key")])).failed(2);
+    assert!(none.contains("--tls-client-ca cannot be used: /dev/null: there is no certificate"), "{none}");
+}
+
+// Promises: ops-tls-client.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn whose_certificate_is_asked_for_has_it_looked_at_each_time() {
+    let certificates = Certificates::new();
+    certificates.sign("ca", "ada", "DNS:ada", 30);
+    let path = |name: &str| certificates.path(name).to_str().unwrap().to_owned();
+    let says = |server: &Server, version: &str, session: &str| {
+        let mut client = Command::new("openssl");
+        client.args(["s_client", version, "-connect", server.addr(), "-CAfile", &path("ca.pem")]);
+        client.args(["-cert", &path("ada.pem"), "-key", &path("ada.key"), session, &path("session")]);
+        // It asks for something, so that it has read what follows the handshake; with an R or a Q OpenSSL does things itself.
+        let asked = feed(&mut client, b"GET k\n");
+        String::from_utf8_lossy(&asked.stdout).into_owned()
+    };
+    for (more, taken_up) in [(vec![], true), (vec!["--tls-client-ca".to_owned(), path("ca.pem")], false)] {
+        let more: Vec<_> = more.iter().map(String::as_str).collect();
+        let server = certificates.serve("127.0.0.1:0", &more);
+        for version in ["-tls1_2", "-tls1_3"] {
+            let _ = fs::remove_file(path("session"));
+            assert!(says(&server, version, "-sess_out").contains("New, TLS"), "{version}");
+            assert_eq!(says(&server, version, "-sess_in").contains("Reused, TLS"), taken_up, "{version}");
+        }
+    }
+}
+
+// Promises: ops-tls-owner.
+#[boltkv_needs::program("openssl")]
+#[test]
+fn a_certificates_name_is_as_good_as_a_token() {
+    let certificates = Certificates::new();
+    certificates.authority("clients");
+    certificates.sign("clients", "ada", "DNS:other,DNS:Ada.example", 30);
+    certificates.sign("clients", "eve", "DNS:eve.example", 30);
+    let (tokens, roots) = (certificates.path("tokens"), certificates.path("clients.pem"));
+    let create = |args: &[&str]| {
+        run(args!["token", "create", "--tokens", &tokens].into_iter().chain(args.iter().map(Into::into)))
+    };
+    assert_eq!(create(&["ada", "--certificate", "ada.Example", "--right", "write:default"]).done_text(), "");
+    create(&["again", "--certificate", "ada.example"]).failed(1);
+    let admin = create(&["admin", "--right", "admin"]).done_text();
+    let listed = run(args!["token", "list", "--tokens", &tokens]).done_text();
+    assert!(listed.starts_with("ada    write:default  certificate ada.example\n"), "{listed}");
+    let alone = args!["config", "check", "--tokens", &tokens];
+    assert!(run(alone).failed(2).contains("needs --tls-client-ca"));
+
+    let more =
+        ["--tokens", tokens.to_str().unwrap(), "--tls-client-ca", roots.to_str().unwrap(), "--admin", "127.0.0.1:0"];
+    let server = certificates.serve("127.0.0.1:0", &more);
+    let ask = |who: &str, args: &[&str]| {
+        let (cert, key) = (certificates.path(&format!("{who}.pem")), certificates.path(&format!("{who}.key")));
+        let own = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+        certificates.ask(server.addr(), "ca.pem", &[args, &own].concat())
+    };
+    ask("ada", &["set", "k", "v"]).done();
+    assert!(ask("ada", &["bucket", "create", "b"]).failed(1).contains("the token \"ada\" lacks the right write:b"));
+    assert!(ask("eve", &["get", "k"]).failed(1).contains("UNAUTHENTICATED"), "nobody has named it");
+    assert!(server.run(["get", "k"]).failed(1).contains("UNAUTHENTICATED"), "there is no certificate without TLS");
+    let by_openssl = |who: &str, addr: &str, lines: &str| {
+        let (cert, key) = (certificates.path(&format!("{who}.pem")), certificates.path(&format!("{who}.key")));
+        certificates.s_client(addr, lines, &["-cert", cert.to_str().unwrap(), "-key", key.to_str().unwrap()])
+    };
+    assert_eq!(by_openssl("ada", server.addr(), "GET k\nQUIT\n"), "v\n");
+    let lines = format!("AUTH {admin}BUCKET CREATE b\nQUIT\n");
+    assert_eq!(by_openssl("ada", server.addr(), &lines), "OK\nOK\n", "a token counts where there is one");
+    let page = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert!(by_openssl("ada", server.admin(), page).starts_with("HTTP/1.1 200 "));
+    assert!(by_openssl("eve", server.admin(), page).starts_with("HTTP/1.1 401 "));
+
+    run(args!["token", "revoke", "ada", "--tokens", &tokens]).done();
+    server.signal("HUP");
+    let started = Instant::now();
+    while ask("ada", &["get", "k"]).code != Some(1) {
+        assert!(started.elapsed() < PATIENCE, "it still counts");
+    }
 }
 
 // Promises: ops-tls-reload.

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
@@ -94,6 +95,38 @@ fn tokens_that_are_created_at_the_same_time_are_all_there() {
     let all: Vec<_> = (0..12).map(create).collect();
     assert!(all.into_iter().all(|mut one| one.wait().unwrap().success()));
     assert_eq!(run(args!["token", "list", "--tokens", &tokens.file]).done_text().lines().count(), 12);
+}
+
+#[test]
+fn a_token_that_could_not_be_printed_is_none() {
+    let tokens = Tokens::new();
+    let (_, _) = tokens.create("other", &["read"]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let create = common::boltkv(args!["token", "create", "a", "--tokens", &tokens.file]).stdout(full).status().unwrap();
+    assert_eq!(create.code(), Some(1));
+    assert_eq!(run(args!["token", "list", "--tokens", &tokens.file]).done_text(), "other  read:/\n");
+}
+
+// Promises: ops-tokens-owner.
+#[test]
+fn a_file_of_tokens_stays_whose_it_is_so_that_the_server_can_read_it_again() {
+    let tokens = Tokens::new();
+    tokens.create("one", &["read"]);
+    tokens.create("two", &["read"]);
+    let group = fs::metadata(&tokens.file).unwrap().gid() + 1;
+    if chown(&tokens.file, Some(65_534), Some(group)).is_err() {
+        eprintln!("skipped: only root gives files away");
+        return;
+    }
+    fs::set_permissions(&tokens.file, fs::Permissions::from_mode(0o640)).unwrap();
+    let is = || {
+        let file = fs::metadata(&tokens.file).unwrap();
+        (file.uid(), file.gid(), file.mode() & 0o777)
+    };
+    run(args!["token", "revoke", "one", "--tokens", &tokens.file]).done();
+    assert_eq!(is(), (65_534, group, 0o640));
+    tokens.create("three", &["read"]);
+    assert_eq!(is(), (65_534, group, 0o640));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
         Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),
         None => {}
     }
-    conn.wire.close().await;
+    conn.close().await;
     Ok(())
 }
 
@@ -94,7 +94,7 @@ async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>,
         Some(Dialect::Tls) => out.put_slice(TLS_REFUSAL),
         Some(Dialect::Text) | None => write_error(error, out),
     }
-    conn.wire.close().await;
+    conn.close().await;
     Ok(())
 }
 

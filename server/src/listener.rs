@@ -93,8 +93,8 @@ impl Listener {
         let slots = Arc::clone(&self.slots);
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             self.serve(socket, peer, arrival, async { Ok(slot) });
-        } else if self.silent.end_oldest() {
-            debug!(%peer, "takes the place of the one that was silent for longest");
+        } else if self.silent.end_one() {
+            debug!(%peer, "takes the place of one that was silent");
             self.serve(socket, peer, arrival, slots.acquire_owned());
         } else {
             self.refuse(socket, peer);
@@ -111,7 +111,7 @@ impl Listener {
     ) {
         // A token of its own: waiting for it touches nothing that other connections touch.
         let stop = self.stop.child_token();
-        let silent = self.silent.add(stop.clone());
+        let silent = self.silent.add(peer.origin(), stop.clone());
         let shared = Arc::clone(&self.shared);
         let served = async move {
             // Nobody closes the places.

@@ -4,12 +4,14 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::SocketAddr as StdSocketAddr;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 
 use crate::config::Listen;
@@ -108,7 +110,7 @@ fn listen_on_port(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// A socket under another name first, until who may use it is set: nobody gets in before. What a server that has ended left
-/// behind is replaced; one that somebody listens on, or another kind of file, is not.
+/// behind is replaced; one that may be somebody's, or another kind of file, is not.
 fn listen_on_file(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
     if let Ok(there) = fs::symlink_metadata(path) {
         if !there.file_type().is_socket() {
@@ -117,15 +119,17 @@ fn listen_on_file(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFil
                 "there is a file of that name, and it is no socket",
             ));
         }
-        if StdUnixStream::connect(path).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "somebody listens there"));
-        }
+        expect_left_behind(path)?;
     }
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".{}", process::id()));
-    let temporary = path.with_file_name(name);
+    // One that is too long could have the name, but nobody could connect to it.
+    StdSocketAddr::from_pathname(path)?;
+    path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    // Short, so that it is not longer than that of the socket, which may be as long as there can be.
+    let temporary = path.with_file_name(format!(".{}.s", process::id()));
     // One that is left of a process of the same number.
-    let _ = fs::remove_file(&temporary);
+    if fs::symlink_metadata(&temporary).is_ok_and(|there| there.file_type().is_socket()) {
+        let _ = fs::remove_file(&temporary);
+    }
     let socket = UnixListener::bind(&temporary)?;
     let placed = fs::set_permissions(&temporary, Permissions::from_mode(mode)).and_then(|()| {
         let there = fs::symlink_metadata(&temporary)?;
@@ -141,6 +145,21 @@ fn listen_on_file(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFil
     }
 }
 
+/// Only a connection that is refused shows that nobody listens. One that would have to wait, is not allowed, or is of another
+/// kind, does not. Nobody is waited for.
+fn expect_left_behind(path: &Path) -> io::Result<()> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let why = match net::connect(&socket, &SocketAddrUnix::new(path)?) {
+        Err(Errno::CONNREFUSED | Errno::NOENT) => return Ok(()),
+        Ok(()) | Err(Errno::AGAIN) => "somebody listens there".to_owned(),
+        Err(error) => {
+            format!("there is a socket of that name, and whether somebody listens there cannot be told: {error}")
+        }
+    };
+    Err(io::Error::new(io::ErrorKind::AddrInUse, why))
+}
+
 impl Drop for SocketFile {
     fn drop(&mut self) {
         let is_ours = |there: fs::Metadata| (there.dev(), there.ino()) == self.inode;
@@ -153,6 +172,9 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
     use super::*;
 
     fn mode(path: &Path) -> u32 {
@@ -184,6 +206,39 @@ mod tests {
         drop(old);
         let (_new, _file) = listen_on_file(&path, 0o600).unwrap();
         drop(file);
-        assert!(StdUnixStream::connect(&path).is_ok());
+        assert!(UnixStream::connect(&path).is_ok());
+    }
+
+    // Promises: ops-unix.
+    #[tokio::test]
+    async fn a_socket_that_may_be_somebodys_is_not_taken_from_him_nor_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (busy, other) = (folder.path().join("busy"), folder.path().join("other"));
+        let (_busy, _other) = (busy_listener(&busy), UnixDatagram::bind(&other).unwrap());
+        let taken = listen_on_file(&busy, 0o600).unwrap_err();
+        assert_eq!(taken.to_string(), "somebody listens there");
+        let of_another_kind = listen_on_file(&other, 0o600).unwrap_err();
+        assert!(of_another_kind.to_string().contains("cannot be told"), "{of_another_kind}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "and nothing of ours stays");
+    }
+
+    /// One that has as many connections waiting as it may have: whoever comes now has to wait.
+    fn busy_listener(path: &Path) -> impl Sized {
+        let flags = SocketFlags::NONBLOCK;
+        let new = || net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        let (listening, address) = (new(), SocketAddrUnix::new(path).unwrap());
+        net::bind(&listening, &address).unwrap();
+        net::listen(&listening, 0).unwrap();
+        let waiting = iter::repeat_with(new).take_while(|one| net::connect(one, &address).is_ok());
+        (waiting.collect::<Vec<_>>(), listening)
+    }
+
+    #[tokio::test]
+    async fn a_name_may_be_as_long_as_the_system_takes() {
+        let folder = tempfile::tempdir().unwrap();
+        let room = 107 - folder.path().as_os_str().len() - 1;
+        let path = folder.path().join("s".repeat(room));
+        assert!(listen_on_file(&path, 0o600).is_ok());
+        assert!(listen_on_file(&folder.path().join("s".repeat(room + 1)), 0o600).is_err(), "nobody could connect");
     }
 }

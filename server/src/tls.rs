@@ -3,14 +3,17 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustls::crypto::ring;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use tokio_util::sync::CancellationToken;
+use webpki::EndEntityCert;
 
 use crate::memory::Memory;
+use crate::peer::Origin;
 use crate::silent::{Silent, SilentOnes};
 use crate::stats::Stats;
 
@@ -38,6 +41,9 @@ pub enum TlsError {
     /// What stands there is none in PEM.
     #[error("it is no PEM: {0}")]
     Pem(String),
+    /// What is wrong with the certificates from one of which those of clients have to be.
+    #[error("{0}")]
+    ClientRoots(Box<Self>),
     /// The certificate or the key cannot be used, or they do not belong together.
     #[error("{0}")]
     Unusable(String),
@@ -56,19 +62,21 @@ impl Tls {
         let builder = match client_roots {
             None => builder.with_no_client_auth(),
             Some(pem) => {
-                let mut roots = RootCertStore::empty();
-                for root in certificates(pem)? {
-                    roots.add(root).map_err(unusable)?;
-                }
-                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+                let verifier = verifier(pem, provider).map_err(|error| TlsError::ClientRoots(Box::new(error)))?;
+                builder.with_client_cert_verifier(verifier)
             }
         };
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
             rustls::pki_types::pem::Error::NoItemsFound => TlsError::NoKey,
             error => TlsError::Pem(error.to_string()),
         })?;
-        builder.with_single_cert(certificates(chain)?, key).map(|config| Self(Arc::new(config))).map_err(unusable)
+        let mut config = builder.with_single_cert(certificates(chain)?, key).map_err(unusable)?;
+        if client_roots.is_some() {
+            // Whoever comes again is looked at again: a session that is taken up would go by what his certificate was then.
+            config.session_storage = Arc::new(NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        Ok(Self(Arc::new(config)))
     }
 }
 
@@ -77,6 +85,15 @@ impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
+}
+
+/// Takes clients' certificates that are from one of these.
+fn verifier(roots: &[u8], provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut store = RootCertStore::empty();
+    for root in certificates(roots)? {
+        store.add(root).map_err(unusable)?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider).build().map_err(unusable)
 }
 
 fn unusable(error: impl fmt::Display) -> TlsError {
@@ -89,12 +106,21 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if all.is_empty() { Err(TlsError::NoCertificate) } else { Ok(all) }
 }
 
+/// What the certificate of a client is for, where it has shown one: names of the DNS in small letters, and URIs. That it is from
+/// where it has to be was looked at before.
+pub(crate) fn client_names(shown: Option<&[CertificateDer<'_>]>) -> Vec<String> {
+    let Some(first) = shown.and_then(<[_]>::first) else { return Vec::new() };
+    let Ok(certificate) = EndEntityCert::try_from(first) else { return Vec::new() };
+    let hosts = certificate.valid_dns_names().map(str::to_ascii_lowercase);
+    hosts.chain(certificate.valid_uri_names().map(str::to_owned)).collect()
+}
+
 /// The encryption of a server that runs.
 #[derive(Debug)]
 pub(crate) struct Encryption {
     /// `None`: it does not encrypt.
     now: Option<RwLock<Tls>>,
-    /// Those whose handshake is under way; where all places are taken, the oldest goes.
+    /// Those whose handshake is under way; where all places are taken, one goes.
     handshakes: Arc<SilentOnes>,
 }
 
@@ -115,9 +141,9 @@ impl Encryption {
         Some(Arc::clone(&tls.0))
     }
 
-    /// A place for a handshake, of a connection that `end` ends: the one that came first makes room.
-    pub(crate) fn place(&self, end: CancellationToken) -> Silent {
-        self.handshakes.add(end)
+    /// A place for a handshake, of a connection from there that `end` ends: another one makes room.
+    pub(crate) fn place(&self, origin: Origin, end: CancellationToken) -> Silent {
+        self.handshakes.add(origin, end)
     }
 
     /// Connections that begin from now on are encrypted so; `false`, and nothing is done, where none was.

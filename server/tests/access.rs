@@ -9,7 +9,7 @@ use boltkv_protocol::{
     Cond, ErrorCode, ExpireCond, ExpireTo, Expiry, Hello, KeyRange, Op, OperatorRequest, ReadRequest, Reply, Request,
     Scan, SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
 };
-use boltkv_server::{Config, Grant};
+use boltkv_server::{Config, Grant, Proof};
 use boltkv_storage::{Db, Options};
 use bytes::Bytes;
 use common::binary::{create_if_missing, delete, frame, get, path, set};
@@ -20,7 +20,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn grant(token: &str, rights: &[&str]) -> Grant {
     Grant {
         name: format!("the {token}"),
-        sha256: Grant::digest(token.as_bytes()),
+        proof: Proof::Token(Grant::digest(token.as_bytes())),
         rights: rights.iter().map(|right| right.parse().unwrap()).collect(),
         expires: None,
     }
@@ -312,6 +312,27 @@ fn who_does_not_say_who_he_is_has_little_time_little_room_and_few_places() {
     for friend in &mut friends {
         assert_eq!(friend.ping(b"x"), "x");
     }
+}
+
+// Promises: ops-strangers.
+#[test]
+fn strangers_who_are_sent_away_and_stay_make_room_as_well() {
+    let server = server(&[], |config| config.limits.max_connections = 400);
+    let mut friend = Text::connect(server.address);
+    assert_eq!(friend.ask("AUTH root"), "OK");
+    let mut gone = Vec::new();
+    for farewell in [&b"QUIT\n"[..], b"*", b"GET / HTTP/1.1\n"].iter().cycle().take(300) {
+        let mut socket = connect(server.address);
+        common::send(&mut socket, farewell);
+        // The server has ended its side, and waits for the other one.
+        read_to_end(&mut socket);
+        gone.push(socket);
+    }
+    friend.send("STATS\r\n");
+    let connections =
+        std::iter::repeat_with(|| friend.line()).find_map(|line| line.strip_prefix("connections ")?.parse().ok());
+    // A quarter, and those that are on their way out.
+    assert!(connections.is_some_and(|open: u32| open <= 165), "{connections:?}");
 }
 
 // Promises: ops-token-wrong.

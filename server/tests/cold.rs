@@ -4,9 +4,11 @@
 mod common;
 
 use std::fs::File;
+use std::process::Command;
 use std::time::Duration;
 
 use boltkv_protocol::{Cond, Expect, Reply, Txn};
+use boltkv_server::{Config, Grant, Proof};
 use boltkv_storage::Error;
 use common::binary::{get, path, ping, set};
 use common::{TestFile, TestServer};
@@ -22,6 +24,10 @@ fn entry(n: u32) -> (String, String) {
 
 /// A server on a file of which the system has nothing in memory, where it can be made to forget.
 fn cold_server(file: &TestFile) -> TestServer {
+    cold_server_with(file, |_| {})
+}
+
+fn cold_server_with(file: &TestFile, configure: impl FnOnce(&mut Config)) -> TestServer {
     let db = file.open();
     db.update(|tx| {
         let mut bucket = tx.create_bucket("default")?;
@@ -35,7 +41,7 @@ fn cold_server(file: &TestFile) -> TestServer {
     let on_disk = File::open(&file.path).unwrap();
     on_disk.sync_all().unwrap();
     rustix::fs::fadvise(&on_disk, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-    TestServer::serve(file.open(), |_| {})
+    TestServer::serve(file.open(), configure)
 }
 
 #[test]
@@ -121,6 +127,39 @@ fn a_transaction_that_reads_is_answered_whole_and_others_are_beside_it() {
             }
         }
     }
+}
+
+/// So many bytes of a file are in memory.
+fn in_memory(file: &TestFile) -> u64 {
+    let mut fincore = Command::new("fincore");
+    let said = fincore.args(["--bytes", "--noheadings", "--output", "RES"]).arg(&file.path).output().unwrap().stdout;
+    String::from_utf8(said).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+#[boltkv_needs::program("fincore")]
+fn for_what_is_not_allowed_nothing_is_read_from_the_disk() {
+    let file = TestFile::new();
+    let server = cold_server_with(&file, |config| {
+        let grant = |name: &str, rights: &[&str]| Grant {
+            name: name.into(),
+            proof: Proof::Token(Grant::digest(name.as_bytes())),
+            rights: rights.iter().map(|right| right.parse().unwrap()).collect(),
+            expires: None,
+        };
+        config.grants = Some(vec![grant("nobody", &[]), grant("reader", &["read"])]);
+    });
+    let gets: String = (0..300).map(|n| ["GET ", &entry(n * 7).0, "\r\n"].concat()).collect();
+    let ask = |token: &str| {
+        let mut text = server.text();
+        assert_eq!(text.ask(&format!("AUTH {token}")), "OK");
+        text.send(&gets);
+        (0..300).map(|_| text.line()).collect::<Vec<_>>()
+    };
+    let before = in_memory(&file);
+    assert!(ask("nobody").iter().all(|line| line.starts_with("ERR FORBIDDEN ")));
+    assert_eq!(in_memory(&file), before);
+    assert!(ask("reader").into_iter().eq((0..300).map(|n| entry(n * 7).1)));
 }
 
 /// A line that ends in LF alone is a script's: the connection ends after the last answer, and not before it.

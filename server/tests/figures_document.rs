@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use boltkv_server::Grant;
+use boltkv_server::{Grant, Proof};
 use boltkv_storage::{Durability, JournalOptions, Options};
 use common::TestServer;
 
@@ -25,8 +25,8 @@ fn every_figure_of_stats_is_in_the_document_and_no_other() {
     let durability = Durability::Interval { every: Duration::from_secs(1), commits: u64::MAX };
     let options = Options::new().journal(JournalOptions::new()).durability(durability).max_size(1 << 30);
     let server = TestServer::serve(options.open(folder.path().join("db")).unwrap(), |config| {
-        let sha256 = Grant::digest(b"token");
-        config.grants = Some(vec![Grant { name: "anyone".into(), sha256, rights: vec![], expires: None }]);
+        let proof = Proof::Token(Grant::digest(b"token"));
+        config.grants = Some(vec![Grant { name: "anyone".into(), proof, rights: vec![], expires: None }]);
     });
     let mut client = server.text();
     assert_eq!(client.ask("AUTH token"), "OK");

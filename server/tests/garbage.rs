@@ -6,7 +6,7 @@ mod common;
 use std::io::Write;
 
 use boltkv_protocol::{ErrorCode, Hello, Request, SessionRequest};
-use boltkv_server::Grant;
+use boltkv_server::{Grant, Proof};
 use boltkv_storage::Options;
 use bytes::BytesMut;
 use common::binary::{create, frame, set};
@@ -69,8 +69,8 @@ fn what_strangers_send_changes_nothing_and_shows_nothing() {
     let db = Options::new().open_in_memory().unwrap();
     db.update(|tx| tx.create_bucket("default")?.put("k", "secret")).unwrap();
     let server = TestServer::serve(db, |config| {
-        let sha256 = Grant::digest(b"token");
-        config.grants = Some(vec![Grant { name: "friend".into(), sha256, rights: vec![], expires: None }]);
+        let proof = Proof::Token(Grant::digest(b"token"));
+        config.grants = Some(vec![Grant { name: "friend".into(), proof, rights: vec![], expires: None }]);
     });
     let before = server.db.stats().txid;
     let line = prop::sample::select(

@@ -43,7 +43,7 @@ const RELOADABLE: [Reloadable; 3] = [
         settings: &["tls-cert", "tls-key", "tls-client-ca"],
         are_files: true,
         prepare: |_, running, settings| {
-            let (encryption, tls) = (running.tls.clone(), settings.admission.tls()?);
+            let (encryption, tls) = (running.tls.clone(), settings.admission.tls().map_err(|wrong| wrong.why)?);
             Ok(Box::new(move || {
                 if let Some(tls) = tls
                     && encryption.replace(tls)

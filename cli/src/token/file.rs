@@ -1,17 +1,18 @@
 //! The file of a server's tokens: a line for each, as `authorized_keys` has one for each key.
 //!
 //! `NAME SHA256 RIGHTS [EXPIRES]`, separated by blanks; RIGHTS by commas, `-` for none; `#` begins a comment. A blank or a comma
-//! in a bucket's name is written `\x20`, `\x2c`. The tokens themselves are not in it.
+//! in a bucket's name is written `\x20`, `\x2c`. The tokens themselves are not in it. Instead of the SHA-256 of one there may be
+//! `cert:` and a name that a client's certificate is for.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use boltkv_server::{Grant, Right};
+use boltkv_server::{Grant, Proof, Right};
 use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Outcome};
@@ -21,6 +22,8 @@ use crate::moment;
 const LONGEST: u64 = 1 << 20;
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 64;
+/// What stands before a certificate's name.
+const CERTIFICATE: &str = "cert:";
 
 /// The tokens in a file, and the file as it is.
 pub(crate) struct TokensFile {
@@ -94,12 +97,29 @@ impl TokensFile {
         let mut new = NamedTempFile::new_in(folder).map_err(failed)?;
         new.write_all(self.text.as_bytes()).map_err(failed)?;
         if let Ok(old) = fs::metadata(&self.path) {
+            keep_owner(new.as_file(), &old)
+                .map_err(|why| Failure::not_done(format!("{}: {why}", self.path.display())))?;
             new.as_file().set_permissions(old.permissions()).map_err(failed)?;
         }
         new.as_file().sync_all().map_err(failed)?;
         new.persist(&self.path).map_err(|error| failed(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
     }
+}
+
+/// The new file is whose the old one is: a server with a user of its own that could not read it would go on letting in whoever
+/// was revoked.
+fn keep_owner(new: &File, old: &Metadata) -> Result<(), String> {
+    let is = new.metadata().map_err(|error| error.to_string())?;
+    if (is.uid(), is.gid()) == (old.uid(), old.gid()) {
+        return Ok(());
+    }
+    fchown(new, Some(old.uid()), Some(old.gid())).map_err(|error| {
+        let (user, group) = (old.uid(), old.gid());
+        format!(
+            "belongs to user {user} and group {group}, and must go on to: {error}; change it as that user, or as root"
+        )
+    })
 }
 
 /// The folder that a file is in.
@@ -114,7 +134,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
 
 /// All tokens of a file; an error with the number of its line.
 fn parse(text: &str) -> Result<Vec<Grant>, (usize, String)> {
-    let (mut grants, mut names, mut digests) = (Vec::new(), HashSet::new(), HashSet::new());
+    let (mut grants, mut names, mut proofs) = (Vec::new(), HashSet::new(), HashSet::new());
     for (number, line) in (1..).zip(text.lines()) {
         let words: Vec<_> = words(line).collect();
         if words.is_empty() {
@@ -124,8 +144,8 @@ fn parse(text: &str) -> Result<Vec<Grant>, (usize, String)> {
         if !names.insert(grant.name.clone()) {
             return Err((number, format!("there is a token {} above", grant.name)));
         }
-        if !digests.insert(grant.sha256) {
-            return Err((number, format!("{} is the same token as one above", grant.name)));
+        if !proofs.insert(grant.proof.clone()) {
+            return Err((number, format!("{} is the same token or certificate as one above", grant.name)));
         }
         grants.push(grant);
     }
@@ -133,9 +153,9 @@ fn parse(text: &str) -> Result<Vec<Grant>, (usize, String)> {
 }
 
 fn parse_line(words: &[&str]) -> Result<Grant, String> {
-    let (name, digest, rights, expires) = match *words {
-        [name, digest, rights] => (name, digest, rights, None),
-        [name, digest, rights, expires] => (name, digest, rights, Some(expires)),
+    let (name, proof, rights, expires) = match *words {
+        [name, proof, rights] => (name, proof, rights, None),
+        [name, proof, rights, expires] => (name, proof, rights, Some(expires)),
         _ => return Err("not NAME SHA256 RIGHTS [EXPIRES]".to_owned()),
     };
     check_name(name)?;
@@ -143,7 +163,7 @@ fn parse_line(words: &[&str]) -> Result<Grant, String> {
         expires.map(|text| moment::parse(text).map_err(|why| format!("{text} is no time: {why}"))).transpose()?;
     Ok(Grant {
         name: name.to_owned(),
-        sha256: parse_digest(digest).ok_or("the second word is no SHA-256, which has 64 hexadecimal digits")?,
+        proof: parse_proof(proof)?,
         rights: parse_rights(rights)?,
         expires: expires.map(|ms| UNIX_EPOCH + Duration::from_millis(ms)),
     })
@@ -158,9 +178,28 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+fn parse_proof(text: &str) -> Result<Proof, String> {
+    match text.strip_prefix(CERTIFICATE) {
+        Some(name) => certificate(name).map(Proof::Certificate),
+        None => parse_digest(text)
+            .map(Proof::Token)
+            .ok_or_else(|| "the second word is no SHA-256, which has 64 hexadecimal digits".to_owned()),
+    }
+}
+
+/// A name that a certificate is for, as the server compares it: of a host in small letters, or a URI.
+pub(crate) fn certificate(name: &str) -> Result<String, String> {
+    let is_usual = |byte: u8| byte.is_ascii_graphic() && !b"#*".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_usual) {
+        return Err(format!("{name:?} is no name that a certificate is for, such as ada.example.org"));
+    }
+    Ok(if name.contains(':') { name.to_owned() } else { name.to_ascii_lowercase() })
+}
+
 fn parse_digest(text: &str) -> Option<[u8; 32]> {
     let mut digest = [0; 32];
-    if text.len() != 2 * digest.len() {
+    // A number may have a sign, a digest not.
+    if text.len() != 2 * digest.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, digits) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
@@ -178,9 +217,12 @@ fn parse_rights(text: &str) -> Result<Vec<Right>, String> {
 
 fn line(grant: &Grant) -> String {
     let mut line = format!("{} ", grant.name);
-    for byte in grant.sha256 {
+    match &grant.proof {
         // Writing into a string cannot fail.
-        let _ = write!(line, "{byte:02x}");
+        Proof::Token(sha256) => sha256.iter().for_each(|byte| {
+            let _ = write!(line, "{byte:02x}");
+        }),
+        Proof::Certificate(name) => line.extend([CERTIFICATE, name]),
     }
     let _ = write!(line, " {}", rights(&grant.rights));
     if let Some(expires) = grant.expires {
@@ -230,7 +272,7 @@ mod tests {
     fn grant(name: &str, of: &[&str]) -> Grant {
         Grant {
             name: name.into(),
-            sha256: Grant::digest(name.as_bytes()),
+            proof: Proof::Token(Grant::digest(name.as_bytes())),
             rights: of.iter().map(|right| right.parse().unwrap()).collect(),
             expires: None,
         }
@@ -243,10 +285,13 @@ mod tests {
             grant("nobody", &[]),
             grant("ada@example.org", &["read", "write:users/eu"]),
             Grant { expires, ..grant("odd", &[r"admin:a\/b/c,d e#f", r"read:\xff\\"]) },
+            Grant { proof: Proof::Certificate("spiffe://a/Web".into()), ..grant("web", &["read"]) },
+            Grant { expires, proof: Proof::Certificate("ada.example".into()), ..grant("ada", &[]) },
         ];
         let text: String = all.iter().map(line).collect();
         assert_eq!(parse(&text).unwrap(), all, "{text}");
-        assert_eq!(text.lines().count(), 3);
+        assert_eq!(text.lines().count(), 5);
+        assert_eq!(parse(&text.replace("cert:ada.example", "cert:Ada.Example")).unwrap(), all);
         let commented = text.replace('\n', "  # why\n\n# more\n");
         assert_eq!(parse(&commented).unwrap(), all);
     }
@@ -261,6 +306,9 @@ mod tests {
             (format!("b/c {digest} read"), "no name"),
             (format!("b {} read", &digest[1..]), "no SHA-256"),
             (format!("b {} read", digest.replace(|_| true, "é")), "no SHA-256"),
+            (format!("b +{} read", &digest[1..]), "no SHA-256"),
+            ("b cert: read".to_owned(), "no name that a certificate"),
+            ("b cert:*.example read".to_owned(), "no name that a certificate"),
             (format!("b {digest} reads"), "begins with read"),
             (format!("b {digest} read:a//b"), "empty"),
             (format!("b {digest} read tomorrow"), "no time"),

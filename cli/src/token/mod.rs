@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use boltkv_server::{Grant, Right};
+use boltkv_server::{Grant, Proof, Right};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -44,6 +44,7 @@ pub(crate) enum Token {
   boltkv token create billing --right write:billing --right read:users \\
       --tokens tokens > billing.token
   boltkv token create visitor --right read:public --expires 30d --tokens tokens
+  boltkv token create ada --certificate ada.example.org --right write --tokens tokens
 
 Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each \
 includes those before it. A token without a right may do what needs none, such as `boltkv health`. What every command \
@@ -55,6 +56,10 @@ pub(crate) struct Create {
     /// What its holder may do, such as `read` or `write:users/eu`; may be given again
     #[arg(long = "right", value_name = "RIGHT", value_parser = right)]
     rights: Vec<Right>,
+    /// Make no token: its holder is who has a certificate for this name, of a host or a URI, from one of the server's
+    /// `--tls-client-ca`
+    #[arg(long, value_name = "NAME", value_parser = file::certificate)]
+    certificate: Option<String>,
     /// After what time it is not a token any more, such as 12h or 90d, 365d at most; without it, never
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
@@ -119,12 +124,24 @@ impl Create {
         if tokens.grants.iter().any(|grant| grant.name == *name) {
             return Err(Failure::not_done(format!("{path} has a token {name}: `boltkv token revoke` removes it")));
         }
-        let token = new_token()?;
         let expires = self.expires.map(|after| SystemTime::now() + after);
-        let grant =
-            Grant { name: name.clone(), sha256: Grant::digest(token.as_bytes()), rights: self.rights.clone(), expires };
-        tokens.add(&grant)?;
-        writeln!(io::stdout(), "{token}").map_err(|error| Failure::stdout(&error))?;
+        let (proof, token) = if let Some(certificate) = &self.certificate {
+            (Proof::Certificate(certificate.clone()), None)
+        } else {
+            let token = new_token()?;
+            (Proof::Token(Grant::digest(token.as_bytes())), Some(token))
+        };
+        if let Some(other) = tokens.grants.iter().find(|grant| grant.proof == proof) {
+            return Err(Failure::not_done(format!("{path} has {} for this certificate", other.name)));
+        }
+        tokens.add(&Grant { name: name.clone(), proof, rights: self.rights.clone(), expires })?;
+        if let Some(token) = token
+            && let Err(error) = writeln!(io::stdout(), "{token}")
+        {
+            // Nobody has it, and its name would be taken.
+            tokens.remove(name)?;
+            return Err(Failure::stdout(&error));
+        }
         if self.rights.is_empty() {
             remind(&format!("{name} has no right: it may PING, STATS and /metrics; --right gives it more"));
         }
@@ -158,17 +175,21 @@ impl List {
         let now = SystemTime::now();
         let mut out = io::stdout().lock();
         let widest = tokens.grants.iter().map(|grant| grant.name.len()).max().unwrap_or(0);
-        for Grant { name, rights, expires, .. } in &tokens.grants {
+        for Grant { name, proof, rights, expires } in &tokens.grants {
             let has_expired = expires.is_some_and(|at| at <= now);
             let until = expires.map(|at| moment::shown(file::millis(at)));
+            let certificate = if let Proof::Certificate(name) = proof { Some(name) } else { None };
             let printed = if self.json {
                 let rights: Vec<_> = rights.iter().map(Right::to_string).collect();
-                writeln!(out, "{}", json!({ "name": name, "rights": rights, "expires": until, "expired": has_expired }))
+                let mut json = json!({ "name": name, "rights": rights, "expires": until, "expired": has_expired });
+                json["certificate"] = json!(certificate);
+                writeln!(out, "{json}")
             } else {
                 let until = until.map_or_else(String::new, |until| {
                     format!("  {} {until}", if has_expired { "expired" } else { "until" })
                 });
-                writeln!(out, "{name:widest$}  {}{until}", file::rights(rights))
+                let certificate = certificate.map(|name| format!("  certificate {name}")).unwrap_or_default();
+                writeln!(out, "{name:widest$}  {}{until}{certificate}", file::rights(rights))
             };
             printed.map_err(|error| Failure::stdout(&error))?;
         }

@@ -103,8 +103,13 @@ fn no_address(config: &Config, source: io::Error) -> Error {
     Error::Address { addr: config.addr.clone(), source: Arc::new(source) }
 }
 
-/// There is somebody, who does not speak.
+/// There is somebody, who does not speak; or who does not trust our certificate, or asks for one, and says so only now (as
+/// TLS 1.3 has it).
 fn no_answer(config: &Config, source: io::Error) -> Error {
+    let is_encryptions = source.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
+    if is_encryptions {
+        return Error::Encryption { addr: config.addr.clone(), source: Arc::new(source) };
+    }
     Error::NoAnswer { addr: config.addr.clone(), source: Arc::new(source) }
 }
 

@@ -2,12 +2,11 @@
 //! who try are, so that they do not keep the server busy.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::peer::Peer;
+use crate::peer::{Origin, Peer};
 
 /// The first answer waits so long, each further one twice as long,
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -24,14 +23,6 @@ pub(super) struct Failures {
     by_address: Mutex<HashMap<Origin, Tries>>,
 }
 
-/// Who is one: an IPv4 address, the network of an IPv6 one (a host has 2^64 of these), or a user of this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Origin {
-    V4([u8; 4]),
-    V6([u8; 8]),
-    Local(Option<u32>),
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Tries {
     times: u32,
@@ -46,7 +37,7 @@ impl Failures {
 
     /// Somebody did not know a token: how many times that was so from there, and how long his answer is to wait.
     pub(super) fn note(&self, peer: &Peer) -> (u32, Duration) {
-        self.note_at(Origin::of(peer), Instant::now())
+        self.note_at(peer.origin(), Instant::now())
     }
 
     fn note_at(&self, origin: Origin, now: Instant) -> (u32, Duration) {
@@ -69,18 +60,6 @@ impl Failures {
         tries.last = now;
         let wait = FIRST_WAIT.saturating_mul(1_u32.checked_shl(tries.times - 1).unwrap_or(u32::MAX));
         (tries.times, wait.min(LONGEST_WAIT))
-    }
-}
-
-impl Origin {
-    fn of(peer: &Peer) -> Self {
-        match peer {
-            Peer::Tcp(address) => match address.ip().to_canonical() {
-                IpAddr::V4(ip) => Self::V4(ip.octets()),
-                IpAddr::V6(ip) => Self::V6(*ip.octets().first_chunk().unwrap_or(&[0; 8])),
-            },
-            Peer::Unix(user) => Self::Local(*user),
-        }
     }
 }
 
@@ -109,14 +88,5 @@ mod tests {
         assert_eq!(failures.by_address.lock().unwrap().len(), MOST);
         let newest = Origin::V6((2 * MOST as u64 - 1).to_be_bytes());
         assert_eq!(failures.note_at(newest, now + Duration::from_secs(9)).0, 2, "the newest are remembered");
-    }
-
-    #[test]
-    fn hosts_of_one_ipv6_network_are_one() {
-        let of = |text: &str| Origin::of(&Peer::Tcp(text.parse().unwrap()));
-        assert_eq!(of("[2001:db8::1]:1"), of("[2001:db8::2]:2"));
-        assert_ne!(of("[2001:db8::1]:1"), of("[2001:db8:0:1::1]:1"));
-        assert_eq!(of("[::ffff:192.0.2.1]:1"), of("192.0.2.1:9"));
-        assert_ne!(of("192.0.2.1:1"), of("192.0.2.2:1"));
     }
 }

@@ -1,7 +1,7 @@
 //! Tokens and what they allow.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -16,12 +16,22 @@ use tokio_util::sync::CancellationToken;
 pub struct Grant {
     /// What the holder is called in messages and logs.
     pub name: String,
-    /// The SHA-256 of the token. The token itself is known to its holder only.
-    pub sha256: [u8; 32],
+    /// What shows that somebody is the holder.
+    pub proof: Proof,
     /// What the holder may do; nothing where there is none, but to connect.
     pub rights: Vec<Right>,
     /// From when on it is not a token any more.
     pub expires: Option<SystemTime>,
+}
+
+/// What shows that somebody is the holder of a [`Grant`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Proof {
+    /// A token that has this SHA-256. The token itself is known to its holder only.
+    Token([u8; 32]),
+    /// A certificate for this name, from one of those that clients' certificates have to be from: a name of the DNS in small
+    /// letters, or a URI, as the certificate's alternative names have it.
+    Certificate(String),
 }
 
 /// What the holder of a token may do in a bucket and in all within it.
@@ -149,10 +159,18 @@ impl Granted {
         let digest = Grant::digest(token.secret());
         let mut found = u32::MAX;
         for (at, granted) in (0_u32..).zip(all) {
-            let is_it: Choice = granted.grant.sha256.ct_eq(&digest);
+            let Proof::Token(sha256) = &granted.grant.proof else { continue };
+            let is_it: Choice = sha256.ct_eq(&digest);
             found.conditional_assign(&at, is_it);
         }
         all.get(found as usize).map(Arc::clone)
+    }
+
+    /// The first one whose holder has a certificate for one of these names.
+    pub(super) fn find_named(all: &[Arc<Self>], names: &[String]) -> Option<Arc<Self>> {
+        let is_it =
+            |granted: &&Arc<Self>| matches!(&granted.grant.proof, Proof::Certificate(name) if names.contains(name));
+        all.iter().find(is_it).map(Arc::clone)
     }
 
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {
@@ -195,7 +213,7 @@ impl Held {
         if rights.iter().any(|right| right.level >= level && path.is_within(&right.path)) {
             return Ok(());
         }
-        let message = format!("the token {name:?} lacks the right {}:{path}", level.name());
+        let message = format!("the token {name:?} lacks the right {}:{}", level.name(), excerpt(path));
         Err(ErrorReply::new(ErrorCode::Forbidden, message))
     }
 
@@ -210,6 +228,30 @@ impl Held {
     /// What its holder is called.
     pub(crate) fn name(&self) -> &str {
         self.granted.name()
+    }
+}
+
+/// A path for a message: cut where it is long, and not gone through beyond that. It may be as long as a frame, and written out
+/// four times that.
+fn excerpt(path: &Path) -> String {
+    let mut excerpt = Excerpt(String::new());
+    if write!(excerpt, "{path}").is_err() {
+        excerpt.0.push('…');
+    }
+    excerpt.0
+}
+
+/// Takes text until it is long.
+struct Excerpt(String);
+
+impl fmt::Write for Excerpt {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        const MOST: usize = 256;
+        if self.0.len() + text.len() > MOST {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Token};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-pub use grants::{Grant, Level, ParseRightError, Right};
+pub use grants::{Grant, Level, ParseRightError, Proof, Right};
 pub(crate) use grants::{Granted, Held};
 pub(crate) use needs::Needs;
 
@@ -106,6 +106,13 @@ impl Access {
         }
     }
 
+    /// Who somebody is whose certificate has these names, on a connection that `end` ends; `None` where that says nothing.
+    pub(crate) fn recognize(&self, names: &[String], end: &CancellationToken) -> Option<Standing> {
+        let grants = self.grants.as_ref()?;
+        let found = Granted::find_named(&grants.read().unwrap_or_else(PoisonError::into_inner), names)?;
+        (!found.has_expired(today())).then(|| Standing::Holder(Held::new(found, end.clone())))
+    }
+
     fn refuse(&self, message: String, peer: &Peer) -> NotAdmitted {
         let (times, wait) = self.failures.note(peer);
         // An address that goes on is told of once, so that it does not fill the log.
@@ -144,6 +151,11 @@ impl Standing {
         }
     }
 
+    /// Whether it is known who he is.
+    pub(crate) const fn is_holder(&self) -> bool {
+        matches!(self, Self::Holder(_))
+    }
+
     /// For how long he is let in.
     pub(crate) fn expires_in(&self) -> Option<Duration> {
         let Self::Holder(held) = self else { return None };
@@ -170,7 +182,7 @@ mod tests {
     fn grant(name: &str, token: &str, right: &str) -> Grant {
         Grant {
             name: name.into(),
-            sha256: Grant::digest(token.as_bytes()),
+            proof: Proof::Token(Grant::digest(token.as_bytes())),
             rights: vec![right.parse().unwrap()],
             expires: None,
         }
@@ -198,6 +210,37 @@ mod tests {
         assert_eq!(access.newcomer().may(&get("users")).unwrap_err().code, ErrorCode::Unauthenticated);
         assert!(Access::new(None).newcomer().may(&get("users")).is_ok(), "nobody is asked");
         assert!(admit(&Access::new(Some(vec![])), "").is_err(), "a list of nobody lets nobody in");
+    }
+
+    #[test]
+    fn a_certificate_lets_in_for_its_name_and_its_name_is_no_token() {
+        let ada = Grant { proof: Proof::Certificate("ada.example".into()), ..grant("ada", "", "read:users") };
+        let old =
+            Grant { proof: Proof::Certificate("old".into()), expires: Some(SystemTime::UNIX_EPOCH), ..ada.clone() };
+        let access = Access::new(Some(vec![old, grant("a", "one", "read"), ada]));
+        let (end, names) =
+            (CancellationToken::new(), |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let known = access.recognize(&names(&["other", "ada.example"]), &end).unwrap();
+        assert!(known.may(&get("users/eu")).is_ok() && known.may(&get("other")).is_err());
+        for others in [&[][..], &["old"], &["ada", "xada.example", "*.example", "a", "one", ""]] {
+            assert!(access.recognize(&names(others), &end).is_none(), "{others:?}");
+        }
+        assert!(admit(&access, "ada.example").is_err() && admit(&access, "").is_err());
+        access.replace(vec![]);
+        assert!(end.is_cancelled() && known.is_revoked());
+        assert!(Access::new(None).recognize(&names(&["ada.example"]), &end).is_none());
+    }
+
+    #[test]
+    fn a_refusal_names_the_bucket_and_of_a_long_path_the_beginning() {
+        let access = Access::new(Some(vec![grant("a", "one", "read:users")]));
+        let reader = admit(&access, "one").unwrap();
+        let refused = |path: &Path| reader.may(path).unwrap_err().message.to_string();
+        assert_eq!(refused(&"a/b".parse().unwrap()), "the token \"a\" lacks the right read:a/b");
+        for name in [vec![b'x'; 60_000], vec![0xff; 60_000]] {
+            let message = refused(&Path::from_names(vec![name; 255]).unwrap());
+            assert!(message.len() < 320 && message.ends_with('…'), "{}: {message}", message.len());
+        }
     }
 
     #[test]

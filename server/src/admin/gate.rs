@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, NotAdmitted};
 use crate::peer::Peer;
-use crate::tls::Encryption;
+use crate::tls::{Encryption, client_names};
 
 /// What a server asks of whoever connects.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub(crate) struct Gate {
 pub(super) struct Visitor {
     pub(super) peer: Peer,
     pub(super) encrypted: bool,
+    /// The certificate says who it is.
+    known: bool,
 }
 
 /// A connection, encrypted or not.
@@ -48,10 +50,13 @@ impl Gate {
             let mut first = [0];
             if stream.peek(&mut first).await? == 1 && Dialect::of(first[0]) == Dialect::Tls {
                 let stream = TlsAcceptor::from(config).accept(stream).await?;
-                return Ok((Box::new(stream), Visitor { peer, encrypted: true }));
+                let names = client_names(stream.get_ref().1.peer_certificates());
+                // Nothing that lasts is done for him: whoever takes the token back has nothing to end.
+                let known = self.access.recognize(&names, &CancellationToken::new()).is_some();
+                return Ok((Box::new(stream), Visitor { peer, encrypted: true, known }));
             }
         }
-        Ok((Box::new(stream), Visitor { peer, encrypted: false }))
+        Ok((Box::new(stream), Visitor { peer, encrypted: false, known: false }))
     }
 
     /// Lets somebody in who shows what the server asks for.
@@ -63,8 +68,10 @@ impl Gate {
             let why = "from beyond its own machine the server tells this only over TLS\n";
             return Err((StatusCode::FORBIDDEN, why).into_response());
         }
+        if visitor.known {
+            return Ok(());
+        }
         let shown = headers.get(AUTHORIZATION).map_or(Token::NONE, bearer);
-        // Nothing that lasts is done for him: whoever takes the token back has nothing to end.
         let Err(NotAdmitted { error, wait }) = self.access.admit(&shown, &visitor.peer, &CancellationToken::new())
         else {
             return Ok(());

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -38,6 +38,8 @@ const HEADERS_TIME: Duration = Duration::from_secs(5);
 const TIME: Duration = Duration::from_secs(30);
 /// The wait between attempts when the system cannot give us a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The same is told once in so long.
+const QUIET: Duration = Duration::from_secs(10);
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -62,7 +64,7 @@ pub(super) async fn serve(socket: TcpListener, latches: Arc<Latches>, gate: Gate
         .with_state(site);
     // Dropped with this task, they end.
     let mut connections = JoinSet::new();
-    let mut by_age = VecDeque::new();
+    let (mut by_age, mut told) = (VecDeque::new(), None::<Instant>);
     loop {
         tokio::select! {
             accepted = socket.accept() => match accepted {
@@ -73,7 +75,10 @@ pub(super) async fn serve(socket: TcpListener, latches: Arc<Latches>, gate: Gate
                 }
                 Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
-                    warn!(%error, "cannot accept connections to the admin address");
+                    if told.is_none_or(|told| told.elapsed() >= QUIET) {
+                        warn!(%error, "cannot accept connections to the admin address; they wait");
+                        told = Some(Instant::now());
+                    }
                     sleep(PAUSE).await;
                 }
             },

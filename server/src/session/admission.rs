@@ -81,7 +81,13 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// The client says who it is. One that does not know a token waits for its answer, and is sent away.
     pub(super) fn introduce(&mut self, own: C::Own, token: &Token, reader: &mut Reader<'_>) {
-        match self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end) {
+        let by_certificate =
+            Some(&self.caller.standing).filter(|standing| token.is_none() && standing.is_holder()).cloned();
+        let admitted = match by_certificate {
+            Some(standing) => Ok(standing),
+            None => self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end),
+        };
+        match admitted {
             Ok(standing) => {
                 if let Some(name) = self.codec.names(&own) {
                     self.conn.listed.calls_itself(name);
@@ -91,11 +97,19 @@ impl<C: Codec, S: Socket> Session<C, S> {
             }
             Err(NotAdmitted { error, wait }) => {
                 // Those who wait for a no make room for each other, and take none from who may get a yes.
-                self.conn.stranger = Some(self.conn.shared.turned_away.add(self.conn.end.clone()));
+                self.conn.stranger =
+                    Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
                 self.answer_at = Some(Instant::now() + wait);
                 let own = self.codec.instead(own, error);
                 self.close(Some(own));
             }
+        }
+    }
+
+    /// Lets a client in whose certificate says who it is.
+    pub(super) fn let_in_if_known(&mut self) {
+        if let Some(standing) = self.conn.known.take() {
+            self.let_in(standing);
         }
     }
 

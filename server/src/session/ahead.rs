@@ -18,8 +18,11 @@ const MOST: usize = 64;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Looks whether a request that was just taken would wait for the disk. If so it does not come back: it is put aside,
-    /// with those behind it, until their pages are in memory.
+    /// with those behind it, until their pages are in memory. For what is not allowed nothing is read.
     pub(super) fn put_aside_if_cold(&mut self, taken: Taken<C>, reader: &mut Reader<'_>) -> Option<Taken<C>> {
+        if !self.may_read(&taken) {
+            return Some(taken);
+        }
         if let Asked::OfSnapshot(_, id, SnapshotRead::Read(request)) = &taken.asked {
             let cold = self.leases.state(*id).filter(|state| !is_resident_at(state, request));
             let Some(state) = cold else { return Some(taken) };
@@ -50,6 +53,15 @@ impl<C: Codec, S: Socket> Session<C, S> {
         None
     }
 
+    fn may_read(&self, taken: &Taken<C>) -> bool {
+        let standing = &self.caller.standing;
+        match &taken.asked {
+            Asked::Read(_, request) => standing.may(request).is_ok(),
+            Asked::OfSnapshot(_, _, read) => standing.may(read).is_ok(),
+            _ => false,
+        }
+    }
+
     /// The next of what was put aside.
     pub(super) fn next_ahead(&mut self) -> Option<Taken<C>> {
         let next = self.ahead.pop_front();
@@ -66,7 +78,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         while let Some(taken) = next {
             // A read of which nothing is known: whoever waits for the disk looks at that, too.
             let is_last = match &taken.asked {
-                Asked::Read(_, request) => {
+                Asked::Read(_, request) if self.may_read(&taken) => {
                     reads.push(request.clone());
                     // What has taken memory of the server's shall not keep it for longer than it must.
                     taken.leased || reads.len() == MOST

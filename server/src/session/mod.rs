@@ -56,6 +56,7 @@ pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
 pub(crate) use wire::Wire;
 
+use crate::access::Standing;
 use crate::clients::Listed;
 use crate::cold::FaultIn;
 use crate::commands::RespWork;
@@ -78,6 +79,8 @@ pub(crate) struct Connection<S> {
     pub(crate) peer: Peer,
     /// Where it is listed for whoever looks after the server.
     pub(crate) listed: Listed,
+    /// Who it is by its certificate, until a session goes by it.
+    known: Option<Standing>,
     /// Its place among those of whom nobody knows who they are.
     pub(crate) stranger: Option<Silent>,
     /// The connection is to end: nothing more is taken.
@@ -134,6 +137,7 @@ impl<S: Socket> Connection<S> {
             end: stop.clone(),
             stop: Box::pin(stop.cancelled_owned()),
             peer,
+            known: None,
             stranger: None,
             stopping: false,
             answers: None,
@@ -153,13 +157,14 @@ impl<S: Socket> Connection<S> {
         deadline: Instant,
     ) -> io::Result<Box<Self>> {
         let mut conn = *self;
-        let _place = conn.shared.encryption.place(conn.end.clone());
+        let _place = conn.shared.encryption.place(conn.peer.origin(), conn.end.clone());
         let encrypting = conn.wire.encrypted(config);
         conn.wire = tokio::select! {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
         };
         conn.listed.says(|said| said.encrypted = true);
+        conn.known = conn.shared.access.recognize(&conn.wire.peer_names(), &conn.end);
         Ok(Box::new(conn))
     }
 
@@ -191,6 +196,16 @@ impl<S: Socket> Connection<S> {
     /// for its client.
     const fn gives_way(&self) -> bool {
         self.stopping && self.stranger.is_some()
+    }
+
+    /// Closes it. A peer whose last reply is still on its way is waited for; where nobody knows whose it is, only as long as
+    /// no other one needs its place.
+    pub(crate) async fn close(&mut self) {
+        let gives_way = self.stranger.is_some() && !self.stopping;
+        tokio::select! {
+            () = self.wire.close() => {}
+            () = &mut self.stop, if gives_way => self.stopping = true,
+        }
     }
 
     /// Hands everything over that one runtime looks after to the one that is entered.

@@ -71,7 +71,7 @@ pub(super) struct Taken<C: Codec> {
 impl<C: Codec, S: Socket> Session<C, S> {
     pub(crate) fn new(conn: Box<Connection<S>>, codec: C) -> Self {
         conn.listed.says(|said| said.dialect = C::NAME);
-        Self {
+        let mut session = Self {
             caller: Arc::new(Caller { asker: codec.asker(), standing: conn.shared.access.newcomer() }),
             codec,
             writes: HashMap::new(),
@@ -90,7 +90,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
             resetting: false,
             answer_at: None,
             expires_at: None,
-        }
+        };
+        session.let_in_if_known();
+        session
     }
 
     /// Serves the connection until it ends, or is to be served by other threads.
@@ -131,7 +133,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         if self.conn.gives_way() {
             self.conn.wire.flush().await?;
         } else {
-            self.conn.wire.close().await;
+            self.conn.close().await;
         }
         self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
         Ok(Until::Ended)

@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::tls::MOST_OF_HANDSHAKE;
+use crate::tls::{MOST_OF_HANDSHAKE, client_names};
 
 /// What connections are made of.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static {
@@ -34,6 +34,11 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static
     /// Whether it keeps what was written to it until it is flushed.
     fn keeps_back(&self) -> bool {
         false
+    }
+
+    /// The names that the peer has a certificate for; none where it has shown none.
+    fn peer_names(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Encrypted from now on; `first` is what has been read of it already.
@@ -149,6 +154,11 @@ impl Socket for Stream {
 
     fn keeps_back(&self) -> bool {
         matches!(self, Self::Tls(_))
+    }
+
+    fn peer_names(&self) -> Vec<String> {
+        let Self::Tls(stream) = self else { return Vec::new() };
+        client_names(stream.get_ref().1.peer_certificates())
     }
 
     async fn encrypted(self, first: BytesMut, config: Arc<ServerConfig>) -> io::Result<Self> {

@@ -113,6 +113,11 @@ impl<S: Socket> Wire<S> {
         Ok(Self::new(socket, memory))
     }
 
+    /// The names that the peer has a certificate for.
+    pub(super) fn peer_names(&self) -> Vec<String> {
+        self.socket.peer_names()
+    }
+
     /// From now on it has nothing of the server's memory for replies, or may have.
     pub(crate) const fn set_strangers(&mut self, is_strangers: bool) {
         self.is_strangers = is_strangers;

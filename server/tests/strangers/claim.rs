@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use boltkv_protocol::{Dialect, FrameCodec};
-use boltkv_server::{Config, Grant, Listen, Server};
+use boltkv_server::{Config, Grant, Listen, Proof, Server};
 use boltkv_storage::{Db, Options};
 use bytes::BytesMut;
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ impl Guarded {
         config.listen = vec![Listen::Unix { path: path.clone(), mode: 0o600 }];
         config.grants = Some(vec![Grant {
             name: format!("name-{SECRET}"),
-            sha256: Grant::digest(format!("token-{SECRET}").as_bytes()),
+            proof: Proof::Token(Grant::digest(format!("token-{SECRET}").as_bytes())),
             rights: vec!["admin".parse().expect("it is a right")],
             expires: None,
         }]);
