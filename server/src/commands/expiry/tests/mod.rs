@@ -15,7 +15,7 @@ use super::*;
 use crate::commands::scan::{Progress, ScanRun};
 use crate::commands::state::State as _;
 use crate::commands::write::{Asker, Write};
-use crate::commands::{Effect, ReplyRoom, apply};
+use crate::commands::{Effect, ReplyRoom, WatchedKeys, apply};
 use crate::memory::Memory;
 
 /// How many keys have times, and how many entries of what is due say what is not so any more.
@@ -63,7 +63,7 @@ pub(super) fn room() -> ReplyRoom {
 pub(super) fn write(db: &Db, now: u64, request: WriteRequest) -> Result<Effect, ErrorReply> {
     let mut tx = db.begin_mut().unwrap();
     let mut timed = Timed::new(&mut tx, now);
-    let done = apply(&mut timed, &Write::new(request, Asker::default()), &room()).unwrap();
+    let done = apply(&mut timed, &Write::new(request, Asker::default()), &room(), &mut WatchedKeys::default()).unwrap();
     tx.commit().unwrap();
     look_over(&db.begin().unwrap());
     done
