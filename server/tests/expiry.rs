@@ -42,8 +42,8 @@ fn code(reply: Reply) -> ErrorCode {
     error.code
 }
 
-fn changed(reply: Reply) -> bool {
-    let Reply::ExpirySet { changed, .. } = reply else { panic!("{reply:?}") };
+fn changed(reply: &Reply) -> bool {
+    let Reply::ExpirySet { changed, .. } = *reply else { panic!("{reply:?}") };
     changed
 }
 
@@ -77,16 +77,16 @@ fn a_key_is_there_until_its_time() {
     assert_eq!(code(client.ask(&get("b", "k"))), ErrorCode::KeyNotFound);
     assert_eq!(code(client.ask(&time("b", "k"))), ErrorCode::KeyNotFound);
     let always = ExpireCond::Always;
-    assert!(!changed(client.ask(&expire("b", "k", ExpireTo::In(9), always))), "there is no such key");
+    assert!(!changed(&client.ask(&expire("b", "k", ExpireTo::In(9), always))), "there is no such key");
     client.write(&set_expiring("b", "k", Expiry::Keep));
     let never = boltkv_protocol::NEVER;
     assert_eq!(client.ask(&time("b", "k")), Reply::ExpiryTime { at: never, now: 1_050 });
-    assert!(!changed(client.ask(&expire("b", "k", ExpireTo::Never, always))));
-    assert!(!changed(client.ask(&expire("b", "k", ExpireTo::In(9), ExpireCond::IfSome))));
-    assert!(changed(client.ask(&expire("b", "k", ExpireTo::In(9), ExpireCond::IfNone))));
-    assert!(!changed(client.ask(&expire("b", "k", ExpireTo::In(8), ExpireCond::IfLater))));
-    assert!(changed(client.ask(&expire("b", "k", ExpireTo::In(8), ExpireCond::IfEarlier))));
-    assert!(changed(client.ask(&expire("b", "k", ExpireTo::Never, ExpireCond::IfLater))));
+    assert!(!changed(&client.ask(&expire("b", "k", ExpireTo::Never, always))));
+    assert!(!changed(&client.ask(&expire("b", "k", ExpireTo::In(9), ExpireCond::IfSome))));
+    assert!(changed(&client.ask(&expire("b", "k", ExpireTo::In(9), ExpireCond::IfNone))));
+    assert!(!changed(&client.ask(&expire("b", "k", ExpireTo::In(8), ExpireCond::IfLater))));
+    assert!(changed(&client.ask(&expire("b", "k", ExpireTo::In(8), ExpireCond::IfEarlier))));
+    assert!(changed(&client.ask(&expire("b", "k", ExpireTo::Never, ExpireCond::IfLater))));
     assert_eq!(code(client.ask(&expire("none", "k", ExpireTo::In(9), always))), ErrorCode::BucketNotFound);
     assert_eq!(code(client.ask(&expire("/", "b", ExpireTo::In(9), always))), ErrorCode::BucketNameRequired);
 }
@@ -98,8 +98,8 @@ fn a_time_that_is_past_removes_the_key() {
     let mut client = server.binary();
     client.write(&create_if_missing("b/inner"));
     client.write(&set("b", "k", "v"));
-    assert!(changed(client.ask(&expire("b", "k", ExpireTo::At(1_000), ExpireCond::Always))));
-    assert!(changed(client.ask(&expire("b", "inner", ExpireTo::In(0), ExpireCond::Always))));
+    assert!(changed(&client.ask(&expire("b", "k", ExpireTo::At(1_000), ExpireCond::Always))));
+    assert!(changed(&client.ask(&expire("b", "inner", ExpireTo::In(0), ExpireCond::Always))));
     client.write(&set_expiring("b", "other", Expiry::At(3)));
     assert_eq!(client.entries(&scan_all("b")).0.len(), 0);
     assert_eq!(top(&server.db), ["b"]);

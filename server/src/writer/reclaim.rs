@@ -4,11 +4,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use boltkv_storage::{Db, Error};
+use boltkv_storage::{Db, Durability, Error};
 use tracing::{debug, warn};
 
 use crate::commands::{Backlog, Clock, Timed, earliest};
 use crate::stats::Stats;
+
+/// Of so many steps one is synced, and the last. What a crash takes of the others is done again: nobody had been told of it.
+const SYNCED_EVERY: u32 = 16;
+
+/// When so many keys were removed, their pages are not left to wait for whenever the next checkpoint comes.
+const MANY: u64 = 10_000;
 
 /// How long to wait after a step that failed, at first, and at most.
 const WAIT: Duration = Duration::from_secs(1);
@@ -22,6 +28,10 @@ pub(super) struct Reclaim {
     backlog: Backlog,
     /// No key expires before that; `None`: none ever does.
     due: Option<u64>,
+    /// How many keys were removed since it was last seen to that their pages can be used again.
+    removed: u64,
+    /// How many steps were taken since the last that was synced.
+    unsynced: u32,
     /// After a step that failed: when to try again, and how long that was.
     wait: Option<(Instant, Duration)>,
 }
@@ -29,7 +39,7 @@ pub(super) struct Reclaim {
 impl Reclaim {
     pub(super) fn new(db: Db, clock: Clock, stats: Arc<Stats>) -> Self {
         // Whether there is anything, and from when on, the first step finds out.
-        Self { db, clock, stats, backlog: Backlog::default(), due: Some(0), wait: None }
+        Self { db, clock, stats, backlog: Backlog::default(), due: Some(0), removed: 0, unsynced: 0, wait: None }
     }
 
     /// A key is to expire then.
@@ -75,6 +85,10 @@ impl Reclaim {
             self.backlog.gather(&tx, self.clock.now())?;
             if self.backlog.is_empty() {
                 self.due = earliest(&tx)?;
+                if self.removed >= MANY {
+                    self.removed = 0;
+                    self.db.checkpoint_soon();
+                }
                 return Ok(());
             }
         }
@@ -83,10 +97,17 @@ impl Reclaim {
         let stepped = self.backlog.step(&mut timed)?;
         let expired = timed.expired;
         let begun = Instant::now();
-        tx.commit()?;
+        self.unsynced += 1;
+        if self.unsynced >= SYNCED_EVERY || stepped.is_over() {
+            self.unsynced = 0;
+            tx.commit()?;
+        } else {
+            tx.commit_with(Durability::Never)?;
+        }
         self.stats.committed(begun.elapsed());
         self.stats.expired(expired);
         debug!(expired, "removed what has expired");
+        self.removed += expired;
         self.backlog.committed(&stepped);
         Ok(())
     }

@@ -256,19 +256,7 @@ impl<'t> Timed<'t> {
         if let Some(mut at) = found_mut(self.tx.bucket_mut_path([OWN, AT]))? {
             at.delete(stamp.to_bytes())?;
         }
-        self.forget_in_of(place, key)
-    }
-
-    /// Removes what `of` says of a key, and what nothing is left in.
-    pub(super) fn forget_in_of(&mut self, place: Place<'_>, key: &[u8]) -> Result<()> {
-        let mut times = self.tx.bucket_mut_path([OWN, OF, place.0])?;
-        times.delete(key)?;
-        if times.first()?.is_some() {
-            return Ok(());
-        }
-        let id = times.sequence();
-        self.forget_place(place.0, id)?;
-        self.clean_up()
+        self.forget_in_of(place, &[key])
     }
 
     /// Removes the records of a bucket.
