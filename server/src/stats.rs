@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use boltkv_storage::{Db, Durability};
 
+use crate::clock::now;
 use crate::counters::{Buckets, Histogram, TIME_BOUNDS, TIMES};
 
 /// Requests in a group.
@@ -29,6 +30,8 @@ pub(crate) struct Stats {
     /// Requests of each group that the writer took.
     groups: Histogram<GROUPS>,
     commits: Histogram<TIMES>,
+    /// When the last one was, or when this began, in milliseconds since 1970.
+    last_commit: AtomicU64,
 }
 
 impl Stats {
@@ -43,6 +46,7 @@ impl Stats {
             accepts_failed: AtomicU64::new(0),
             groups: Histogram::new(&GROUP_BOUNDS),
             commits: Histogram::new(&TIME_BOUNDS),
+            last_commit: AtomicU64::new(now()),
         }
     }
 
@@ -81,6 +85,17 @@ impl Stats {
     /// The writer has committed a group, which is on the disk if it is to be.
     pub(crate) fn committed(&self, time: Duration) {
         self.commits.record_time(time, 1);
+        self.last_commit.store(now(), Relaxed);
+    }
+
+    /// When the writer last committed, or the server was started, in milliseconds since 1970.
+    pub(crate) fn last_commit(&self) -> u64 {
+        self.last_commit.load(Relaxed)
+    }
+
+    /// For how long the server has run.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Connections that are open, were accepted so far, and were refused for want of a place.
@@ -122,7 +137,7 @@ impl Stats {
         let groups = self.groups();
         let mut figures = vec![
             ("version", Figure::Text(env!("CARGO_PKG_VERSION"))),
-            ("uptime_seconds", Figure::Number(self.started.elapsed().as_secs())),
+            ("uptime_seconds", Figure::Number(self.uptime().as_secs())),
             ("read_only", Figure::Number(read_only.into())),
             ("writable", Figure::Number(writable.into())),
             ("connections", Figure::Number(open)),

@@ -9,6 +9,7 @@
 //! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
 //!   for each kind
 //! - `walk`: those that look at everything, in steps
+//! - `sizes`: how many keys the databases have, and how much room one takes
 //! - `watching`: what WATCH is told
 //! - `glob`: patterns; `number`: numbers as Redis reads and writes them; `failure`: what is said where something cannot be done
 
@@ -22,6 +23,7 @@ mod keys;
 mod keyspace;
 mod number;
 mod read;
+mod sizes;
 mod strings;
 mod walk;
 mod watching;
@@ -31,7 +33,13 @@ mod write;
 pub(crate) use database::Database;
 pub(crate) use failure::Failure;
 pub(in crate::commands) use read::answer;
+pub(crate) use sizes::key_counts;
 pub(crate) use walk::{RespRun, Stepped};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
 pub(crate) use work::{Call, RespDone, RespWork, What};
+
+/// Whether a word is what a pattern means, whatever their letter case.
+pub(crate) fn matches_ignoring_case(pattern: &[u8], word: &[u8]) -> bool {
+    glob::matches(&pattern.to_ascii_lowercase(), &word.to_ascii_lowercase())
+}
