@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -62,6 +63,17 @@ pub(crate) struct Listed {
     all: Arc<Clients>,
 }
 
+/// What a connection is at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Doing {
+    /// Since it was opened.
+    pub(crate) age: Duration,
+    /// Since bytes last came.
+    pub(crate) idle: Duration,
+    /// The last command; empty before the first.
+    pub(crate) command: &'static str,
+}
+
 /// What a client has done by now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Done {
@@ -111,6 +123,11 @@ impl Clients {
         page(some.iter().map(|client| client.row(now)), most)
     }
 
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        self.lock().values().cloned().collect()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
         // Nothing that holds it can panic half way.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,12 +168,23 @@ impl Client {
         self.is_killed.load(Relaxed)
     }
 
+    pub(crate) fn doing(&self) -> Doing {
+        self.doing_at(Instant::now())
+    }
+
+    fn doing_at(&self, now: Instant) -> Doing {
+        let age = now.saturating_duration_since(self.opened);
+        let idle = age.saturating_sub(Duration::from_millis(self.heard_ms.load(Relaxed)));
+        let last = usize::try_from(self.command.load(Relaxed)).unwrap_or(0).checked_sub(1);
+        let command = last.and_then(|index| Command::all().find(|command| command.index() == index));
+        Doing { age, idle, command: command.map_or("", Command::name) }
+    }
+
     fn row(&self, now: Instant) -> Row {
         let said = self.said();
         let number = |value: &AtomicU64| value.load(Relaxed).to_string();
-        let age = millis(now, self.opened);
-        let seconds = |millis: u64| format!("{}.{:03}", millis / 1000, millis % 1000);
-        let last = usize::try_from(self.command.load(Relaxed)).unwrap_or(0).checked_sub(1);
+        let Doing { age, idle, command } = self.doing_at(now);
+        let seconds = |time: Duration| format!("{}.{:03}", time.as_secs(), time.subsec_millis());
         row([
             ("id", self.id.to_string()),
             ("peer", self.peer.to_string()),
@@ -165,8 +193,8 @@ impl Client {
             ("token", said.token.map(String::from).unwrap_or_default()),
             ("name", said.name.map(String::from).unwrap_or_default()),
             ("age_seconds", seconds(age)),
-            ("idle_seconds", seconds(age.saturating_sub(self.heard_ms.load(Relaxed)))),
-            ("command", last.and_then(|index| Command::all().nth(index)).map_or("", Command::name).to_owned()),
+            ("idle_seconds", seconds(idle)),
+            ("command", command.to_owned()),
             ("requests", number(&self.requests)),
             ("in_flight", number(&self.in_flight)),
             ("received_bytes", number(&self.received)),
@@ -182,6 +210,13 @@ impl Client {
 
 fn millis(later: Instant, earlier: Instant) -> u64 {
     u64::try_from(later.saturating_duration_since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Listed {
+    /// The connection, for who is to know of it.
+    pub(crate) fn client(&self) -> Arc<Client> {
+        Arc::clone(&self.client)
+    }
 }
 
 impl std::ops::Deref for Listed {

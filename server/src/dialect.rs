@@ -56,7 +56,7 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
             return Box::new(Session::new(conn, codec)).serve().await;
         }
         Some(Dialect::Resp) => {
-            let codec = RespCodec::new(&conn.shared);
+            let codec = RespCodec::new(&conn.shared, conn.listed.client());
             return Box::new(Session::new(conn, codec)).serve().await;
         }
         Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),

@@ -34,7 +34,7 @@
 //! | `peer` | who is at the other end |
 //! | `health` | whether it can still write |
 //! | `shared` | what all connections share |
-//! | `stats`, `counters` | what is counted, now and then and for every request |
+//! | `stats`, `counters`, `since` | what is counted, now and then and for every request; from when on INFO counts |
 //! | `clients`, `slow_log` | who is connected, and what took long |
 //! | `admin` | the address for those who look after the server: is it alive, is it ready, its metrics |
 //! | `metrics` | everything that is measured, as one table |
@@ -65,6 +65,7 @@ mod server;
 mod session;
 mod shared;
 mod silent;
+mod since;
 mod slow_log;
 mod sockets;
 mod stats;

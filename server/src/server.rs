@@ -27,6 +27,7 @@ use crate::memory::Memory;
 use crate::open::{close, open};
 use crate::shared::Shared;
 use crate::silent::SilentOnes;
+use crate::since::Since;
 use crate::slow_log::SlowLog;
 use crate::sockets::Sockets;
 use crate::stats::Stats;
@@ -116,6 +117,8 @@ impl Server {
             timeouts,
             stats,
             counters,
+            since: Since::default(),
+            port: first_port(&addresses),
             clients,
             slow_log,
             turned_away,
@@ -242,6 +245,11 @@ impl Server {
         drop(admin);
         ended
     }
+}
+
+/// The port that clients of the Redis dialect are told of.
+fn first_port(addresses: &[Listen]) -> u16 {
+    addresses.iter().find_map(Listen::tcp).map_or(0, |address| address.port())
 }
 
 /// Ready when no more writes can be done, where the server is to stop then. A write that fails says so itself; what the

@@ -12,6 +12,7 @@ use crate::counters::Counters;
 use crate::executor::Executor;
 use crate::memory::Memory;
 use crate::silent::SilentOnes;
+use crate::since::Since;
 use crate::slow_log::SlowLog;
 use crate::stats::{Figure, Stats};
 use crate::tls::Encryption;
@@ -26,11 +27,14 @@ pub(crate) struct Shared {
     pub(crate) timeouts: Timeouts,
     pub(crate) stats: Arc<Stats>,
     pub(crate) counters: Counters,
+    pub(crate) since: Since,
     pub(crate) clients: Arc<Clients>,
     pub(crate) slow_log: SlowLog,
     /// Those who had no token that is one, and wait to be told so.
     pub(crate) turned_away: Arc<SilentOnes>,
     pub(crate) memory: Arc<Memory>,
+    /// The first port that it listens on, that of the Redis dialect before others; 0 where there is none.
+    pub(crate) port: u16,
     /// None where all connections are served by the same threads.
     pub(crate) bursts: Option<Bursts>,
 }

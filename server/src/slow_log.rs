@@ -24,14 +24,15 @@ struct Entries {
     ring: VecDeque<Entry>,
 }
 
-#[derive(Debug)]
-struct Entry {
-    id: u64,
+/// One that is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) id: u64,
     at: SystemTime,
-    slow: Slow,
+    pub(crate) slow: Slow,
     client: u64,
-    peer: String,
-    name: Option<Box<str>>,
+    pub(crate) peer: String,
+    pub(crate) name: Option<Box<str>>,
     token: Option<Box<str>>,
 }
 
@@ -89,6 +90,16 @@ impl SlowLog {
         page(older.take(most).map(Entry::row), bytes)
     }
 
+    /// The newest first, so many at most.
+    pub(crate) fn newest(&self, most: usize) -> Vec<Entry> {
+        self.lock().ring.iter().rev().take(most).cloned().collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().ring.len()
+    }
+
     /// Forgets them.
     pub(crate) fn reset(&self) {
         self.lock().ring.clear();
@@ -101,12 +112,15 @@ impl SlowLog {
 }
 
 impl Entry {
+    pub(crate) fn since_1970(&self) -> Duration {
+        self.at.duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
     fn row(&self) -> Row {
         let text = |text: &Option<Box<str>>| text.as_deref().unwrap_or_default().to_owned();
-        let at = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
         row([
             ("id", self.id.to_string()),
-            ("time_ms", at.as_millis().to_string()),
+            ("time_ms", self.since_1970().as_millis().to_string()),
             ("took_us", self.slow.took.as_micros().to_string()),
             ("command", self.slow.command.to_owned()),
             ("result", self.slow.result.to_owned()),

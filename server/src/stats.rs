@@ -31,6 +31,8 @@ pub(crate) struct Stats {
     commits: Histogram<TIMES>,
     /// Keys that were removed because their time had come.
     expired: AtomicU64,
+    /// When the last one was, in milliseconds after this began.
+    last_commit: AtomicU64,
 }
 
 impl Stats {
@@ -46,6 +48,7 @@ impl Stats {
             groups: Histogram::new(&GROUP_BOUNDS),
             commits: Histogram::new(&TIME_BOUNDS),
             expired: AtomicU64::new(0),
+            last_commit: AtomicU64::new(0),
         }
     }
 
@@ -84,6 +87,21 @@ impl Stats {
     /// The writer has committed a group, which is on the disk if it is to be.
     pub(crate) fn committed(&self, time: Duration) {
         self.commits.record_time(time, 1);
+        self.last_commit.store(self.uptime_ms(), Relaxed);
+    }
+
+    /// When the writer last committed, or the server was started, where it is `now`: in milliseconds since 1970, both.
+    pub(crate) fn last_commit(&self, now: u64) -> u64 {
+        now.saturating_sub(self.uptime_ms().saturating_sub(self.last_commit.load(Relaxed)))
+    }
+
+    fn uptime_ms(&self) -> u64 {
+        u64::try_from(self.uptime().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// For how long the server has run.
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// So many keys were removed because their time had come.
@@ -137,7 +155,7 @@ impl Stats {
         let groups = self.groups();
         let mut figures = vec![
             ("version", Figure::Text(env!("CARGO_PKG_VERSION"))),
-            ("uptime_seconds", Figure::Number(self.started.elapsed().as_secs())),
+            ("uptime_seconds", Figure::Number(self.uptime().as_secs())),
             ("read_only", Figure::Number(read_only.into())),
             ("writable", Figure::Number(writable.into())),
             ("connections", Figure::Number(open)),

@@ -13,7 +13,7 @@ const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind o
 /// Says each, and compares the replies.
 fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
     for (said, expected) in dialogue {
-        assert_eq!(client.ask(said), *expected, "{said}");
+        assert_eq!(client.tell(said), *expected, "{said}");
     }
 }
 
@@ -45,8 +45,8 @@ fn a_hash_is_a_bucket_and_goes_with_its_last_field() {
     say(&mut client, &dialogue);
     assert_eq!(text.ask("BUCKET USE default/h"), "OK");
     assert_eq!(text.ask("GET x"), "y");
-    assert_eq!(client.ask("SET h text"), "OK", "SET takes the place of whatever there was");
-    assert_eq!(client.ask("HGET h x"), WRONG);
+    assert_eq!(client.tell("SET h text"), "OK", "SET takes the place of whatever there was");
+    assert_eq!(client.tell("HGET h x"), WRONG);
 }
 
 #[test]
@@ -63,12 +63,12 @@ fn a_bucket_that_holds_buckets_is_no_hash() {
 fn maps_are_maps_and_nulls_nulls_where_resp3_is_spoken() {
     let server = TestServer::start();
     let mut client = server.resp();
-    client.ask("HSET h a 1 b 2");
-    assert!(client.ask("HELLO 3").starts_with('{'));
-    assert_eq!(client.ask("HGETALL h"), r#"{"a" "1" "b" "2"}"#);
+    client.tell("HSET h a 1 b 2");
+    assert!(client.tell("HELLO 3").starts_with('{'));
+    assert_eq!(client.tell("HGETALL h"), r#"{"a" "1" "b" "2"}"#);
     client.send(b"*2\r\n$3\r\nGET\r\n$4\r\nnone\r\n");
-    assert_eq!(client.reply(), "nil");
-    assert_eq!(client.ask("HRANDFIELD h -1 WITHVALUES").len(), r#"[["a" "1"]]"#.len());
+    assert_eq!(client.reply().shown(), "nil");
+    assert_eq!(client.tell("HRANDFIELD h -1 WITHVALUES").len(), r#"[["a" "1"]]"#.len());
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn what_has_expired_is_in_no_reply() {
     let clock = Clock::by_hand(1_000_000);
     let server = TestServer::start_with(|config| config.clock = clock.clone());
     let mut client = server.resp();
-    client.ask_all(&["SET a 1", "SET b 2", "HSET h f v", "PEXPIRE a 100", "PEXPIRE h 100"]);
-    assert_eq!(client.ask("PTTL a"), "100");
+    client.tell_all(&["SET a 1", "SET b 2", "HSET h f v", "PEXPIRE a 100", "PEXPIRE h 100"]);
+    assert_eq!(client.tell("PTTL a"), "100");
     clock.set(1_000_100);
     let dialogue = [
         ("GET a", "nil"),
@@ -149,24 +149,24 @@ fn a_scan_tells_every_key_that_stays_once_whatever_else_comes_and_goes() {
     let server = TestServer::start();
     let (mut client, mut other) = (server.resp(), server.resp());
     let sets: Vec<_> = (0..1_000).map(|n| format!("SET key:{n:05} v")).collect();
-    client.ask_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
+    client.tell_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
     let (mut cursor, mut found, mut steps) = ("0".to_owned(), Vec::new(), 0);
     loop {
-        let reply = client.ask(&format!("SCAN {cursor} COUNT 13 MATCH key:*"));
+        let reply = client.tell(&format!("SCAN {cursor} COUNT 13 MATCH key:*"));
         let mut words = reply.split(['"', '[', ']', ' ']).filter(|word| !word.is_empty());
         cursor = words.next().unwrap().to_owned();
         found.extend(words.map(str::to_owned));
         if cursor == "0" {
             break;
         }
-        other.ask_all(&[&*format!("SET other:{steps} v"), &*format!("DEL other:{}", steps / 2)]);
+        other.tell_all(&[&*format!("SET other:{steps} v"), &*format!("DEL other:{}", steps / 2)]);
         steps += 1;
     }
     assert!(steps >= 1_000 / 13);
     assert_eq!(found.len(), 1_000);
     assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 1_000);
-    assert_eq!(client.ask("SCAN x"), "-ERR invalid cursor");
-    assert!(client.ask("SCAN 12345").starts_with("-ERR invalid cursor: "));
+    assert_eq!(client.tell("SCAN x"), "-ERR invalid cursor");
+    assert!(client.tell("SCAN 12345").starts_with("-ERR invalid cursor: "));
 }
 
 #[test]
@@ -176,14 +176,14 @@ fn what_looks_at_everything_is_told_whole_however_large_it_is() {
     let value = "v".repeat(300);
     for chunk in (0..20_000).collect::<Vec<_>>().chunks(500) {
         let fields: Vec<_> = chunk.iter().map(|n| format!("f{n:05} {value}")).collect();
-        assert_eq!(client.ask(&format!("HSET h {}", fields.join(" "))), "500");
+        assert_eq!(client.tell(&format!("HSET h {}", fields.join(" "))), "500");
     }
-    assert_eq!(client.ask("HLEN h"), "20000");
-    let all = client.ask("HGETALL h");
+    assert_eq!(client.tell("HLEN h"), "20000");
+    let all = client.tell("HGETALL h");
     assert_eq!(all.matches(&value).count(), 20_000);
-    assert_eq!(client.ask("HKEYS h").matches("\"f").count(), 20_000);
-    assert_eq!(client.ask("HSCAN h 0 COUNT 1000000").matches("\"f").count(), 10_000);
-    assert_eq!(client.ask("HRANDFIELD h 15000").split(' ').collect::<BTreeSet<_>>().len(), 15_000);
+    assert_eq!(client.tell("HKEYS h").matches("\"f").count(), 20_000);
+    assert_eq!(client.tell("HSCAN h 0 COUNT 1000000").matches("\"f").count(), 10_000);
+    assert_eq!(client.tell("HRANDFIELD h 15000").split(' ').collect::<BTreeSet<_>>().len(), 15_000);
 }
 
 #[test]
@@ -191,36 +191,36 @@ fn a_value_larger_than_a_connection_s_own_room_is_told_and_so_are_many() {
     let server = TestServer::start();
     let mut client = server.resp();
     let value = "x".repeat(3 << 20);
-    assert_eq!(client.ask_words(&["SET", "large", &value]), "OK");
-    assert_eq!(client.ask("GET large").len(), value.len() + 2);
-    assert_eq!(client.ask("MGET large large none").len(), 2 * value.len() + 2 * 2 + 2 + 3 + 2);
-    assert_eq!(client.ask("STRLEN large"), value.len().to_string());
+    assert_eq!(client.tell_words(&["SET", "large", &value]), "OK");
+    assert_eq!(client.tell("GET large").len(), value.len() + 2);
+    assert_eq!(client.tell("MGET large large none").len(), 2 * value.len() + 2 * 2 + 2 + 3 + 2);
+    assert_eq!(client.tell("STRLEN large"), value.len().to_string());
 }
 
 #[test]
 fn what_is_dumped_is_restored() {
     let server = TestServer::start();
     let mut client = server.resp();
-    client.ask_all(&["SET s value", "HSET h a 1 b 2"]);
+    client.tell_all(&["SET s value", "HSET h a 1 b 2"]);
     for key in ["s", "h"] {
         client.send(format!("*2\r\n$4\r\nDUMP\r\n$1\r\n{key}\r\n").as_bytes());
-        let dump = unescape(&client.reply());
+        let dump = unescape(&client.reply().shown());
         let restore = |name: &str, more: &[&[u8]]| {
             let mut words: Vec<&[u8]> = vec![b"RESTORE", name.as_bytes(), b"0", &dump];
             words.extend(more);
-            common::resp::request(&words)
+            common::resp::encode(&words)
         };
         client.send(&restore("copy", &[]));
-        assert_eq!(client.reply(), "OK");
+        assert_eq!(client.reply().shown(), "OK");
         client.send(&restore("copy", &[]));
-        assert_eq!(client.reply(), "-BUSYKEY Target key name already exists.");
+        assert_eq!(client.reply().shown(), "-BUSYKEY Target key name already exists.");
         client.send(&restore("copy", &[b"REPLACE"]));
-        assert_eq!(client.reply(), "OK");
-        assert_eq!(client.ask("TYPE copy"), client.ask(&format!("TYPE {key}")));
-        client.ask("DEL copy");
+        assert_eq!(client.reply().shown(), "OK");
+        assert_eq!(client.tell("TYPE copy"), client.tell(&format!("TYPE {key}")));
+        client.tell("DEL copy");
     }
-    assert_eq!(client.ask("RESTORE x 0 nonsense"), "-ERR DUMP payload version or checksum are wrong");
-    assert_eq!(client.ask("RESTORE x -1 nonsense"), "-ERR Invalid TTL value, must be >= 0");
+    assert_eq!(client.tell("RESTORE x 0 nonsense"), "-ERR DUMP payload version or checksum are wrong");
+    assert_eq!(client.tell("RESTORE x -1 nonsense"), "-ERR Invalid TTL value, must be >= 0");
 }
 
 /// The bytes that a reply shows.

@@ -9,7 +9,7 @@ use common::{Resp, TestServer};
 /// Says each, and compares the replies.
 fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
     for (said, expected) in dialogue {
-        assert_eq!(client.ask(said), *expected, "{said}");
+        assert_eq!(client.tell(said), *expected, "{said}");
     }
 }
 
@@ -93,8 +93,8 @@ fn what_cannot_be_queued_has_exec_refuse_everything() {
 fn exec_does_nothing_where_a_watched_key_was_changed_by_whatever_dialect() {
     let server = TestServer::start();
     let (mut client, mut other, mut text) = (server.resp(), server.resp(), server.text());
-    other.ask("SET a 1");
-    other.ask("HSET h f v");
+    other.tell("SET a 1");
+    other.tell("HSET h f v");
     let changes = [
         (true, "SET a 1"),
         (false, "SET a 2"),
@@ -105,13 +105,13 @@ fn exec_does_nothing_where_a_watched_key_was_changed_by_whatever_dialect() {
         (true, "FLUSHALL"),
     ];
     for (is_resp, change) in changes {
-        assert_eq!(client.ask_all(&["SET mine 1", "WATCH a h", "MULTI", "SET mine 2"]), ["OK", "OK", "OK", "QUEUED"]);
+        assert_eq!(client.tell_all(&["SET mine 1", "WATCH a h", "MULTI", "SET mine 2"]), ["OK", "OK", "OK", "QUEUED"]);
         if is_resp {
-            other.ask(change);
+            other.tell(change);
         } else {
             text.ask(change);
         }
-        assert_eq!(client.ask("EXEC"), "nil", "{change}");
+        assert_eq!(client.tell("EXEC"), "nil", "{change}");
     }
 }
 
@@ -120,19 +120,19 @@ fn exec_is_done_where_nothing_watched_was_changed_and_forgets_what_was() {
     let server = TestServer::start();
     let (mut client, mut other) = (server.resp(), server.resp());
     let begin = ["SET a 1", "WATCH a nothing", "MULTI", "SET b 2"];
-    client.ask_all(&begin);
-    other.ask("SET c 1");
-    other.ask("GET a");
-    assert_eq!(client.ask("EXEC"), "[OK]");
+    client.tell_all(&begin);
+    other.tell("SET c 1");
+    other.tell("GET a");
+    assert_eq!(client.tell("EXEC"), "[OK]");
     for forget in ["UNWATCH", "RESET"] {
-        client.ask_all(&["WATCH a", forget]);
-        other.ask("SET a 9");
-        assert_eq!(client.ask_all(&["MULTI", "SET b 3", "EXEC"]), ["OK", "QUEUED", "[OK]"], "{forget}");
+        client.tell_all(&["WATCH a", forget]);
+        other.tell("SET a 9");
+        assert_eq!(client.tell_all(&["MULTI", "SET b 3", "EXEC"]), ["OK", "QUEUED", "[OK]"], "{forget}");
     }
     // What was not there is not there after FLUSHALL either.
-    client.ask("WATCH missing");
-    other.ask("FLUSHALL");
-    assert_eq!(client.ask_all(&["MULTI", "PING", "EXEC"]), ["OK", "QUEUED", "[PONG]"]);
+    client.tell("WATCH missing");
+    other.tell("FLUSHALL");
+    assert_eq!(client.tell_all(&["MULTI", "PING", "EXEC"]), ["OK", "QUEUED", "[PONG]"]);
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn a_watched_key_whose_time_has_come_was_changed() {
     let clock = Clock::by_hand(1_000_000);
     let server = TestServer::start_with(|config| config.clock = clock.clone());
     let mut client = server.resp();
-    client.ask_all(&["SET a 1", "PEXPIRE a 100", "WATCH a gone", "MULTI", "PING"]);
+    client.tell_all(&["SET a 1", "PEXPIRE a 100", "WATCH a gone", "MULTI", "PING"]);
     clock.set(1_000_100);
-    assert_eq!(client.ask("EXEC"), "nil");
-    assert_eq!(client.ask_all(&["WATCH a", "MULTI", "PING", "EXEC"])[3], "[PONG]", "it was gone before");
+    assert_eq!(client.tell("EXEC"), "nil");
+    assert_eq!(client.tell_all(&["WATCH a", "MULTI", "PING", "EXEC"])[3], "[PONG]", "it was gone before");
 }
 
 #[test]
@@ -153,17 +153,17 @@ fn eight_clients_that_watch_before_they_add_lose_no_addition() {
         let mut client = server.resp();
         for _ in 0..25 {
             loop {
-                client.ask("WATCH n");
-                let number: u64 = client.ask("GET n").trim_matches('"').parse().unwrap_or(0);
+                client.tell("WATCH n");
+                let number: u64 = client.tell("GET n").trim_matches('"').parse().unwrap_or(0);
                 let set = format!("SET n {}", number + 1);
-                if client.ask_all(&["MULTI", &set, "EXEC"])[2] != "nil" {
+                if client.tell_all(&["MULTI", &set, "EXEC"])[2] != "nil" {
                     break;
                 }
             }
         }
     };
     std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(add))));
-    assert_eq!(server.resp().ask("GET n"), r#""200""#);
+    assert_eq!(server.resp().tell("GET n"), r#""200""#);
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn a_pipeline_of_writes_is_committed_in_groups() {
     let mut client = server.resp();
     let before = server.db.stats().txid;
     let sets: Vec<_> = (0..500).map(|n| format!("SET k{n} {n}")).collect();
-    let replies = client.ask_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
+    let replies = client.tell_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(replies.iter().all(|reply| reply == "OK"));
     assert!(server.db.stats().txid - before < 100);
-    assert_eq!(client.ask("DBSIZE"), "500");
+    assert_eq!(client.tell("DBSIZE"), "500");
 }

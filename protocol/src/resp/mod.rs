@@ -5,17 +5,21 @@
 //!
 //! - [`RespCodec`]: requests, cut from a stream; [`Args`]: the words of one
 //! - [`Writer`]: replies, in the version of the protocol that the client asked for
-//! - [`RESP_COMMANDS`]: the commands as data
+//! - [`RESP_COMMANDS`], [`SUBCOMMANDS`]: the commands as data
 
 mod args;
 mod command;
 mod decode;
 mod inline;
+mod spec;
+mod subcommands;
 mod table;
 mod writer;
 
 pub use args::Args;
-pub use command::{Flags, Group, Keys, Kind, RespCommand, Spec, find};
+pub use command::{Group, Kind, RespCommand};
 pub use decode::{MAX_ARGS, MAX_INLINE, ProtocolError, RespCodec};
+pub use spec::{Flags, Keys, Spec, find};
+pub use subcommands::{NoSubcommand, SUBCOMMANDS, Subcommand};
 pub use table::RESP_COMMANDS;
 pub use writer::{Version, Writer, write_error_line};

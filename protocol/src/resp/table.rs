@@ -2,7 +2,8 @@
 //! number is below 0; what becomes of it; flags, as COMMAND INFO tells them; which words are keys (the first, the last,
 //! counted from the end if below 0, and the step from one to the next); its group; since when Redis has it; what it is for.
 
-use super::command::{Flags, Group, Keys, Kind, RespCommand, Spec};
+use super::command::{Group, Kind, RespCommand};
+use super::spec::{Flags, Keys, Spec};
 
 macro_rules! table {
     ($($variant:ident, $name:literal, $arity:literal, $kind:ident, [$($flag:ident),*], ($first:literal, $last:literal, $step:literal), $group:ident, $since:literal, $summary:literal;)+) => {

@@ -114,7 +114,11 @@ impl Needs for OperatorRequest {
 impl Needs for RespWork {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         for call in self.calls() {
-            let level = match call.spec.kind {
+            let level = match call.kind() {
+                Kind::Session if call.is_for_operators() => {
+                    need(Level::Admin, &Path::ROOT)?;
+                    continue;
+                }
                 Kind::Session => continue,
                 Kind::Read | Kind::Walk => Level::Read,
                 // To watch a key tells whether it has changed.

@@ -45,9 +45,12 @@ pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
 pub use expiry::Clock;
 pub(crate) use expiry::{Backlog, Timed, check_own, earliest};
+pub(crate) use number::parse as parse_number;
 pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
-pub(crate) use resp::{Call, Database, Failure, RespRun, RespWork, Stepped, WatchedKeys, Watching, What};
+pub(crate) use resp::{
+    Call, Database, Failure, RespRun, RespWork, Stepped, WatchedKeys, Watching, What, key_counts, matches_ignoring_case,
+};
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};

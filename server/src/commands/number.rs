@@ -5,7 +5,7 @@ const MOST_DIGITS: usize = 20;
 
 /// The number that a value is: digits, a minus before them for one below 0, and nothing else; no zero leads but that of 0
 /// itself. So a number has one form only, and a value that means something else is not taken for one.
-pub(super) fn parse(value: &[u8]) -> Option<i64> {
+pub(crate) fn parse(value: &[u8]) -> Option<i64> {
     let digits = value.strip_prefix(b"-").unwrap_or(value);
     let is_plain = value.len() <= MOST_DIGITS && digits.iter().all(u8::is_ascii_digit);
     if !is_plain || (digits.first() == Some(&b'0') && value.len() > 1) {

@@ -120,6 +120,12 @@ impl Counters {
         self.shards.iter().map(|shard| shard.latencies[kind as usize].buckets()).sum()
     }
 
+    /// How many requests were answered, whatever came of them.
+    pub(crate) fn answered(&self) -> u64 {
+        let of_shard = |shard: &Shard| shard.requests.iter().flatten().map(|count| count.load(Relaxed)).sum::<u64>();
+        self.shards.iter().map(of_shard).sum()
+    }
+
     /// Bytes that connections have sent to the server.
     pub(crate) fn received(&self) -> u64 {
         self.sum(|shard| &shard.received)

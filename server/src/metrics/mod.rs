@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod documents;
 mod measured;
-mod process;
+pub(crate) mod process;
 mod table;
 mod text;
 

@@ -1,7 +1,10 @@
 //! What the system says about this process, in `/proc`; nothing where there is no such thing.
 
 use std::fs;
+use std::time::Duration;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
@@ -25,13 +28,28 @@ impl Process {
         let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text));
         Self {
             cpu: stat.as_ref().map(|stat| ticks(stat.cpu)),
-            resident_bytes: fs::read_to_string("/proc/self/statm").ok().and_then(|text| resident(&text)),
+            resident_bytes: resident_bytes(),
             // The folder itself is open while it is looked at.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| (files.count() as u64).saturating_sub(1)),
             most_files: getrlimit(Resource::Nofile).current,
             started: booted.zip(stat).map(|(booted, stat)| seconds(booted, 1) + ticks(stat.started)),
         }
     }
+}
+
+/// The memory that this process has of the machine's.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    fs::read_to_string("/proc/self/statm").ok().and_then(|text| resident(&text))
+}
+
+/// Time that all threads of this process had on a processor: its own, and the system's for it.
+pub(crate) fn processor_times() -> Option<[Duration; 2]> {
+    let time = |time: TimeVal| {
+        let seconds = u64::try_from(time.tv_sec()).unwrap_or_default();
+        Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec()).unwrap_or_default())
+    };
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    Some([time(usage.user_time()), time(usage.system_time())])
 }
 
 /// What a line of `/proc/PID/stat` says about times, in ticks of the system's clock.

@@ -4,6 +4,7 @@
 //! A codec keeps what its dialect has to remember, and decides nothing: not what a request does, and not when anything is
 //! read, executed, sent or closed.
 
+use boltkv_protocol::resp::Writer;
 use boltkv_protocol::{
     ErrorCode, ErrorReply, Op, OperatorRequest, Path, ReadRequest, Reply, SnapshotRead, SnapshotRequest, StreamRequest,
     Token, WriteRequest,
@@ -13,7 +14,8 @@ use tokio::time::Instant;
 
 use super::tally::Noted;
 use super::wire::Input;
-use crate::commands::{Asker, BackupRun, Reader, RespWork, ScanRun, Stepped};
+use crate::access::Standing;
+use crate::commands::{Asker, BackupRun, Call, Failure, Reader, RespWork, ScanRun, Stepped};
 use crate::counters::Command;
 use crate::shared::Shared;
 
@@ -86,6 +88,11 @@ pub(crate) trait Codec: Send + 'static {
         out: &mut BytesMut,
     ) -> Result<(), ErrorCode>;
 
+    /// Answers a command of the Redis dialect that concerns the connection or the server, and may have a long reply.
+    fn tell(&mut self, call: &Call, _asking: &Asking<'_>, _out: &mut Writer<'_>) -> Result<(), Failure> {
+        Err(Failure::new(ErrorCode::Unsupported, call.spec.name))
+    }
+
     /// Which command that is; `None` for what is a part of another one.
     fn command(own: &Self::Own) -> Option<Command>;
 
@@ -124,6 +131,13 @@ pub(crate) trait Codec: Send + 'static {
     fn end_of_sending(&self, _last_reply: Instant) -> Option<Instant> {
         None
     }
+}
+
+/// Of whom something is asked, and by whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) server: &'a Shared,
+    pub(crate) standing: &'a Standing,
 }
 
 /// A request that is to be answered.

@@ -26,6 +26,7 @@ impl TestServer {
         Text::connect(self.address)
     }
 
+    /// A connection that will speak the Redis dialect.
     pub fn resp(&self) -> Resp {
         Resp::connect(self.address)
     }

@@ -1,24 +1,74 @@
-//! A client of the Redis dialect that reads replies as they stand on the wire.
+//! A client of the Redis dialect.
 
-use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 
-use super::{connect, send};
+use super::connect;
 
-/// A connection that speaks the Redis dialect.
 pub struct Resp {
-    socket: TcpStream,
+    pub socket: TcpStream,
     input: BufReader<TcpStream>,
 }
 
-/// A request, as an array of words.
-pub fn request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+/// A reply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    Null,
+    Simple(String),
+    Error(String),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Array(Vec<Value>),
+    /// Keys, each with its value behind it.
+    Map(Vec<Value>),
+    Set(Vec<Value>),
+}
+
+impl Value {
+    /// What a text, a number or an error says.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Simple(text) | Self::Error(text) => text.clone(),
+            Self::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Self::Integer(number) => number.to_string(),
+            Self::Null => "(nil)".to_owned(),
+            other => panic!("no text but {other:?}"),
+        }
+    }
+
+    /// All of it, in one line.
+    pub fn shown(&self) -> String {
+        let shown = |items: &[Self]| items.iter().map(Self::shown).collect::<Vec<_>>().join(" ");
+        match self {
+            Self::Null => "nil".to_owned(),
+            Self::Simple(text) => text.clone(),
+            Self::Error(text) => format!("-{text}"),
+            Self::Integer(number) => number.to_string(),
+            Self::Bulk(bytes) => format!("\"{}\"", bytes.escape_ascii()),
+            Self::Array(items) | Self::Set(items) => format!("[{}]", shown(items)),
+            Self::Map(items) => format!("{{{}}}", shown(items)),
+        }
+    }
+
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::Array(items) | Self::Map(items) | Self::Set(items) => items,
+            other => panic!("no items but {other:?}"),
+        }
+    }
+
+    pub fn texts(&self) -> Vec<String> {
+        self.items().iter().map(Self::text).collect()
+    }
+}
+
+/// A request as an array of words.
+pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words.iter().map(AsRef::as_ref) {
-        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        bytes.extend_from_slice(word);
-        bytes.extend_from_slice(b"\r\n");
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.as_ref().len()).into_bytes());
+        bytes.extend(word.as_ref());
+        bytes.extend(b"\r\n");
     }
     bytes
 }
@@ -30,72 +80,83 @@ impl Resp {
         Self { socket, input }
     }
 
-    /// Sends bytes as they are.
-    pub fn send(&mut self, bytes: &[u8]) {
-        send(&mut self.socket, bytes);
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.socket.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// Sends a request of words between blanks, and answers its reply, shown in one line: `OK`, `7`, `"bytes"`, `nil`,
-    /// `[…]`, `{…}`, or what begins with `-` for an error.
-    pub fn ask(&mut self, line: &str) -> String {
-        let words: Vec<_> = line.split_ascii_whitespace().collect();
-        self.ask_words(&words)
+    pub fn send_words<W: AsRef<[u8]>>(&mut self, words: &[W]) {
+        self.send(encode(words));
     }
 
-    pub fn ask_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
-        self.send(&request(words));
+    /// Sends a request and answers its reply.
+    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Value {
+        self.send_words(words);
         self.reply()
     }
 
+    /// Sends the words of a line as an array, and answers the reply, shown in one line: `OK`, `7`, `"bytes"`, `nil`, `[…]`,
+    /// `{…}`, or what begins with `-` for an error.
+    pub fn tell(&mut self, line: &str) -> String {
+        self.tell_words(&line.split_ascii_whitespace().collect::<Vec<_>>())
+    }
+
+    pub fn tell_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        self.ask(words).shown()
+    }
+
     /// Sends all of them at once; answers their replies.
-    pub fn ask_all(&mut self, lines: &[&str]) -> Vec<String> {
-        let words = |line: &&str| request(&line.split_ascii_whitespace().collect::<Vec<_>>());
-        self.send(&lines.iter().flat_map(words).collect::<Vec<_>>());
-        lines.iter().map(|_| self.reply()).collect()
+    pub fn tell_all(&mut self, lines: &[&str]) -> Vec<String> {
+        let words = |line: &&str| encode(&line.split_ascii_whitespace().collect::<Vec<_>>());
+        self.send(lines.iter().flat_map(words).collect::<Vec<_>>());
+        lines.iter().map(|_| self.reply().shown()).collect()
+    }
+
+    /// Sends the words of a line as an array, and answers the text of the reply.
+    pub fn say(&mut self, line: &str) -> String {
+        self.ask(&line.split(' ').collect::<Vec<_>>()).text()
     }
 
     /// The next reply.
-    pub fn reply(&mut self) -> String {
-        let mut line = String::new();
-        self.input.read_line(&mut line).unwrap();
-        let line = line.strip_suffix("\r\n").unwrap_or_else(|| panic!("{line:?} does not end"));
-        let (kind, rest) = line.split_at(1);
-        let len = || rest.parse::<i64>().unwrap();
-        match kind {
-            "+" => rest.to_owned(),
-            "-" => line.to_owned(),
-            ":" => rest.to_owned(),
-            "_" => "nil".to_owned(),
-            "$" | "=" if len() < 0 => "nil".to_owned(),
-            "$" | "=" => format!("\"{}\"", self.bytes(len()).escape_ascii()),
-            "*" if len() < 0 => "nil".to_owned(),
-            "*" | "~" | ">" => self.several(len(), "[", "]"),
-            "%" => self.several(2 * len(), "{", "}"),
-            _ => panic!("{line:?} is no reply"),
-        }
+    pub fn reply(&mut self) -> Value {
+        self.try_reply().expect("a reply comes")
+    }
+
+    /// The next reply; `None` where the server ends the connection instead.
+    pub fn try_reply(&mut self) -> Option<Value> {
+        let mut line = Vec::new();
+        self.input.read_until(b'\n', &mut line).ok().filter(|len| *len > 0)?;
+        let text = String::from_utf8(line).unwrap();
+        let (kind, rest) = text.strip_suffix("\r\n").expect("it is a line").split_at(1);
+        let number = || rest.parse::<i64>().expect("it is a number");
+        Some(match kind {
+            "+" => Value::Simple(rest.to_owned()),
+            "-" => Value::Error(rest.to_owned()),
+            ":" => Value::Integer(number()),
+            "_" => Value::Null,
+            "$" | "*" if number() < 0 => Value::Null,
+            "$" => Value::Bulk(self.bytes(number())),
+            "=" => Value::Bulk(self.bytes(number()).split_off(4)),
+            "*" => Value::Array(self.items(number())?),
+            "%" => Value::Map(self.items(2 * number())?),
+            "~" => Value::Set(self.items(number())?),
+            other => panic!("no reply begins with {other}"),
+        })
+    }
+
+    fn items(&mut self, len: i64) -> Option<Vec<Value>> {
+        (0..len).map(|_| self.try_reply()).collect()
     }
 
     fn bytes(&mut self, len: i64) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(len).unwrap() + 2];
         self.input.read_exact(&mut bytes).unwrap();
-        assert_eq!(bytes.split_off(bytes.len() - 2), b"\r\n");
+        assert!(bytes.ends_with(b"\r\n"));
+        bytes.truncate(bytes.len() - 2);
         bytes
     }
 
-    fn several(&mut self, len: i64, opened: &str, closed: &str) -> String {
-        let mut text = opened.to_owned();
-        for at in 0..len {
-            let reply = self.reply();
-            write!(text, "{}{reply}", if at == 0 { "" } else { " " }).unwrap();
-        }
-        text + closed
-    }
-
-    /// Everything that comes until the server ends the connection.
-    pub fn rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        // A peer that is gone has ended too.
-        let _ = self.input.read_to_end(&mut rest);
-        rest
+    /// Ends the sending side.
+    pub fn end(&mut self) {
+        self.socket.shutdown(Shutdown::Write).unwrap();
     }
 }

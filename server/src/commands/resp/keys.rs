@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::keyspace::{Held, Keyspace, KeyspaceMut, kind_of};
 use super::scans::Scans;
 use super::work::Call;
-use super::{draws, dump, number, places, scan, times};
+use super::{draws, dump, places, scan, times};
 
 /// Answers a command that only reads.
 pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &mut Writer<'_>) -> Result<(), Failure> {
@@ -22,7 +22,6 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
         }
         RespCommand::Dump => dump::dump(keyspace, args, out),
         RespCommand::Object => object(keyspace, args, out),
-        RespCommand::Memory => memory(keyspace, args, out),
         _ => Err(Failure::unsupported(call.spec.name)),
     }
 }
@@ -118,54 +117,6 @@ fn encoding(held: &Held<'_>) -> Result<&'static str, Failure> {
             if fields > LISTED { "hashtable" } else { "listpack" }
         }
     })
-}
-
-/// Bytes that a key takes in its page beside its own, and the fields of a hash that are looked at where nothing is said.
-const BESIDE: usize = 16;
-const SAMPLES: i64 = 5;
-
-fn memory(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
-    match args.word(1).to_ascii_lowercase().as_slice() {
-        b"usage" if args.len() == 3 || args.len() == 5 && args.word(3).eq_ignore_ascii_case(b"samples") => {
-            let samples = args.get(4).map_or(Ok(SAMPLES), number::integer)?;
-            usage(keyspace, args.word(2), usize::try_from(samples).map_err(|_| Failure::syntax())?, out)
-        }
-        b"usage" => Err(Failure::syntax()),
-        b"doctor" => {
-            out.verbatim("What is stored lies in the file; the system keeps of it in memory what was used lately.");
-            Ok(())
-        }
-        b"help" => {
-            help(out, &["MEMORY <subcommand>: USAGE <key> [SAMPLES <count>], DOCTOR"]);
-            Ok(())
-        }
-        _ => Err(unknown_subcommand("MEMORY", args)),
-    }
-}
-
-fn usage(keyspace: &Keyspace<'_>, key: &[u8], samples: usize, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let bytes = match keyspace.find(key)? {
-        None => {
-            out.null();
-            return Ok(());
-        }
-        Some(Held::String(value)) => value.len(),
-        Some(Held::Hash(hash)) => {
-            let (mut looked_at, mut bytes) = (0, 0);
-            let most = if samples == 0 { usize::MAX } else { samples };
-            for entry in hash.bucket.iter().take(most.min(100_000)) {
-                let (field, value) = entry?;
-                looked_at += 1;
-                bytes += field.len() + value.unwrap_or_default().len() + BESIDE;
-            }
-            // Of what was not looked at, its pages' headers tell how much it is.
-            let fields =
-                if looked_at < most { looked_at } else { usize::try_from(hash.bucket.count()?).unwrap_or(looked_at) };
-            bytes.checked_div(looked_at).unwrap_or(0) * fields
-        }
-    };
-    out.count(key.len() + bytes + BESIDE);
-    Ok(())
 }
 
 fn help(out: &mut Writer<'_>, lines: &[&str]) {

@@ -11,6 +11,7 @@
 //! - `times`: when keys are gone; `places`: keys that get another one; `scan`, `scans`: some keys at a time, and where it
 //!   goes on; `draws`: some at random; `dump`, `rdb`: what a key holds in Redis' own form
 //! - `walk`: those that look at everything, in steps
+//! - `sizes`: how many keys the databases have, and how much room one takes
 //! - `watching`: what WATCH is told
 //! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
 //!   is said where something cannot be done
@@ -32,6 +33,7 @@ mod rdb;
 mod read;
 mod scan;
 mod scans;
+mod sizes;
 mod strings;
 mod times;
 mod walk;
@@ -43,7 +45,13 @@ pub(crate) use database::Database;
 pub(crate) use failure::Failure;
 pub(in crate::commands) use read::answer;
 pub(in crate::commands) use scans::Scans;
+pub(crate) use sizes::key_counts;
 pub(crate) use walk::{RespRun, Stepped};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
 pub(crate) use work::{Call, RespDone, RespWork, What};
+
+/// Whether a word is what a pattern means, whatever their letter case.
+pub(crate) fn matches_ignoring_case(pattern: &[u8], word: &[u8]) -> bool {
+    glob::matches(&pattern.to_ascii_lowercase(), &word.to_ascii_lowercase())
+}

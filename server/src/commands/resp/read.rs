@@ -1,12 +1,12 @@
 //! Commands that only read, each kind in its file.
 
-use boltkv_protocol::resp::{Group, Writer};
+use boltkv_protocol::resp::{Group, RespCommand, Writer};
 
 use super::failure::Failure;
 use super::keyspace::Keyspace;
 use super::scans::Scans;
 use super::work::Call;
-use super::{bits, hashes, keys, strings};
+use super::{bits, hashes, keys, sizes, strings};
 use crate::commands::expiry::View;
 use crate::commands::state::State;
 
@@ -18,6 +18,9 @@ pub(in crate::commands) fn answer(
     out: &mut Writer<'_>,
 ) -> Result<(), Failure> {
     let keyspace = Keyspace::of(view, call.db)?;
+    if call.spec.command == RespCommand::Memory {
+        return sizes::usage(&keyspace, call, out);
+    }
     match call.spec.group {
         Group::String => strings::answer(&keyspace, call, out),
         Group::Bitmap => bits::answer(&keyspace, call, out),

@@ -45,6 +45,21 @@ pub(crate) enum What {
 }
 
 impl Call {
+    /// How it is done: what a command of a command has to do with no key is not looked up in any.
+    pub(crate) fn kind(&self) -> Kind {
+        let is = |sub: &[u8]| self.args.word(1).eq_ignore_ascii_case(sub);
+        match self.spec.command {
+            RespCommand::Memory if !is(b"USAGE") => Kind::Session,
+            RespCommand::Object if is(b"HELP") => Kind::Session,
+            _ => self.spec.kind,
+        }
+    }
+
+    /// Whether it is for whoever looks after the server.
+    pub(crate) fn is_for_operators(&self) -> bool {
+        self.spec.subcommand(self.args.word(1)).is_some_and(|sub| sub.for_operators)
+    }
+
     /// The buckets that it reads, or changes.
     pub(crate) fn places(&self) -> Vec<Path> {
         let path = self.db.path();
@@ -67,9 +82,9 @@ impl Call {
 
 impl RespWork {
     /// How it is done.
-    pub(crate) const fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match &self.what {
-            What::One(call) => call.spec.kind,
+            What::One(call) => call.kind(),
             What::Watch(..) | What::Exec(..) => Kind::Write,
         }
     }
@@ -191,7 +206,7 @@ struct Doing<'a, 't> {
 
 impl Doing<'_, '_> {
     fn one(&mut self, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
-        match call.spec.kind {
+        match call.kind() {
             Kind::Read => read::answer(&self.timed.view(), call, self.room.scans(), out),
             Kind::Walk => walk::answer(&self.timed.view(), call, out),
             Kind::Write => {

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::resp::{self, Args, Kind, ProtocolError, RespCommand, Version, Writer, write_error_line};
-use boltkv_protocol::{ErrorCode, ErrorReply, OperatorRequest, Path, ReadRequest, Reply, Token};
-use bytes::BytesMut;
+use boltkv_protocol::resp::{self, Args, Kind, RespCommand, Version, Writer, write_error_line};
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, Token};
+use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::connection::{self, Client};
 use super::multi::RespMulti;
-use super::server;
+use super::refusals::{auth_comes_first, failed, http, no_subcommand, not_in_transactions, protocol_error, unknown};
+use super::{client, server};
+use crate::clients::Client as Listed;
 use crate::commands::{Asker, Call, Failure, Reader, RespWork, ScanRun, Watching, What};
 use crate::counters::Command;
-use crate::session::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
+use crate::session::codec::{Asked, Asking, Codec, Due, MOST_OF_STRANGER, Step};
 use crate::session::multi::QueueRoom;
 use crate::session::wire::Input;
 use crate::shared::Shared;
@@ -47,27 +49,19 @@ pub(crate) enum Tag {
     Written,
     /// The value, or none.
     Value,
-    /// Connections, a line each.
-    Clients,
-    /// How many connections were ended, or that one was.
-    Killed { counted: bool },
-    /// Requests that took long.
-    SlowLog,
-    /// Done.
-    Done,
 }
 
 type RespAsked = Asked<Tag, Own>;
 
 impl RespCodec {
-    pub(crate) fn new(server: &Shared) -> Self {
+    pub(crate) fn new(server: &Shared, listed: Arc<Listed>) -> Self {
         let Shared { limits, timeouts, memory, access, .. } = server;
         let room = QueueRoom { memory: Arc::clone(memory), max_frame: limits.max_frame, patience: timeouts.request };
         let mut requests = resp::RespCodec::new(limits.max_frame);
         requests.set_stranger(access.asks());
         Self {
             requests,
-            client: Client::new(access.asks()),
+            client: Client::new(access.asks(), listed),
             is_stranger: access.asks(),
             multi: None,
             watching: None,
@@ -83,12 +77,22 @@ impl RespCodec {
 
     fn asked(&mut self, args: Args, arrived: Instant) -> RespAsked {
         let Some(name) = args.get(0) else { return Asked::Nothing };
-        let Some(spec) = resp::find(name) else { return self.refused(unknown(&args)) };
+        let spec = resp::find(name);
+        if self.is_stranger && !spec.is_some_and(|spec| spec.flags.has(resp::Flags::NO_AUTH)) {
+            return if is_http(name) {
+                Asked::Close(Some(Own::Failed(http())))
+            } else {
+                self.refused(auth_comes_first())
+            };
+        }
+        let Some(spec) = spec else {
+            return if is_http(name) { Asked::Close(Some(Own::Failed(http()))) } else { self.refused(unknown(&args)) };
+        };
         if !spec.takes(args.len()) {
             return self.refused(Failure::wrong_number_of_arguments(spec.name));
         }
-        if self.is_stranger && !spec.flags.has(resp::Flags::NO_AUTH) {
-            return self.refused(auth_comes_first());
+        if let Err(why) = spec.subcommand_of(&args) {
+            return self.refused(no_subcommand(why, spec, &args));
         }
         let call = Call { spec, args, db: self.client.db };
         if self.multi.is_some() && !is_at_once(spec.command) {
@@ -106,6 +110,9 @@ impl RespCodec {
     }
 
     fn queue(&mut self, call: Call, arrived: Instant) -> RespAsked {
+        if call.kind() == Kind::Session && !is_for_transactions(call.spec.command) {
+            return self.refused(not_in_transactions());
+        }
         if call.spec.command == RespCommand::Select {
             match connection::database(call.args.word(1)) {
                 // It is for what follows, up to EXEC.
@@ -121,7 +128,7 @@ impl RespCodec {
     }
 
     fn call(&mut self, call: Call) -> RespAsked {
-        match (call.spec.kind, call.spec.command) {
+        match (call.kind(), call.spec.command) {
             (_, RespCommand::Get) => {
                 let request = ReadRequest::Get { path: call.db.path().clone(), key: call.args.slice(1) };
                 Asked::Read(self.due(Tag::Value), request)
@@ -140,8 +147,7 @@ impl RespCodec {
             (Kind::Session, RespCommand::Exec) => self.exec(),
             (Kind::Session, RespCommand::Quit) => Asked::Close(Some(Own::Call(call))),
             (Kind::Session, RespCommand::Auth | RespCommand::Hello) => self.introduction(call),
-            (Kind::Session, RespCommand::Client) => self.client_command(call),
-            (Kind::Session, RespCommand::SlowLog) => self.slow_log(call),
+            (Kind::Session, _) if has_long_reply(&call) => self.work(What::One(call)),
             (Kind::Session, _) => Asked::Own(Own::Call(call)),
         }
     }
@@ -166,25 +172,12 @@ impl RespCodec {
 
     /// Who the client is, where it says so.
     fn introduction(&mut self, call: Call) -> RespAsked {
-        match connection::token_of(&call, &self.client) {
-            Ok(None) if self.is_stranger => self.refused(auth_comes_first()),
+        match connection::token_of(&call, &self.client, self.is_stranger) {
             Ok(None) => Asked::Own(Own::Call(call)),
-            Ok(Some(token)) => Asked::Introduce(Own::Call(call), Token::from(token)),
-            Err(failure) => self.refused(failure),
-        }
-    }
-
-    fn client_command(&mut self, call: Call) -> RespAsked {
-        match connection::operation(&call) {
-            Ok(Some((request, tag))) => Asked::Operator(self.due(tag), request),
-            Ok(None) => Asked::Own(Own::Call(call)),
-            Err(failure) => self.refused(failure),
-        }
-    }
-
-    fn slow_log(&mut self, call: Call) -> RespAsked {
-        match server::slow_log(&call) {
-            Ok((request, tag)) => Asked::Operator(self.due(tag), request),
+            Ok(Some(token)) => {
+                let token = Token::from(Bytes::copy_from_slice(token));
+                Asked::Introduce(Own::Call(call), token)
+            }
             Err(failure) => self.refused(failure),
         }
     }
@@ -208,7 +201,7 @@ impl RespCodec {
             }
             RespCommand::Reset => {
                 (self.multi, self.watching) = (None, None);
-                self.client = Client { name: self.client.name.clone(), ..Client::new(self.client.asks) };
+                self.client.reset();
                 out.simple("RESET");
             }
             _ if connection::concerns(call.spec.command) => return self.client.say(call, out),
@@ -263,14 +256,7 @@ impl Codec for RespCodec {
             (Tag::Written, Reply::Value(bytes)) => writer.put(bytes.as_ref()),
             (Tag::Value, Reply::Value(value)) => writer.bulk(value.as_ref()),
             (Tag::Value, Reply::Error(error)) if is_missing(error.code) => writer.null(),
-            (Tag::Killed { counted: true }, Reply::Error(error)) if is_missing(error.code) => writer.integer(0),
-            (Tag::Killed { .. }, Reply::Error(error)) if is_missing(error.code) => {
-                writer.error("ERR No such client");
-            }
             (_, Reply::Error(error)) => write_error_line(&Failure::from(error.clone()).line, out),
-            (Tag::Clients, Reply::Rows(rows)) => connection::write_clients(rows, &mut writer),
-            (Tag::SlowLog, Reply::Rows(rows)) => server::write_slow_log(rows, &mut writer),
-            (Tag::Killed { counted: true }, _) => writer.integer(1),
             // What is left says that something was done.
             _ => writer.ok(),
         }
@@ -318,6 +304,16 @@ impl Codec for RespCodec {
         })
     }
 
+    fn tell(&mut self, call: &Call, asking: &Asking<'_>, out: &mut Writer<'_>) -> Result<(), Failure> {
+        match call.spec.command {
+            _ if is_help(call) => server::help(call.spec, out),
+            RespCommand::Client => return client::say(&mut self.client, call, &asking.server.clients, out),
+            command if connection::concerns(command) => return self.client.say(call, out),
+            _ => return server::tell(call, asking, out),
+        }
+        Ok(())
+    }
+
     fn command(own: &Own) -> Option<Command> {
         match own {
             Own::Call(call) => Some(Command::of_resp(call.spec.command)),
@@ -336,16 +332,7 @@ impl Codec for RespCodec {
     }
 
     fn instead(&self, _own: Own, error: ErrorReply) -> Own {
-        let line = format!("WRONGPASS {}", error.message);
-        Own::Failed(Failure::new(error.code, line))
-    }
-
-    fn reads<'o>(&self, _own: &'o Own) -> Option<&'o Path> {
-        None
-    }
-
-    fn names<'o>(&self, own: &'o Own) -> Option<&'o [u8]> {
-        if let Own::Call(call) = own { connection::name_in(call) } else { None }
+        Own::Failed(Failure::new(error.code, connection::WRONG_PASS))
     }
 
     fn introduced(&mut self) {
@@ -381,31 +368,33 @@ const fn is_missing(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::KeyNotFound | ErrorCode::BucketNotFound)
 }
 
-fn failed(line: &'static str) -> Failure {
-    Failure::new(ErrorCode::Malformed, line)
+/// What may stand in a transaction, of what concerns the connection or the server.
+const fn is_for_transactions(command: RespCommand) -> bool {
+    use RespCommand::{Echo, Ping, Select, Time, Unwatch};
+    matches!(command, Echo | Ping | Select | Time | Unwatch)
 }
 
-fn auth_comes_first() -> Failure {
-    Failure::new(ErrorCode::Unauthenticated, "NOAUTH Authentication required.")
-}
-
-fn protocol_error(error: &ProtocolError) -> Failure {
-    Failure::new(ErrorCode::Malformed, format!("ERR {error}"))
-}
-
-/// A command that is none, as far as it fits a line.
-fn unknown(args: &Args) -> Failure {
-    const MOST: usize = 128;
-    let cut = |word: &[u8]| word[..word.len().min(MOST)].escape_ascii().to_string();
-    let mut line = format!("ERR unknown command '{}', with args beginning with: ", cut(args.word(0)));
-    for word in args.from(1) {
-        if line.len() > 2 * MOST {
-            break;
-        }
-        line.push_str(&format!("'{}' ", cut(word)));
+/// What is answered as reads are, once there is room.
+fn has_long_reply(call: &Call) -> bool {
+    match call.spec.command {
+        RespCommand::Ping => call.args.len() > 1,
+        RespCommand::Client
+        | RespCommand::Command
+        | RespCommand::Config
+        | RespCommand::Echo
+        | RespCommand::Info
+        | RespCommand::Memory
+        | RespCommand::Object
+        | RespCommand::SlowLog => true,
+        _ => false,
     }
-    Failure::new(ErrorCode::Unsupported, line)
 }
 
-/// What an operator asks for, and how the reply is written.
-pub(super) type Operation = (OperatorRequest, Tag);
+fn is_help(call: &Call) -> bool {
+    call.spec.subcommand(call.args.word(1)).is_some_and(|sub| sub.name == "HELP")
+}
+
+/// A page in a browser can be made to send these, to any port: nothing of what it sends is done.
+fn is_http(name: &[u8]) -> bool {
+    [&b"POST"[..], b"Host:"].iter().any(|word| word.eq_ignore_ascii_case(name))
+}

@@ -1,11 +1,19 @@
-//! Commands that concern the connection.
+//! Commands that concern the connection: who is asking, for which database, and how the answers are to look.
 
+use std::sync::Arc;
+
+use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{RespCommand, Version, Writer};
-use boltkv_protocol::{ErrorCode, OperatorRequest};
 use bytes::Bytes;
 
-use super::call::{Operation, Tag};
+use super::client;
+use super::refusals::{auth_comes_first, failed, integer, shown};
+use super::server::REDIS_VERSION;
+use crate::clients::Client as Listed;
 use crate::commands::{Call, Database, Failure};
+
+/// The user that everybody is who says no other name.
+const USUAL_USER: &[u8] = b"default";
 
 /// What a client has said of itself, and how it wants to be answered.
 #[derive(Debug)]
@@ -13,20 +21,44 @@ pub(super) struct Client {
     pub(super) version: Version,
     pub(super) db: Database,
     pub(super) name: Bytes,
+    /// Which library it uses, and that one's version.
+    pub(super) library: [Bytes; 2],
     /// Whether the server asks who its clients are.
     pub(super) asks: bool,
+    /// What others see of it.
+    pub(super) listed: Arc<Listed>,
+}
+
+/// What HELLO asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Hello<'a> {
+    version: Option<Version>,
+    user: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
 }
 
 impl Client {
-    pub(super) fn new(asks: bool) -> Self {
-        Self { version: Version::Two, db: Database::default(), name: Bytes::new(), asks }
+    pub(super) fn new(asks: bool, listed: Arc<Listed>) -> Self {
+        let (version, db, name) = (Version::Two, Database::default(), Bytes::new());
+        Self { version, db, name, library: [Bytes::new(), Bytes::new()], asks, listed }
+    }
+
+    /// As it was when it connected, but for who it is.
+    pub(super) fn reset(&mut self) {
+        (self.version, self.db) = (Version::Two, Database::default());
+        self.calls_itself(b"");
+    }
+
+    pub(super) fn calls_itself(&mut self, name: &[u8]) {
+        self.name = Bytes::copy_from_slice(name);
+        self.listed.calls_itself(name);
     }
 
     /// The version in which a command is answered: HELLO answers in the one that it asks for.
     pub(super) fn version_after(&self, call: &Call) -> Version {
-        match (call.spec.command, call.args.word(1)) {
-            (RespCommand::Hello, b"2") | (RespCommand::Reset, _) => Version::Two,
-            (RespCommand::Hello, b"3") => Version::Three,
+        match call.spec.command {
+            RespCommand::Reset => Version::Two,
+            RespCommand::Hello => Hello::parse(call).ok().and_then(|hello| hello.version).unwrap_or(self.version),
             _ => self.version,
         }
     }
@@ -43,28 +75,64 @@ impl Client {
                 self.db = database(call.args.word(1))?;
                 out.ok();
             }
-            RespCommand::Hello => self.hello(call, out),
+            RespCommand::Hello => self.hello(call, out)?,
             _ => out.ok(),
         }
         Ok(())
     }
 
-    fn hello(&mut self, call: &Call, out: &mut Writer<'_>) {
-        self.version = self.version_after(call);
-        if let Some(name) = name_in(call) {
-            self.name = Bytes::copy_from_slice(name);
+    fn hello(&mut self, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+        let hello = Hello::parse(call)?;
+        if let Some(version) = hello.version {
+            self.version = version;
         }
-        out.map(5);
-        for (name, value) in [("server", "redis"), ("version", super::server::REDIS_VERSION)] {
+        if let Some(name) = hello.name {
+            self.calls_itself(name);
+        }
+        out.map(7);
+        for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
             out.bulk(name.as_bytes());
             out.bulk(value.as_bytes());
         }
         out.bulk(b"proto");
         out.integer(if self.version == Version::Three { 3 } else { 2 });
-        out.bulk(b"mode");
-        out.bulk(b"standalone");
-        out.bulk(b"role");
-        out.bulk(b"master");
+        out.bulk(b"id");
+        out.integer(i64::try_from(self.listed.id).unwrap_or(i64::MAX));
+        for (name, value) in [("mode", "standalone"), ("role", "master")] {
+            out.bulk(name.as_bytes());
+            out.bulk(value.as_bytes());
+        }
+        out.bulk(b"modules");
+        out.array(0);
+        Ok(())
+    }
+}
+
+impl<'a> Hello<'a> {
+    fn parse(call: &'a Call) -> Result<Self, Failure> {
+        let mut hello = Self::default();
+        let mut words = call.args.from(1);
+        if let Some(version) = words.next() {
+            let why = "ERR Protocol version is not an integer or out of range";
+            hello.version = Some(match integer(version).map_err(|_| failed(why))? {
+                2 => Version::Two,
+                3 => Version::Three,
+                _ => return Err(failed("NOPROTO unsupported protocol version")),
+            });
+        }
+        while let Some(option) = words.next() {
+            let left = words.len();
+            if option.eq_ignore_ascii_case(b"AUTH") && left >= 2 {
+                hello.user = words.next().zip(words.next());
+            } else if option.eq_ignore_ascii_case(b"SETNAME") && left >= 1 {
+                hello.name = words.next();
+            } else {
+                let line = format!("ERR Syntax error in HELLO option '{}'", shown(option));
+                return Err(Failure::new(ErrorCode::Malformed, line));
+            }
+        }
+        hello.name.map_or(Ok(()), client::check_name)?;
+        Ok(hello)
     }
 }
 
@@ -78,43 +146,52 @@ pub(super) const fn concerns(command: RespCommand) -> bool {
             | RespCommand::Hello
             | RespCommand::Auth
             | RespCommand::Quit
-            | RespCommand::Client
     )
 }
 
 /// The database that a word names.
 pub(super) fn database(word: &[u8]) -> Result<Database, Failure> {
-    let number = std::str::from_utf8(word).ok().and_then(|word| word.parse().ok());
-    let number = number.ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR invalid DB index"))?;
-    Database::new(number).ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR DB index is out of range"))
+    Database::new(integer(word)?).ok_or_else(|| failed("ERR DB index is out of range"))
 }
 
-/// The token in AUTH or HELLO, if there is one.
-pub(super) fn token_of(_call: &Call, _client: &Client) -> Result<Option<Bytes>, Failure> {
-    Ok(None)
-}
-
-/// What the client wants to be called, where HELLO says so.
-pub(super) fn name_in(_call: &Call) -> Option<&[u8]> {
-    None
-}
-
-/// What CLIENT asks an operator's request for, where it does.
-pub(super) fn operation(call: &Call) -> Result<Option<Operation>, Failure> {
-    let list = call.args.word(1).eq_ignore_ascii_case(b"list");
-    Ok(list.then_some((OperatorRequest::ListClients { after: 0 }, Tag::Clients)))
-}
-
-/// Connections, a line each.
-pub(super) fn write_clients<B: AsRef<[u8]>>(rows: &[Vec<(B, B)>], out: &mut Writer<'_>) {
-    let mut lines = String::new();
-    for row in rows {
-        let fields: Vec<_> = row
-            .iter()
-            .map(|(name, value)| format!("{}={}", name.as_ref().escape_ascii(), value.as_ref().escape_ascii()))
-            .collect();
-        lines.push_str(&fields.join(" "));
-        lines.push('\n');
+/// The token in AUTH or HELLO, if there is one. Who has it is told by the token: the user's name may be any.
+pub(super) fn token_of<'a>(call: &'a Call, client: &Client, is_stranger: bool) -> Result<Option<&'a [u8]>, Failure> {
+    let said = if call.spec.command == RespCommand::Hello {
+        match Hello::parse(call)?.user {
+            None if is_stranger => return Err(hello_comes_with_a_token()),
+            None => return Ok(None),
+            user => user,
+        }
+    } else {
+        match (call.args.get(1), call.args.get(2)) {
+            _ if call.args.len() > 3 => return Err(Failure::syntax()),
+            (Some(_), None) if !client.asks => return Err(nobody_is_asked()),
+            (Some(token), None) => Some((USUAL_USER, token)),
+            (user, token) => user.zip(token),
+        }
+    };
+    match said {
+        Some((_, token)) if client.asks => Ok(Some(token)),
+        // Without tokens everybody is let in who is nobody else.
+        Some((USUAL_USER, _)) => Ok(None),
+        Some(_) => Err(Failure::new(ErrorCode::Unauthenticated, WRONG_PASS)),
+        None => Err(auth_comes_first()),
     }
-    out.verbatim(&lines);
+}
+
+/// What is said to whom nobody knows.
+pub(super) const WRONG_PASS: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+fn hello_comes_with_a_token() -> Failure {
+    let line = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+                <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the \
+                same time";
+    Failure::new(ErrorCode::Unauthenticated, line)
+}
+
+fn nobody_is_asked() -> Failure {
+    failed(
+        "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
+         configuration is correct?",
+    )
 }

@@ -8,7 +8,7 @@ use tracing::warn;
 use crate::commands::{Failure, Reader, RespRun, RespWork, Run, What};
 use crate::memory::OWN_OUTPUT;
 use crate::session::UseFor;
-use crate::session::codec::{Asked, Codec, Due, Step};
+use crate::session::codec::{Asked, Asking, Codec, Due, Step};
 use crate::session::credit::Credit;
 use crate::session::serve::Session;
 use crate::session::socket::Socket;
@@ -26,7 +26,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let version = work.version;
         // Whatever else there is goes to the writer.
         let What::One(call) = &work.what else { return };
-        if call.spec.kind == Kind::Walk {
+        if call.kind() == Kind::Walk {
             match self.conn.shared.executor.admit(&self.caller).walk(call.clone(), version) {
                 Ok(run) => self.begin_run(due, run),
                 Err(error) => self.refuse(due, error),
@@ -38,7 +38,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
         loop {
             let out = &mut self.conn.wire.output;
             let mut writer = Writer::new(out, version, room);
-            let done = reader.answer_resp(call, &mut writer);
+            let done = if call.kind() == Kind::Session {
+                let asking = Asking { server: &self.conn.shared, standing: &self.caller.standing };
+                self.codec.tell(call, &asking, &mut writer)
+            } else {
+                reader.answer_resp(call, &mut writer)
+            };
             let (len, fits) = (writer.len(), writer.fits());
             match done {
                 Ok(()) if fits => return self.tell_result(due, None),

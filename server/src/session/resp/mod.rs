@@ -4,13 +4,19 @@
 //! pipeline is committed in groups; any other request waits until they are answered.
 //!
 //! - `call`: the codec: what becomes of each request; `multi`: those between MULTI and EXEC
-//! - `connection`: the commands that concern the connection; `server`: those that concern the server
+//! - `connection`, `client`: the commands that concern the connection, and CLIENT; `server`, `commands`, `config`, `info`:
+//!   those that concern the server; `refusals`: what is said before anything is done
 //! - `give`: how what only this dialect asks for is answered by the session
 
 mod call;
+mod client;
+mod commands;
+mod config;
 mod connection;
 mod give;
+mod info;
 mod multi;
+mod refusals;
 mod server;
 
 pub(crate) use call::RespCodec;
