@@ -42,8 +42,15 @@ impl Groups {
         self.run_or_halve(jobs);
     }
 
-    /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
+        while !jobs.is_empty() {
+            jobs = self.run_part(jobs);
+        }
+    }
+
+    /// The way of a group, or of the part of it that is done in one transaction: applied, made durable, published, answered.
+    /// What is left is to be done next.
+    fn run_part(&mut self, mut jobs: Vec<Job>) -> Vec<Job> {
         let applied = Applied::of(&self.db, &self.room, &mut self.watched, &jobs);
         let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
@@ -51,11 +58,14 @@ impl Groups {
                 if let Some(Line::Works(refused)) = self.trouble.done(Instant::now) {
                     info!(refused, "writes work again");
                 }
-                answer(jobs, durable.publish());
+                let outcomes = durable.publish();
+                let left = jobs.split_off(outcomes.len().min(jobs.len()));
+                answer(jobs, outcomes);
                 self.has_made_room = false;
+                return left;
             }
             // The file may not grow, but pages that are free since the last checkpoint wait for the next one.
-            Err(Error::MaxSizeReached { .. }) if self.make_room() => self.run_or_halve(jobs),
+            Err(Error::MaxSizeReached { .. }) if self.make_room() => return jobs,
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
@@ -74,6 +84,7 @@ impl Groups {
                 answer(jobs, outcomes);
             }
         }
+        Vec::new()
     }
 
     /// Brings back, once until a part of the group is done, the pages that commits have freed and the file on the disk still
@@ -99,7 +110,7 @@ impl Drop for Groups {
     }
 }
 
-/// What a group has changed, in a transaction that nobody else sees yet.
+/// What a group, or the first of its jobs, has changed, in a transaction that nobody else sees yet.
 struct Applied {
     tx: TxMut,
     results: Vec<Result<Effect, ErrorReply>>,
@@ -109,8 +120,18 @@ impl Applied {
     fn of(db: &Db, room: &ReplyRoom, watched: &mut WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
         let now = now();
         let mut tx = db.begin_mut()?;
-        let apply = |job: &Job| apply(&mut tx, &job.write, room, watched, now);
-        let results = jobs.iter().map(apply).collect::<Result<_, _>>()?;
+        let mut results = Vec::with_capacity(jobs.len());
+        let mut made = 0;
+        for job in jobs {
+            let result = apply(&mut tx, &job.write, room, watched, now)?;
+            made += result.as_ref().map_or(0, Effect::made);
+            results.push(result);
+            // The queue bounds what was sent. What was made of it takes memory until it is committed, and the others would
+            // find none.
+            if made >= room.max_frame() {
+                break;
+            }
+        }
         Ok(Self { tx, results })
     }
 

@@ -131,6 +131,8 @@ impl RespWork {
 pub(crate) struct RespDone {
     reply: Bytes,
     lease: Option<Lease>,
+    /// The memory of values that were made, until they are committed.
+    made: Option<Lease>,
     changed: bool,
     failed: Option<ErrorCode>,
 }
@@ -138,6 +140,11 @@ pub(crate) struct RespDone {
 impl RespDone {
     pub(in crate::commands) const fn is_change(&self) -> bool {
         self.changed
+    }
+
+    /// How many bytes the values have that were made.
+    pub(in crate::commands) fn made(&self) -> usize {
+        self.made.as_ref().map_or(0, Lease::bytes)
     }
 
     pub(in crate::commands) fn reply(self) -> Outcome {
@@ -159,13 +166,13 @@ pub(in crate::commands) fn apply(
     let before = tx.savepoint();
     let mut out = BytesMut::new();
     let mut writer = Writer::new(&mut out, work.version, room.max_frame());
-    let mut doing = Doing { tx, watched, room, now, changed: false };
+    let mut doing = Doing { tx, watched, room, now, changed: false, made: None };
     let done = match &work.what {
         What::One(call) => doing.one(call, &mut writer),
         What::Watch(call, watching) => doing.watch(call, watching, &mut writer),
         What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
     };
-    let (changed, len, fits) = (doing.changed, writer.len(), writer.fits());
+    let (changed, made, len, fits) = (doing.changed, doing.made, writer.len(), writer.fits());
     let lease = if len > SHORT { room.try_take(len) } else { None };
     let refused = match done {
         _ if !fits => Some(too_large(room.max_frame())),
@@ -179,7 +186,7 @@ pub(in crate::commands) fn apply(
         Writer::new(&mut out, work.version, usize::MAX).error(&refused.line);
     }
     tx.forget_savepoints();
-    Ok(Ok(RespDone { reply: out.freeze(), lease, changed: changed && failed.is_none(), failed }))
+    Ok(Ok(RespDone { reply: out.freeze(), lease, made, changed: changed && failed.is_none(), failed }))
 }
 
 fn too_large(limit: usize) -> Failure {
@@ -193,6 +200,7 @@ struct Doing<'t> {
     room: &'t ReplyRoom,
     now: u64,
     changed: bool,
+    made: Option<Lease>,
 }
 
 impl Doing<'_> {
@@ -202,8 +210,13 @@ impl Doing<'_> {
             Kind::Walk => walk::answer(&*self.tx, call, self.now, out),
             Kind::Write => {
                 let mut keyspace = KeyspaceMut::of(self.tx, self.watched, call.db, self.now);
+                keyspace = keyspace.with_room(self.room);
                 let done = write::apply(&mut keyspace, call, out);
                 self.changed |= keyspace.has_changed();
+                match (&mut self.made, keyspace.take_made()) {
+                    (Some(made), Some(more)) => made.add(more),
+                    (made, more) => *made = made.take().or(more),
+                }
                 done
             }
             Kind::Session => write::in_exec(call, self.now, out),
