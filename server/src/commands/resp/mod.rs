@@ -8,11 +8,14 @@
 //!   bucket that is
 //! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
 //!   for each kind
+//! - `set`, `numbers`, `ranges`, `lcs`: more of strings; `bitop`, `bitfield`: more of bits
 //! - `walk`: those that look at everything, in steps
 //! - `watching`: what WATCH is told
 //! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
 //!   is said where something cannot be done
 
+mod bitfield;
+mod bitop;
 mod bits;
 mod database;
 mod databases;
@@ -21,9 +24,13 @@ mod glob;
 mod hashes;
 mod keys;
 mod keyspace;
+mod lcs;
 mod long_double;
 mod number;
+mod numbers;
+mod ranges;
 mod read;
+mod set;
 mod strings;
 mod walk;
 mod watching;
