@@ -107,6 +107,11 @@ impl Effect {
         }
     }
 
+    /// How many bytes the values have that it made of what is there, beside those that were sent.
+    pub(crate) fn made(&self) -> usize {
+        if let Self::Resp(done) = self { done.made() } else { 0 }
+    }
+
     /// The reply, once transaction `txid` is the newest.
     pub(crate) fn reply(self, txid: u64) -> Outcome {
         match self {

@@ -40,8 +40,15 @@ impl Groups {
         Self { db, room, stats, health, clock, reclaim, trouble: Trouble::new(), watched, has_made_room: false }
     }
 
-    /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
+        while !jobs.is_empty() {
+            jobs = self.run_part(jobs);
+        }
+    }
+
+    /// The way of a group, or of the part of it that is done in one transaction: applied, made durable, published, answered.
+    /// What is left is to be done next.
+    fn run_part(&mut self, mut jobs: Vec<Job>) -> Vec<Job> {
         let applied = Applied::of(&self.db, self.clock.now(), &self.room, &mut self.watched, &jobs);
         let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
@@ -50,11 +57,14 @@ impl Groups {
                 if let Some(Line::Works(refused)) = self.trouble.done(Instant::now) {
                     info!(refused, "writes work again");
                 }
-                answer(jobs, durable.publish());
+                let outcomes = durable.publish();
+                let left = jobs.split_off(outcomes.len().min(jobs.len()));
+                answer(jobs, outcomes);
                 self.has_made_room = false;
+                return left;
             }
             // The file may not grow, but pages that are free since the last checkpoint wait for the next one.
-            Err(Error::MaxSizeReached { .. }) if self.make_room() => self.run_or_halve(jobs),
+            Err(Error::MaxSizeReached { .. }) if self.make_room() => return jobs,
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
@@ -73,6 +83,7 @@ impl Groups {
                 answer(jobs, outcomes);
             }
         }
+        Vec::new()
     }
 
     /// Brings back, once until a part of the group is done, the pages that commits have freed and the file on the disk still
@@ -117,7 +128,7 @@ impl Drop for Groups {
     }
 }
 
-/// What a group has changed, in a transaction that nobody else sees yet.
+/// What a group, or the first of its jobs, has changed, in a transaction that nobody else sees yet.
 struct Applied {
     tx: TxMut,
     results: Vec<Result<Effect, ErrorReply>>,
@@ -132,7 +143,18 @@ impl Applied {
     fn of(db: &Db, now: u64, room: &ReplyRoom, watched: &mut WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
         let mut tx = db.begin_mut()?;
         let mut timed = Timed::new(&mut tx, now);
-        let results = jobs.iter().map(|job| apply(&mut timed, &job.write, room, watched)).collect::<Result<_, _>>()?;
+        let mut results = Vec::with_capacity(jobs.len());
+        let mut made = 0;
+        for job in jobs {
+            let result = apply(&mut timed, &job.write, room, watched)?;
+            made += result.as_ref().map_or(0, Effect::made);
+            results.push(result);
+            // The queue bounds what was sent. What was made of it takes memory until it is committed, and the others would
+            // find none.
+            if made >= room.max_frame() {
+                break;
+            }
+        }
         let Timed { earliest, expired, .. } = timed;
         Ok(Self { tx, results, earliest, expired })
     }

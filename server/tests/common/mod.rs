@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 pub mod binary;
+pub mod raw_resp;
 pub mod resp;
 pub mod running;
 pub mod text;

@@ -50,6 +50,10 @@ impl Failure {
         Self::say(ErrorCode::NumberOutOfRange, "ERR increment or decrement would overflow")
     }
 
+    pub(super) const fn string_too_long() -> Self {
+        Self::say(ErrorCode::ValueTooLarge, "ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    }
+
     pub(super) const fn no_such_key() -> Self {
         Self::say(ErrorCode::KeyNotFound, "ERR no such key")
     }

@@ -135,17 +135,16 @@ fn increment(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'
 }
 
 fn increment_float(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
+    if number::float(args.word(3))?.is_infinite() {
+        return Err(Failure::say(ErrorCode::Malformed, "ERR value is NaN or Infinity"));
+    }
     let sum = keyspace.in_hash(args.word(1), |hash| {
         let old = hash.get(args.word(2))?.unwrap_or(b"0");
-        let sum = number::add_float(old, args.word(3)).map_err(of_field)?;
+        number::float(old).map_err(|_| Failure::say(ErrorCode::IncompatibleValue, "ERR hash value is not a float"))?;
+        let sum = number::add_float(old, args.word(3))?;
         hash.put(args.word(2), sum.as_bytes())?;
         Ok((sum, Change::Something))
     })?;
     out.bulk(sum.as_bytes());
     Ok(())
-}
-
-/// What a number in a hash is called.
-fn of_field(failure: Failure) -> Failure {
-    failure
 }

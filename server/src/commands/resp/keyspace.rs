@@ -7,7 +7,9 @@ use super::database::Database;
 use super::failure::Failure;
 use super::watching::WatchedKeys;
 use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
+use crate::commands::results::ReplyRoom;
 use crate::commands::state::State;
+use crate::memory::Lease;
 
 /// Entries of a bucket that are looked at to tell whether it holds buckets, and so is no hash.
 const LOOKED_AT: usize = 128;
@@ -118,11 +120,24 @@ pub(super) struct KeyspaceMut<'a, 't> {
     watched: &'a mut WatchedKeys,
     db: Database,
     changed: bool,
+    /// What bounds values that are made here, and the memory that these take.
+    room: Option<&'a ReplyRoom>,
+    made: Option<Lease>,
 }
+
+/// Values that are made and take no more than this take no memory of the server's.
+const SHORT: usize = 4 * 1_024;
 
 impl<'a, 't> KeyspaceMut<'a, 't> {
     pub(super) const fn of(timed: &'a mut Timed<'t>, watched: &'a mut WatchedKeys, db: Database) -> Self {
-        Self { timed, watched, db, changed: false }
+        Self { timed, watched, db, changed: false, room: None, made: None }
+    }
+
+    /// The same, where values that are made are no longer than a frame, and take memory of the server's until they are
+    /// committed.
+    pub(super) const fn with_room(mut self, room: &'a ReplyRoom) -> Self {
+        self.room = Some(room);
+        self
     }
 
     /// Whether anything was changed.
@@ -167,6 +182,28 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         }
         self.touch(key);
         Ok(())
+    }
+
+    /// To be called before a value of `len` bytes is made of what is there: a few words can ask for a long one, again and
+    /// again, and the transaction keeps them all.
+    pub(super) fn make_room(&mut self, len: usize) -> Result<(), Failure> {
+        let Some(room) = self.room else { return Ok(()) };
+        if len > room.max_frame() {
+            return Err(Failure::string_too_long());
+        }
+        if len > SHORT {
+            let lease = room.try_take(len).ok_or_else(|| room.no_memory("the value"))?;
+            match &mut self.made {
+                Some(made) => made.add(lease),
+                none => *none = Some(lease),
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory that values take that were made.
+    pub(super) const fn take_made(&mut self) -> Option<Lease> {
+        self.made.take()
     }
 
     /// Removes a key, whatever it holds. Whether it was there.
@@ -244,7 +281,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
     }
 
     /// Whoever watches the key is told that it has changed.
-    fn touch(&mut self, key: &[u8]) {
+    pub(super) fn touch(&mut self, key: &[u8]) {
         self.changed = true;
         self.watched.touch(self.db.path(), key);
     }

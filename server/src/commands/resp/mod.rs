@@ -8,6 +8,7 @@
 //!   bucket that is
 //! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
 //!   for each kind
+//! - `set`, `numbers`, `ranges`, `lcs`: more of strings; `bitop`, `bitfield`: more of bits
 //! - `times`: when keys are gone; `places`: keys that get another one; `scan`, `scans`: some keys at a time, and where it
 //!   goes on; `draws`: some at random; `dump`, `rdb`: what a key holds in Redis' own form
 //! - `walk`: those that look at everything, in steps
@@ -16,6 +17,8 @@
 //! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
 //!   is said where something cannot be done
 
+mod bitfield;
+mod bitop;
 mod bits;
 mod database;
 mod databases;
@@ -26,13 +29,17 @@ mod glob;
 mod hashes;
 mod keys;
 mod keyspace;
+mod lcs;
 mod long_double;
 mod number;
+mod numbers;
 mod places;
+mod ranges;
 mod rdb;
 mod read;
 mod scan;
 mod scans;
+mod set;
 mod sizes;
 mod strings;
 mod times;

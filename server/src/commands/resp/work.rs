@@ -146,6 +146,8 @@ impl RespWork {
 pub(crate) struct RespDone {
     reply: Bytes,
     lease: Option<Lease>,
+    /// The memory of values that were made, until they are committed.
+    made: Option<Lease>,
     changed: bool,
     failed: Option<ErrorCode>,
 }
@@ -153,6 +155,11 @@ pub(crate) struct RespDone {
 impl RespDone {
     pub(in crate::commands) const fn is_change(&self) -> bool {
         self.changed
+    }
+
+    /// How many bytes the values have that were made.
+    pub(in crate::commands) fn made(&self) -> usize {
+        self.made.as_ref().map_or(0, Lease::bytes)
     }
 
     pub(in crate::commands) fn reply(self) -> Outcome {
@@ -167,16 +174,16 @@ pub(in crate::commands) fn apply(
     room: &ReplyRoom,
     watched: &mut WatchedKeys,
 ) -> RespDone {
-    let (mut out, mut lease, mut changed) = (BytesMut::new(), None, false);
+    let (mut out, mut lease, mut changed, mut made) = (BytesMut::new(), None, false, None);
     let done = timed.undoably(|timed| {
         let mut writer = Writer::new(&mut out, work.version, room.max_frame());
-        let mut doing = Doing { timed, watched, room, changed: false };
+        let mut doing = Doing { timed, watched, room, changed: false, made: None };
         match &work.what {
             What::One(call) => doing.one(call, &mut writer)?,
             What::Watch(call, watching) => doing.watch(call, watching, &mut writer)?,
             What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
         }
-        changed = doing.changed;
+        (changed, made) = (doing.changed, doing.made.take());
         if !writer.fits() {
             return Err(too_large(room.max_frame()));
         }
@@ -186,10 +193,10 @@ pub(in crate::commands) fn apply(
         }
         Ok(())
     });
-    let Err(failure) = done else { return RespDone { reply: out.freeze(), lease, changed, failed: None } };
+    let Err(failure) = done else { return RespDone { reply: out.freeze(), lease, made, changed, failed: None } };
     out.clear();
     write_error_line(&failure.line, &mut out);
-    RespDone { reply: out.freeze(), lease: None, changed: false, failed: Some(failure.code) }
+    RespDone { reply: out.freeze(), lease: None, made: None, changed: false, failed: Some(failure.code) }
 }
 
 fn too_large(limit: usize) -> Failure {
@@ -202,6 +209,7 @@ struct Doing<'a, 't> {
     watched: &'a mut WatchedKeys,
     room: &'a ReplyRoom,
     changed: bool,
+    made: Option<Lease>,
 }
 
 impl Doing<'_, '_> {
@@ -210,9 +218,13 @@ impl Doing<'_, '_> {
             Kind::Read => read::answer(&self.timed.view(), call, self.room.scans(), out),
             Kind::Walk => walk::answer(&self.timed.view(), call, out),
             Kind::Write => {
-                let mut keyspace = KeyspaceMut::of(self.timed, self.watched, call.db);
+                let mut keyspace = KeyspaceMut::of(self.timed, self.watched, call.db).with_room(self.room);
                 let done = write::apply(&mut keyspace, call, out);
                 self.changed |= keyspace.has_changed();
+                match (&mut self.made, keyspace.take_made()) {
+                    (Some(made), Some(more)) => made.add(more),
+                    (made, more) => *made = made.take().or(more),
+                }
                 done
             }
             Kind::Session => write::in_exec(call, self.timed.now(), out),
@@ -257,17 +269,14 @@ impl Doing<'_, '_> {
         out.array(calls.len());
         for call in calls {
             let (written, changed) = (out.len(), self.changed);
-            let Self { timed, watched, room, .. } = self;
-            let (done, has_changed) = {
-                let mut has_changed = changed;
-                let done = timed.attempt(|timed| {
-                    let mut doing = Doing { timed, watched, room, changed };
-                    let done = doing.one(call, out);
-                    has_changed = doing.changed;
-                    done
-                });
-                (done, has_changed)
-            };
+            let Self { timed, watched, room, made, .. } = self;
+            let mut has_changed = changed;
+            let done = timed.attempt(|timed| {
+                let mut doing = Doing { timed, watched, room, changed, made: made.take() };
+                let done = doing.one(call, out);
+                (has_changed, *made) = (doing.changed, doing.made);
+                done
+            });
             match done {
                 Ok(()) => self.changed = has_changed,
                 Err(failure) if ends_all(failure.code) => return Err(failure),

@@ -33,11 +33,11 @@ impl Big {
         let mut carry = u64::from(add);
         for limb in &mut self.limbs {
             let product = u64::from(*limb) * u64::from(factor) + carry;
-            *limb = (product % BASE) as u32;
+            *limb = limb_of(product);
             carry = product / BASE;
         }
         if carry != 0 {
-            self.limbs.push((carry % BASE) as u32);
+            self.limbs.push(limb_of(carry));
         }
     }
 
@@ -67,7 +67,7 @@ impl Big {
         for limb in self.limbs.iter_mut().rev() {
             let both = (carry << 32) | u64::from(*limb);
             carry = both & ((1 << shift) - 1);
-            *limb = ((both >> shift) % BASE) as u32;
+            *limb = limb_of(both >> shift);
         }
         dropped |= carry != 0;
         self.trim();
@@ -80,7 +80,7 @@ impl Big {
         for (at, limb) in self.limbs.iter_mut().enumerate() {
             let taken = u64::from(other.limbs.get(at).copied().unwrap_or(0)) + borrow;
             let left = BASE + u64::from(*limb) - taken;
-            *limb = (left % BASE) as u32;
+            *limb = limb_of(left);
             borrow = u64::from(left < BASE);
         }
         self.trim();
@@ -119,7 +119,7 @@ impl Big {
             let mut rest = 0;
             for limb in self.limbs.iter_mut().rev() {
                 let both = rest * BASE + u64::from(*limb);
-                *limb = ((both / u64::from(TEN_TO_9)) % BASE) as u32;
+                *limb = limb_of(both / u64::from(TEN_TO_9));
                 rest = both % u64::from(TEN_TO_9);
             }
             self.trim();
@@ -135,4 +135,9 @@ impl Big {
             self.limbs.pop();
         }
     }
+}
+
+/// The lowest limb of a number.
+const fn limb_of(number: u64) -> u32 {
+    (number & 0xffff_ffff) as u32
 }

@@ -15,7 +15,7 @@ const QUOTIENT: usize = 100;
 /// The digits of a number, in one base.
 struct Digits {
     /// Those before the point and those behind it.
-    digits: Vec<u32>,
+    all: Vec<u32>,
     /// How many lie behind it.
     behind: i64,
     /// What is written behind the `e` or `p`.
@@ -26,11 +26,7 @@ pub(super) fn parse(word: &[u8]) -> Option<LongDouble> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }
-    let (is_negative, rest) = match word {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        rest => (false, rest),
-    };
+    let (is_negative, rest) = signed(word);
     if rest.eq_ignore_ascii_case(b"inf") || rest.eq_ignore_ascii_case(b"infinity") {
         return Some(LongDouble::Infinite { is_negative });
     }
@@ -56,12 +52,12 @@ impl Digits {
         let digits: Option<Vec<_>> = digits.map(|(_, byte)| char::from(*byte).to_digit(base)).collect();
         let digits = digits.filter(|digits| !digits.is_empty())?;
         let behind = point.map_or(0, |point| number.len() - point - 1);
-        Some(Self { digits, behind: i64::try_from(behind).ok()?, exponent })
+        Some(Self { all: digits, behind: i64::try_from(behind).ok()?, exponent })
     }
 
     fn big(&self, base: u32) -> Big {
         let mut big = Big::default();
-        for digit in &self.digits {
+        for digit in &self.all {
             big.multiply(base, *digit);
         }
         big
@@ -69,18 +65,23 @@ impl Digits {
 
     /// How many digits there are behind those that are 0.
     fn significant(&self) -> Option<i64> {
-        let zeros = self.digits.iter().take_while(|digit| **digit == 0).count();
-        i64::try_from(self.digits.len() - zeros).ok()
+        let zeros = self.all.iter().take_while(|digit| **digit == 0).count();
+        i64::try_from(self.all.len() - zeros).ok()
+    }
+}
+
+/// Whether a minus stands before it, and what stands behind the sign, if there is one.
+fn signed(text: &[u8]) -> (bool, &[u8]) {
+    match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
     }
 }
 
 /// A sign perhaps, and digits. What is beyond all numbers is only known to be so.
 fn read_exponent(text: &[u8]) -> Option<i64> {
-    let (is_negative, digits) = match text {
-        [b'-', digits @ ..] => (true, digits),
-        [b'+', digits @ ..] => (false, digits),
-        digits => (false, digits),
-    };
+    let (is_negative, digits) = signed(text);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }

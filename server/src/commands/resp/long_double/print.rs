@@ -12,11 +12,8 @@ const TEN_TO_BEHIND: u128 = 100_000_000_000_000_000;
 impl fmt::Display for Finite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, fraction) = self.parts();
-        let mut text = whole;
-        if fraction != 0 {
-            text.push_str(&format!(".{fraction:0BEHIND$}"));
-            text.truncate(text.trim_end_matches('0').len());
-        }
+        let text =
+            if fraction == 0 { whole } else { format!("{whole}.{fraction:0BEHIND$}").trim_end_matches('0').to_owned() };
         // Redis shows no minus before a 0 that has nothing behind it.
         let sign = if self.is_negative && text != "0" { "-" } else { "" };
         write!(f, "{sign}{text}")
