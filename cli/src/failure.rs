@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use boltkv_client::ErrorCode;
+use boltkv_client::{ErrorCode, TxnPart};
 use boltkv_protocol::MAX_FRAME_LIMIT;
 use boltkv_storage::Error;
 
@@ -98,6 +98,20 @@ impl Failure {
         }
     }
 
+    /// The same, without the server's count of a transaction's parts, where the line that a part stands on is named.
+    pub(crate) fn without_count(self, part: TxnPart) -> Self {
+        let counted = match part {
+            TxnPart::Condition(at) => format!("condition {at} of the transaction: "),
+            TxnPart::Request(at) => format!("request {at} of the transaction: "),
+        };
+        match self {
+            Self::Said { exit, message, bbolt } => {
+                Self::Said { exit, message: message.replacen(&counted, "", 1), bbolt }
+            }
+            other => other,
+        }
+    }
+
     fn about(exit: Exit, file: &Path, error: &Error) -> Self {
         Self::Said { exit, message: about(file, error), bbolt: bbolt_words::of(error) }
     }
@@ -183,7 +197,13 @@ impl From<boltkv_client::Error> for Failure {
             Error::Server(reply) => reply.code == ErrorCode::FrameTooLarge || reply.value_size().is_some(),
             _ => false,
         };
-        let hint = if over_the_frame { "; the server's option --max-frame sets the limit" } else { hint(&error) };
+        let hint = match error.code() {
+            _ if over_the_frame => "; the server's option --max-frame sets the limit",
+            Some(ErrorCode::Unauthenticated) => {
+                "; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
+            }
+            _ => hint(&error),
+        };
         Self::said(exit, format!("{error}{hint}"))
     }
 }

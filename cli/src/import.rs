@@ -87,10 +87,13 @@ impl Import {
             match input.next() {
                 Ok(Some(_)) => {}
                 Ok(None) => {
-                    let (name, skip) = (&input.name, self.skip);
-                    return Err(Failure::usage(format!("{name} has only {number} lines, and --skip says {skip}")));
+                    let (name, one, skip) = (&input.name, input.counted, self.skip);
+                    return Err(Failure::usage(format!("{name} has only {number} {one}s, and --skip says {skip}")));
                 }
-                Err(why) => return Err(Failure::not_done(format!("{}, line {}: {why}", input.name, number + 1))),
+                Err(why) => {
+                    let (name, one) = (&input.name, input.counted);
+                    return Err(Failure::not_done(format!("{name}, {one} {}: {why}", number + 1)));
+                }
             }
         }
         loop {
@@ -153,8 +156,9 @@ impl Import {
         let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
         loop {
             let Err(error) = client.execute(txn.clone()).await else { return Ok(()) };
-            if let Some(TxnPart::Request(at)) = error.failed_part() {
-                return Err(Refused::At(line_of.get(usize::from(at)).copied().unwrap_or(0), Failure::write(error)));
+            if let Some(part @ TxnPart::Request(at)) = error.failed_part() {
+                let line = line_of.get(usize::from(at)).copied().unwrap_or(0);
+                return Err(Refused::At(line, Failure::write(error).without_count(part)));
             }
             if !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
                 return Err(Refused::All(lines.len(), error));
@@ -167,15 +171,17 @@ impl Import {
 
 /// What is said after a failure: where, why, what is there, and how to go on.
 fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
+    let one = input.counted;
     let state = match there {
         0 => "; nothing was put in".to_owned(),
-        there => format!("; the {there} lines before are there, and --skip {there} goes on behind them"),
+        1 => format!("; the {one} before is there, and --skip 1 goes on behind it"),
+        there => format!("; the {there} {one}s before are there, and --skip {there} goes on behind them"),
     };
     let first = there + 1;
     let (place, failure) = match refused {
-        Refused::At(_, failure) => (format!("line {first}"), failure),
-        Refused::All(1, error) => (format!("line {first}"), Failure::write(error)),
-        Refused::All(count, error) => (format!("lines {first} to {}", there + count as u64), Failure::write(error)),
+        Refused::At(_, failure) => (format!("{one} {first}"), failure),
+        Refused::All(1, error) => (format!("{one} {first}"), Failure::write(error)),
+        Refused::All(count, error) => (format!("{one}s {first} to {}", there + count as u64), Failure::write(error)),
     };
     failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&state)
 }

@@ -14,6 +14,7 @@ mod condition;
 mod config;
 mod delete;
 mod delete_range;
+mod expire;
 mod export;
 mod failure;
 mod file;
@@ -75,6 +76,9 @@ enum Command {
     Delete(delete::Delete),
     DeleteRange(delete_range::DeleteRange),
     Incr(incr::Incr),
+    Expire(expire::Expire),
+    Ttl(expire::Ttl),
+    Persist(expire::Persist),
     Scan(scan::Scan),
     Txn(txn::TxnCommand),
     #[command(subcommand)]
@@ -109,6 +113,9 @@ impl Command {
             Self::Delete(delete) => delete.run(),
             Self::DeleteRange(delete_range) => delete_range.run(),
             Self::Incr(incr) => incr.run(),
+            Self::Expire(expire) => expire.run(),
+            Self::Ttl(ttl) => ttl.run(),
+            Self::Persist(persist) => persist.run(),
             Self::Scan(scan) => scan.run(),
             Self::Txn(txn) => txn.run(),
             Self::Bucket(bucket) => bucket.run(),

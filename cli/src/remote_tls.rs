@@ -61,6 +61,9 @@ pub(crate) fn hint(error: &boltkv_client::Error) -> &'static str {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
             "; --tls-ca FILE (BOLTKV_TLS_CA) names who has signed the server's certificate"
         }
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "; --tls-name NAME (BOLTKV_TLS_NAME) says by which name the server is to be known",
         rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(other)))
             if other.to_string().contains("CaUsedAsEndEntity") =>
         {

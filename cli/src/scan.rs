@@ -21,7 +21,7 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv scan user: --limit 10
   boltkv scan --bucket users/eu --from ada --to bob
   boltkv scan --count
-  boltkv scan --json | jq -r '.key | @base64d'
+  boltkv scan --json | jq -r 'select(.key) | .key | @base64d'
 
 With --json a line is one of
   {\"key\":\"b64\",\"value\":\"b64\"}

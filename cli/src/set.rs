@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use boltkv_client::{Bucket, Cond};
+use boltkv_client::{Bucket, Cond, Error, Expiry, Written};
 use boltkv_protocol::MAX_FRAME_LIMIT;
 use bytes::Bytes;
 use clap::Args;
 
+use crate::arguments::lifetime;
 use crate::condition::SetCondition;
 use crate::failure::{Failure, Outcome};
+use crate::moment;
 use crate::remote::{InBucket, Remote, bytes_parser};
 
 /// Put a value under a key
@@ -29,6 +32,7 @@ use crate::remote::{InBucket, Remote, bytes_parser};
   boltkv set empty ''
   boltkv set lock \"$HOSTNAME\" --if-absent
   boltkv set counter 8 --if-equals 7
+  boltkv set session:4711 ada --ttl 30m
 
 Exit codes: 1 refused, or the condition does not hold: nothing was written; 3 no server was reached: \
 nothing was written; 4 there was no answer: the value may be stored or not.")]
@@ -44,6 +48,12 @@ pub(crate) struct Set {
     file: Option<PathBuf>,
     #[command(flatten)]
     condition: SetCondition,
+    /// The key is gone after this long, such as 10s, 5m or 30d, by the server's clock; without this it stays
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    ttl: Option<Duration>,
+    /// The key is gone from this time on, such as 2030-01-01T00:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "ttl")]
+    expires: Option<u64>,
     #[command(flatten)]
     bucket: InBucket,
     #[command(flatten)]
@@ -62,18 +72,26 @@ impl Set {
 
     async fn store(&self, bucket: &Bucket, value: Bytes) -> Outcome {
         let cond = self.condition.cond();
-        let stored = match bucket.set_if(&self.key, &value, cond.clone()).await {
+        let stored = match self.set(bucket, &value, cond.clone()).await {
             Err(error) if self.bucket.is_yet_to_be_made(&error) => {
                 // A bucket that is only made to hold nothing is not made.
                 if matches!(cond, Cond::IfPresent | Cond::IfEquals(_)) {
                     return Err(self.bucket.no_key(&self.key));
                 }
                 bucket.create_if_missing().await.map_err(Failure::write)?;
-                bucket.set_if(&self.key, value, cond).await
+                self.set(bucket, &value, cond).await
             }
             other => other,
         };
         stored.map(drop).map_err(Failure::write)
+    }
+
+    async fn set(&self, bucket: &Bucket, value: &Bytes, cond: Cond) -> Result<Written, Error> {
+        let ttl = self.ttl.map(|ttl| Expiry::In(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)));
+        match self.expires.map(Expiry::At).or(ttl) {
+            Some(expiry) => bucket.set_expiring(&self.key, value, cond, expiry).await,
+            None => bucket.set_if(&self.key, value, cond).await,
+        }
     }
 
     fn read_value(&self) -> Outcome<Bytes> {

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
 /// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 6] = [
+const COMMANDS: [(&[&str], &str); 13] = [
     (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
     (
         &["ls", "list", "keys", "range", "iterate"],
@@ -18,10 +18,20 @@ const COMMANDS: [(&[&str], &str); 6] = [
     (&["exists", "has"], "`boltkv get KEY` ends with exit code 1 where there is no such key"),
     (&["mkbucket", "create"], "`boltkv bucket create PATH` makes a bucket"),
     (&["version"], "`boltkv --version` prints the version"),
+    (&["snapshot", "save", "bgsave"], "`boltkv backup FILE` backs up the file of a running server"),
+    (&["defrag"], "`boltkv shrink` makes the file of a running server smaller"),
+    (&["mget"], "`boltkv get KEY…` takes several keys"),
+    (&["mset", "multi", "exec"], "`boltkv txn` does several requests as one transaction"),
+    (&["flushall", "flushdb"], "`boltkv delete-range --all` removes the keys of a bucket"),
+    (&["expire", "ttl", "persist", "lease"], "keys do not expire: what is put is there until it is removed"),
+    (
+        &["info", "endpoint"],
+        "`boltkv stats` prints the server's figures, `boltkv health` says whether it does its work",
+    ),
 ];
 
 /// What other programs call an option, the option of ours that has to be there, and how to go on from it.
-const OPTIONS: [(&[&str], &str, &str); 5] = [
+const OPTIONS: [(&[&str], &str, &str); 6] = [
     (
         &["-p", "-u", "--host", "--hostname", "--port", "--server", "--url", "--endpoint", "--endpoints"],
         "addr",
@@ -29,7 +39,12 @@ const OPTIONS: [(&[&str], &str, &str); 5] = [
     ),
     (&["-p", "--host", "--port", "--bind", "--addr", "--address"], "listen", "--listen HOST:PORT says where to listen"),
     (&["-f", "--file", "--path", "--dir", "--data-dir", "--database"], "db", "--db FILE names the file to serve"),
-    (&["--prefix"], "addr", "`boltkv scan PREFIX` prints what starts so"),
+    (
+        &["--prefix"],
+        "addr",
+        "`boltkv scan PREFIX` prints what starts so, `boltkv delete-range --prefix PREFIX` removes it",
+    ),
+    (&["--ttl", "--ex", "--px", "--lease"], "addr", "keys do not expire: what is put is there until it is removed"),
     (&["-v"], "version", "`boltkv --version` prints the version"),
 ];
 
@@ -84,7 +99,7 @@ fn of_command(program: &Command, asked: &Command, word: &str) -> Vec<String> {
     }
     if asked.get_name() == program.get_name() {
         tips.extend(COMMANDS.iter().filter(|(words, _)| words.contains(&&*lower)).map(|(_, tip)| (*tip).to_owned()));
-        if tips.is_empty() || matches!(&*lower, "keys" | "stats") {
+        if tips.is_empty() || matches!(&*lower, "keys" | "stats" | "info") {
             let of_files = program.find_subcommand("file").and_then(|file| file.find_subcommand(&lower));
             tips.extend(of_files.map(|_| format!("`boltkv file {lower} FILE` does this with a file")));
         }

@@ -71,12 +71,12 @@ impl TxnCommand {
         };
         self.remote.run(async |client| {
             let (txid, replies) = execute(&client, txn).await.map_err(|error| {
-                let line = error.failed_part().and_then(line_of).copied();
+                let part = error.failed_part();
                 let is_condition = error.code() == Some(ErrorCode::ConditionFailed);
                 let failure = Failure::write(error);
                 let failure = if is_condition { failure.of_a_condition() } else { failure };
-                match line {
-                    Some(line) => failure.prefixed(&format!("line {line}")),
+                match part.and_then(|part| Some((part, line_of(part)?))) {
+                    Some((part, line)) => failure.without_count(part).prefixed(&format!("line {line}")),
                     None => failure,
                 }
             })?;

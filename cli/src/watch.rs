@@ -42,6 +42,9 @@ pub(crate) struct Watch {
     /// Only keys of the bucket that start so, byte for byte, and buckets in it, with all within
     #[arg(value_name = "PREFIX", value_parser = bytes_parser())]
     prefix: Option<Bytes>,
+    /// The same, as a flag
+    #[arg(long = "prefix", value_name = "PREFIX", value_parser = bytes_parser(), conflicts_with = "prefix")]
+    prefix_flag: Option<Bytes>,
     /// Begin behind this transaction, as an earlier watch has named it, or with the `oldest` that is kept; else from now on
     #[arg(long, value_name = "EPOCH:TXID", value_parser = position)]
     from: Option<From>,
@@ -101,7 +104,7 @@ impl Watch {
                 Some(From::Oldest) => wanted.from_oldest(),
                 Some(From::Behind(position)) => wanted.after(position),
             };
-            if let Some(prefix) = &self.prefix {
+            if let Some(prefix) = self.prefix.as_ref().or(self.prefix_flag.as_ref()) {
                 wanted = wanted.prefix(prefix);
             }
             if self.keys_only {

@@ -44,7 +44,7 @@ fn without_tests_it_measures_set_and_get_in_a_bucket_of_its_own_and_says_so() {
     let said = server.run(SMALL).done_text();
     for part in [
         &format!("boltkv/0.1.0 at {}: bucket boltkv-bench\n", server.addr()),
-        "200 keys of 16 bytes, Uniform, values of 100 bytes\nloading: 200 SETs in ",
+        "200 keys of 16 bytes, uniform, values of 100 bytes\nloading: 200 SETs in ",
         "4 connections, 1 in flight each, closed loop, 400 requests each after 20ms of warm-up\n\n",
         " requests/s       mean        p50        p90        p99      p99.9     p99.99        max\n",
         "\nset ",
@@ -163,6 +163,8 @@ fn what_cannot_be_done_is_refused_before_anything_is() {
     let scans = server.run(["bench", "-t", "scan", "-P", "500", "--keys", "10"]).failed(2);
     assert!(scans.contains("scans in flight a connection"), "{scans}");
     assert_eq!(server.run(["bucket", "list"]).done_text(), "", "also after an error its bucket is gone");
+    let socket = run(["bench", "--addr", "unix:app.sock"]).failed(2);
+    assert!(socket.contains("measured over TCP"), "{socket}");
     let nobody = run(["bench", "--addr", "127.0.0.1:1"]).failed(3);
     assert!(nobody.contains("cannot connect to 127.0.0.1:1"), "{nobody}");
     let other = run(["bench", "--target", "memcached", "--addr", server.addr()]).failed(3);

@@ -34,6 +34,7 @@ fn every_command_has_help_with_an_example() {
         let example = format!(":\n  boltkv {}", shown.join(" "));
         assert!(help.contains(&format!("Example{example}")) || help.contains(&format!("Examples{example}")), "{help}");
         assert!(!help.contains('\u{1b}'), "colours are for terminals: {help}");
+        assert!(!help.contains("\\\""), "a shell would take this otherwise than it is meant: {help}");
     }
 }
 
@@ -105,6 +106,14 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("get hello -p 7878", "--addr HOST:PORT"),
         ("get hello --endpoints=localhost", "--addr HOST:PORT"),
         ("get user: --prefix", "`boltkv scan PREFIX`"),
+        ("del user: --prefix", "`boltkv delete-range --prefix PREFIX`"),
+        ("snapshot save my.db", "`boltkv backup FILE`"),
+        ("mget red green", "`boltkv get KEY…`"),
+        ("flushall", "`boltkv delete-range --all`"),
+        ("expire greeting 10", "do not expire"),
+        ("set greeting hello --ttl 10", "do not expire"),
+        ("info", "`boltkv stats`"),
+        ("info", "`boltkv file info FILE`"),
         ("serve --port 7878", "--listen HOST:PORT"),
         ("serve my.db", "--db FILE"),
         ("set greeting hello world", "in quotes"),

@@ -109,6 +109,11 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
     assert!(refused.contains("line 1: BUCKET_NOT_FOUND") && refused.contains("nothing was put in"), "{refused}");
     let refused = server.run_with_input(["import", "--csv"], b"key,value\nk,v\n").failed(1);
     assert!(refused.contains("must name the columns"), "{refused}");
+    // What is counted of CSV are records: the header is none, and one may have several lines.
+    let records = b"bucket,key,value\nb,k,\"v\nw\"\nnone,k,v\n";
+    let refused = server.run_with_input(["import", "--csv"], records).failed(1);
+    assert!(refused.contains("record 2: BUCKET_NOT_FOUND: no bucket"), "{refused}");
+    assert!(refused.contains("the record before is there, and --skip 1"), "{refused}");
     assert_eq!(server.run(["import", "none.jsonl"]).code, Some(3));
     run(args!["import", "--addr", "127.0.0.1:1", &file]).failed(3);
 }

@@ -147,7 +147,7 @@ fn commands_say_who_they_are_and_nothing_shows_it() {
     let (reader, reader_file) = tokens.create("reader", &["read:default"]);
     let server = tokens.serve();
     let refused = server.run(["set", "k", "v"]).failed(1);
-    assert!(refused.contains("UNAUTHENTICATED"), "{refused}");
+    assert!(refused.contains("UNAUTHENTICATED") && refused.contains("--token-file FILE"), "{refused}");
     with_token(&server, &admin_file, &["set", "k", "v"]).done();
     assert_eq!(with_token(&server, &reader_file, &["get", "k"]).done_text(), "v");
     let forbidden = with_token(&server, &reader_file, &["set", "k", "mine"]).failed(1);

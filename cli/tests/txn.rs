@@ -20,7 +20,7 @@ fn lines_are_done_together_and_answered_in_their_order() {
     std::fs::write(&file, "IF EQUALS ada 10\nSET ada 7\nSET bob 3\n").unwrap();
     assert_eq!(server.run(args!["txn", &file]).done_text(), "OK\nOK\n");
     let said = server.run(args!["txn", &file]).failed(5);
-    assert!(said.contains("line 1: CONDITION_FAILED: condition 0 ") && said.contains("has another value"), "{said}");
+    assert!(said.contains("line 1: CONDITION_FAILED: the condition ") && said.contains("has another value"), "{said}");
     assert_eq!(server.run(["get", "bob", "ada"]).done_text(), "3\n7\n");
 }
 
@@ -30,7 +30,7 @@ fn a_line_that_fails_is_named_and_nothing_is_done() {
     let server = Server::start(&folder.path().join("txn.db"));
     server.run(["set", "k", "old"]).done();
     let said = server.run_with_input(["txn"], b"SET k new\n\nBUCKET USE nowhere\nSET k v\n").failed(1);
-    assert!(said.contains("line 4: BUCKET_NOT_FOUND"), "{said}");
+    assert!(said.contains("line 4: BUCKET_NOT_FOUND: no bucket"), "{said}");
     let said = server.run_with_input(["txn"], b"SET k new\nSETNX k v\n").failed(5);
     assert!(said.contains("line 2: CONDITION_FAILED"), "{said}");
     assert_eq!(server.run(["get", "k"]).done(), b"old");

@@ -95,6 +95,8 @@ fn what_is_committed_is_printed_and_gone_on_with_from_any_position() {
     assert!(last.contains(r#""changes":[{"change":"put","bucket":["YQ=="],"key":"aw==","value":"diAg"}]"#), "{last}");
     let keys = server.run(["watch", "-ba", "k", "--from=oldest", "--keys-only", "-n2"]).done_text();
     assert!(keys.contains("\nPUT a k\n") || keys.contains("\nCREATE a\n"), "{keys}");
+    let by_flag = server.run(["watch", "-ba", "--prefix=k", "--from=oldest", "--keys-only", "-n2"]).done_text();
+    assert_eq!(by_flag, keys);
 }
 
 #[test]

@@ -340,8 +340,12 @@ impl Bucket {
         self.write(WriteRequest::MoveBucket { path: self.path.clone(), to: path.clone() }).await
     }
 
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Sends what is answered with a transaction's id.
-    async fn write(&self, request: WriteRequest<&[u8]>) -> Result<Written, Error> {
+    pub(crate) async fn write(&self, request: WriteRequest<&[u8]>) -> Result<Written, Error> {
         match self.client.call(request).await? {
             Reply::Written { txid } => Ok(Written { txid }),
             _ => Err(wrong_shape()),

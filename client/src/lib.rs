@@ -126,7 +126,7 @@
 //!   writes are applied in the order in which they were sent.
 //!
 //! # The rooms
-//! `client`, `bucket`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup`, `shrink`, `watch` are what a caller sees.
+//! `client`, `bucket`, `expiry`, `scan`, `delete_range`, `transaction`, `snapshot`, `backup`, `shrink`, `watch` are what a caller sees.
 //! Under them `frames` is a stream as it arrives, `link` knows which connection a request takes, `shared` is the one that
 //! requests share, made anew when it is lost; `connection` is one connection: HELLO, a task that writes, a task that reads, and what is in flight.
 
@@ -139,6 +139,7 @@ mod connection;
 mod delete_range;
 mod entries;
 mod error;
+mod expiry;
 mod frames;
 mod link;
 mod scan;
@@ -151,8 +152,8 @@ mod watch;
 
 pub use backup::Backup;
 pub use boltkv_protocol::{
-    Change, ChangeKind, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Path, PathError, Token, TxnError, TxnPart,
-    WatchPosition,
+    Change, ChangeKind, Cond, Entry, EntryKind, ErrorCode, ErrorReply, ExpireCond, ExpireTo, Expiry, Path, PathError,
+    Token, TxnError, TxnPart, WatchPosition,
 };
 pub use bucket::{Bucket, Deleted, Incremented, Sequence, Written};
 pub use bucket_stat::BucketStat;
@@ -161,6 +162,7 @@ pub use client::Client;
 pub use delete_range::{DeleteRange, RangeDeleted};
 pub use entries::Entries;
 pub use error::{Error, Loss};
+pub use expiry::{ExpirySet, Lifetime};
 pub use scan::Scan;
 pub use shrink::{Shrinking, Shrunk};
 pub use snapshot::Snapshot;

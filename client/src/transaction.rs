@@ -6,7 +6,7 @@ use boltkv_protocol::{
 use bytes::Bytes;
 
 use crate::bucket::wrong_shape;
-use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan, Snapshot};
+use crate::{Bucket, Client, DeleteRange, Entry, Error, Lifetime, Path, Scan, Snapshot};
 
 /// Several requests that are done as one transaction: all of them, or none. From [`Client::transaction`]; nothing is sent
 /// before [`commit`](Self::commit).
@@ -18,7 +18,7 @@ use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan, Snapshot};
 /// Ten pounds from one account to another, if neither has changed since it was read:
 ///
 /// ```no_run
-/// use boltkv_client::{Bucket, Client, Error};
+/// use boltkv_client::{Bucket, Client, Error, ErrorCode};
 ///
 /// async fn pay(client: &Client, accounts: &Bucket) -> Result<bool, Error> {
 ///     let read = client.transaction().get(accounts, "ada").get(accounts, "bob").commit().await?;
@@ -35,7 +35,7 @@ use crate::{Bucket, Client, DeleteRange, Entry, Error, Path, Scan, Snapshot};
 ///     match moved {
 ///         Ok(_) => Ok(true),
 ///         // Somebody else was faster: nothing was done.
-///         Err(error) if error.failed_part().is_some() => Ok(false),
+///         Err(error) if error.code() == Some(ErrorCode::ConditionFailed) => Ok(false),
 ///         Err(error) => Err(error),
 ///     }
 /// }
@@ -59,6 +59,8 @@ pub struct Transaction {
 #[derive(Debug, Clone, Copy)]
 enum Due {
     Asked,
+    /// How long a key is there, if it is.
+    Lifetime,
     /// A scan of nothing, which the wire has no way to ask for.
     NoEntries,
     NoCount,
@@ -89,6 +91,13 @@ pub enum TransactionResult {
         /// Whether the key was there.
         existed: bool,
     },
+    /// Of `expire`, `persist` and `set_expiry`.
+    ExpirySet {
+        /// Whether the key was there, and the condition held; and, where it was to persist, whether it did expire before.
+        changed: bool,
+    },
+    /// Of `lifetime`: `None` if the key is not there.
+    Lifetime(Option<Lifetime>),
     /// Of `scan`.
     Entries(Vec<Entry>),
     /// Of `count`.
@@ -225,10 +234,18 @@ impl Transaction {
         self.add(&scan.counting().request().into())
     }
 
-    fn add(mut self, request: &Request<&[u8]>) -> Self {
+    pub(crate) fn add(self, request: &Request<&[u8]>) -> Self {
+        self.add_due(request, Due::Asked)
+    }
+
+    pub(crate) fn add_lifetime(self, request: &Request<&[u8]>) -> Self {
+        self.add_due(request, Due::Lifetime)
+    }
+
+    fn add_due(mut self, request: &Request<&[u8]>, due: Due) -> Self {
         if self.refused.is_none() {
             self.refused = self.parts.request(request).err();
-            self.due.push(Due::Asked);
+            self.due.push(due);
         }
         self
     }
@@ -282,6 +299,11 @@ fn committed(txid: u64, replies: Vec<Reply>, due: Vec<Due>) -> Result<Committed,
     let mut replies = replies.into_iter();
     let result = |due| match due {
         Due::Asked => result(replies.next()),
+        Due::Lifetime => match replies.next() {
+            Some(Reply::ExpiryTime { at, now }) => Ok(TransactionResult::Lifetime(Some(Lifetime::of(at, now)))),
+            Some(Reply::Error(error)) if error.code.is_result() => Ok(TransactionResult::Lifetime(None)),
+            _ => Err(wrong_shape()),
+        },
         Due::NoEntries => Ok(TransactionResult::Entries(Vec::new())),
         Due::NoCount => Ok(TransactionResult::Count(0)),
         Due::NothingDeleted => Ok(TransactionResult::RangeDeleted { deleted: 0, more: false }),
@@ -295,6 +317,7 @@ fn result(reply: Option<Reply>) -> Result<TransactionResult, Error> {
         Reply::Error(error) if error.code.is_result() => TransactionResult::Value(None),
         Reply::Written { .. } => TransactionResult::Written,
         Reply::Deleted { existed, .. } => TransactionResult::Deleted { existed },
+        Reply::ExpirySet { changed, .. } => TransactionResult::ExpirySet { changed },
         Reply::Entries(entries) => TransactionResult::Entries(entries),
         Reply::Count(count) => TransactionResult::Count(count),
         Reply::Number { value, .. } => TransactionResult::Number(value),

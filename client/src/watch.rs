@@ -24,6 +24,29 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A watch to be begun: from [`Client::watch`] or [`Bucket::watch`](crate::Bucket::watch).
+///
+/// A program that is to miss nothing, also while it does not run, keeps the position of what it has done, and goes on behind
+/// that:
+///
+/// ```no_run
+/// use boltkv_client::{Client, Error, WatchPosition, Watched};
+///
+/// /// Follows `jobs` behind the transaction that was kept last; `act` does what is to be done and keeps its `position`.
+/// async fn follow(client: &Client, last: Option<WatchPosition>, mut act: impl FnMut(Watched)) -> Result<(), Error> {
+///     let mut watch = client.bucket("jobs")?.watch();
+///     if let Some(last) = last {
+///         watch = watch.after(last);
+///     }
+///     let mut watching = watch.stream().await?;
+///     while let Some(watched) = watching.next().await {
+///         // With `SNAPSHOT_EXPIRED` what came behind `last` is not kept any more: read the whole state anew.
+///         act(watched?);
+///     }
+///     Ok(())
+/// }
+/// ```
+///
+/// A position is its two numbers, `epoch` and `txid`: no more has to be kept.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is watched until the stream is asked for"]
 pub struct Watch {
@@ -72,8 +95,8 @@ impl Watch {
     ///
     /// # Errors
     /// `SNAPSHOT_EXPIRED` where what is behind the position is not kept any more, or a crash took the position back: then the
-    /// state is to be read anew ([`Error::oldest_position`] is what is kept). `UNSUPPORTED` where the server keeps no journal; `OVERLOADED` where as many watches are under
-    /// way as it does; otherwise as for every request: see [`Error`].
+    /// state is to be read anew ([`Error::oldest_position`] is what is kept). `UNSUPPORTED` where the server keeps no journal;
+    /// `OVERLOADED` where as many watches are under way as it does; otherwise as for every request: see [`Error`].
     ///
     /// # Cancellation
     /// Dropped before it is ready, the watch is cancelled on the server.

@@ -138,6 +138,30 @@ pub const COMMANDS: &[Command] = &[
         2,
     ),
     Command::write("DECR", "as INCR, but takes n away").text(Verb::Decrement, "key [n]", 1, 2),
+    Command::write("SETEX", "as SET; the key expires after so many seconds").op(Op::SetExpiring).text(
+        Verb::SetExpiring,
+        "key seconds value",
+        3,
+        3,
+    ),
+    Command::write("EXPIRE", "has a key expire after so many seconds: 1, or 0 where it is not there")
+        .op(Op::Expire)
+        .text(Verb::Expire, "key seconds", 2, 2),
+    Command::write("PEXPIRE", "as EXPIRE, in milliseconds").text(Verb::ExpireMillis, "key ms", 2, 2),
+    Command::write("PERSIST", "has a key never expire: 1, or 0 where it did not, or is not there").text(
+        Verb::Persist,
+        "key",
+        1,
+        1,
+    ),
+    Command::read("TTL", "seconds until a key expires; -1: never, -2: it is not there").text(
+        Verb::TimeLeft,
+        "key",
+        1,
+        1,
+    ),
+    Command::read("PTTL", "as TTL, in milliseconds").text(Verb::TimeLeftMillis, "key", 1, 1),
+    Command::read("EXPIRETIME", "when a key expires").op(Op::ExpiryTime),
     Command::read("EXISTS", "1 if the key is there, 0 if not").text(Verb::Exists, "key", 1, 1),
     Command::read("MGET", "the values of several keys, one a line").text(Verb::MultiGet, "key…", 1, usize::MAX),
     Command::read("SCAN", "the entries whose key starts with prefix, in key order").op(Op::Scan).text(

@@ -7,14 +7,11 @@ pub enum Dialect {
     Binary,
     /// A TLS `ClientHello`; the first byte inside decides again.
     Tls,
-    /// RESP arrays, which are not supported yet: answer [`RESP_REFUSAL`] and close.
+    /// RESP arrays: the Redis dialect.
     Resp,
     /// Text lines, for `nc` and people.
     Text,
 }
-
-/// What a peer that speaks RESP is told before the connection is closed.
-pub const RESP_REFUSAL: &[u8] = b"-ERR RESP is not supported yet\r\n";
 
 impl Dialect {
     /// The dialect of a connection that starts with this byte.

@@ -17,6 +17,12 @@ pub enum Op {
     Delete = 0x12,
     /// Add to a number.
     Increment = 0x13,
+    /// Put a value under a key that expires.
+    SetExpiring = 0x14,
+    /// Set when a key expires.
+    Expire = 0x15,
+    /// When a key expires.
+    ExpiryTime = 0x16,
     /// Buckets; the body's first byte is a [`BucketOp`].
     Bucket = 0x20,
     /// A range of entries as a stream, or their count.
@@ -51,13 +57,16 @@ pub enum Op {
 
 impl Op {
     /// Every operation that has a number.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::Hello,
         Self::Ping,
         Self::Get,
         Self::Set,
         Self::Delete,
         Self::Increment,
+        Self::SetExpiring,
+        Self::Expire,
+        Self::ExpiryTime,
         Self::Bucket,
         Self::Scan,
         Self::DeleteRange,
@@ -85,6 +94,9 @@ impl Op {
             0x11 => Self::Set,
             0x12 => Self::Delete,
             0x13 => Self::Increment,
+            0x14 => Self::SetExpiring,
+            0x15 => Self::Expire,
+            0x16 => Self::ExpiryTime,
             0x20 => Self::Bucket,
             0x30 => Self::Scan,
             0x31 => Self::DeleteRange,
@@ -114,6 +126,9 @@ impl Op {
             Self::Set => "SET",
             Self::Delete => "DELETE",
             Self::Increment => "INCREMENT",
+            Self::SetExpiring => "SETEX",
+            Self::Expire => "EXPIRE",
+            Self::ExpiryTime => "EXPIRETIME",
             Self::Bucket => "BUCKET",
             Self::Scan => "SCAN",
             Self::DeleteRange => "DELETE_RANGE",

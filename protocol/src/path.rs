@@ -130,6 +130,13 @@ impl Path {
         Names { rest: self.wire.get(1..).unwrap_or_default(), left: self.depth() }
     }
 
+    /// Its names, each as the wire has it: a `u16` and so many bytes. What begins with the names of another path lies within
+    /// that one; nothing else does.
+    #[must_use]
+    pub fn names_on_the_wire(&self) -> &[u8] {
+        self.wire.get(1..).unwrap_or_default()
+    }
+
     /// How many names there are: 0 for the root.
     #[must_use]
     pub fn depth(&self) -> usize {

@@ -11,6 +11,7 @@ use crate::error::{ErrorCode, ErrorReply};
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::figures::{decode_rows, decode_stats, encode_rows, encode_stats};
 use crate::frame::{FLAG_MORE, FLAG_REPLY, Frame, HEADER_LEN, write_frame};
+use crate::hello_reply::HelloReply;
 use crate::results::TxnResults;
 
 /// A reply.
@@ -61,6 +62,20 @@ pub enum Reply<B = Bytes> {
         deleted: u64,
         /// Whether a limit, the request's or the server's, stopped it: there are more.
         more: bool,
+    },
+    /// To EXPIRE.
+    ExpirySet {
+        /// The transaction that did it.
+        txid: u64,
+        /// Whether the key was there, and the condition held; to never: and it did expire before.
+        changed: bool,
+    },
+    /// To EXPIRETIME.
+    ExpiryTime {
+        /// When the key expires, in milliseconds since 1970; [`NEVER`](crate::NEVER) if it does not.
+        at: u64,
+        /// What time it is for the server.
+        now: u64,
     },
     /// To STATS: names and values, as text.
     Stats(Vec<(B, B)>),
@@ -115,25 +130,6 @@ pub enum Reply<B = Bytes> {
     Error(ErrorReply),
 }
 
-/// What the server agrees to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HelloReply {
-    /// The version both speak.
-    pub version: u8,
-    /// The features both know, a bit each.
-    pub features: u32,
-    /// The longest frame either side may send, header included, in bytes.
-    pub max_frame: u32,
-    /// How many unanswered requests the server reads from one connection.
-    pub max_in_flight: u32,
-    /// How many streams one connection may have open.
-    pub max_streams: u32,
-    /// Whether the server refuses all writes.
-    pub read_only: bool,
-    /// What the server calls itself.
-    pub server: Bytes,
-}
-
 /// Which shape a successful reply has; told by the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -158,6 +154,10 @@ pub enum Expect {
     Sequence,
     /// [`Reply::DeletedRange`]
     DeletedRange,
+    /// [`Reply::ExpirySet`]
+    ExpirySet,
+    /// [`Reply::ExpiryTime`]
+    ExpiryTime,
     /// [`Reply::Stats`]
     Stats,
     /// [`Reply::Rows`]
@@ -220,6 +220,8 @@ pub(crate) fn decode_body(expect: Expect, status: u8, body: Bytes) -> Result<Rep
             deleted: fields.u64("deleted")?,
             more: fields.bool("more")?,
         },
+        Expect::ExpirySet => Reply::ExpirySet { txid: fields.u64("txid")?, changed: fields.bool("changed")? },
+        Expect::ExpiryTime => Reply::ExpiryTime { at: fields.u64("at")?, now: fields.u64("now")? },
         Expect::Stats => Reply::Stats(decode_stats(&mut fields)?),
         Expect::Rows => Reply::Rows(decode_rows(&mut fields)?),
         Expect::Txn => Reply::Txn { txid: fields.u64("txid")?, results: TxnResults::decode(&mut fields)? },
@@ -269,12 +271,14 @@ impl<B: AsRef<[u8]>> Reply<B> {
             | Self::Number { txid, .. }
             | Self::Sequence { txid, .. }
             | Self::DeletedRange { txid, .. }
+            | Self::ExpirySet { txid, .. }
             | Self::Txn { txid, .. } => Some(*txid),
             Self::Hello(_)
             | Self::Pong(_)
             | Self::Value(_)
             | Self::Entries(_)
             | Self::Count(_)
+            | Self::ExpiryTime { .. }
             | Self::Stats(_)
             | Self::Rows(_)
             | Self::Piece(_)
@@ -300,18 +304,18 @@ impl<B: AsRef<[u8]>> Reply<B> {
             Self::Pong(bytes) => out.put_slice(bytes.as_ref()),
             Self::Value(value) => put_bytes32(out, "value", value.as_ref())?,
             Self::Written { txid } | Self::Count(txid) => out.put_u64(*txid),
-            Self::Deleted { txid, existed } => {
+            Self::Deleted { txid, existed: flag } | Self::ExpirySet { txid, changed: flag } => {
                 out.put_u64(*txid);
-                out.put_u8((*existed).into());
+                out.put_u8((*flag).into());
             }
             Self::Entries(entries) => put_entries(out, entries)?,
             Self::Number { txid, value } => {
                 out.put_u64(*txid);
                 out.put_i64(*value);
             }
-            Self::Sequence { txid, sequence } => {
-                out.put_u64(*txid);
-                out.put_u64(*sequence);
+            Self::Sequence { txid: one, sequence: other } | Self::ExpiryTime { at: one, now: other } => {
+                out.put_u64(*one);
+                out.put_u64(*other);
             }
             Self::DeletedRange { txid, deleted, more } => {
                 out.put_u64(*txid);
@@ -348,30 +352,6 @@ impl<B: AsRef<[u8]>> Reply<B> {
             Self::Error(error) => encode_error(error, out)?,
         }
         Ok(())
-    }
-}
-
-impl HelloReply {
-    fn decode(fields: &mut Fields) -> Result<Self, DecodeError> {
-        Ok(Self {
-            version: fields.u8("version")?,
-            features: fields.u32("features")?,
-            max_frame: fields.u32("max_frame")?,
-            max_in_flight: fields.u32("max_in_flight")?,
-            max_streams: fields.u32("max_streams")?,
-            read_only: fields.bool("read_only")?,
-            server: fields.str16("server")?,
-        })
-    }
-
-    fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        out.put_u8(self.version);
-        out.put_u32(self.features);
-        out.put_u32(self.max_frame);
-        out.put_u32(self.max_in_flight);
-        out.put_u32(self.max_streams);
-        out.put_u8(self.read_only.into());
-        put_str16(out, "server", &self.server)
     }
 }
 

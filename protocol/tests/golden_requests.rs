@@ -356,6 +356,7 @@ fn a_request_knows_the_shape_of_its_reply() {
             Request::Session(SessionRequest::Credit { .. } | SessionRequest::Cancel { .. }) => None,
             Request::Read(ReadRequest::Ping(_)) => Some(Expect::Pong),
             Request::Read(ReadRequest::Sequence(_)) => Some(Expect::Count),
+            Request::Read(ReadRequest::ExpiryTime { .. }) => Some(Expect::ExpiryTime),
             Request::Read(ReadRequest::Get { .. }) | Request::OfSnapshot { read: SnapshotRead::Read(_), .. } => {
                 Some(Expect::Value)
             }

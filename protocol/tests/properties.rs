@@ -8,10 +8,10 @@ use std::num::NonZeroU64;
 use std::ops::{Bound, RangeBounds};
 
 use boltkv_protocol::{
-    Change, ChangeKind, Changes, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello,
-    KeyRange, LowBound, MAX_FRAME_LIMIT, OperatorRequest, Path, ReadRequest, Reply, Request, Scan, ScanMode,
-    ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnResultsWriter, Watch, WatchFrom,
-    WatchPosition, WriteRequest,
+    Change, ChangeKind, Changes, Cond, Entry, EntryKind, ErrorCode, ErrorReply, Expect, ExpireCond, ExpireTo, Expiry,
+    Frame, FrameCodec, Hello, KeyRange, LowBound, MAX_FRAME_LIMIT, OperatorRequest, Path, ReadRequest, Reply, Request,
+    Scan, ScanMode, ScanOptions, SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, TxnResultsWriter,
+    Watch, WatchFrom, WatchPosition, WriteRequest,
 };
 use bytes::{Bytes, BytesMut};
 use generate::{awkward, bytes, feed};
@@ -25,6 +25,29 @@ fn path() -> impl Strategy<Value = Path> {
 
 fn cond() -> impl Strategy<Value = Cond> {
     prop_oneof![Just(Cond::Always), Just(Cond::IfAbsent), Just(Cond::IfPresent), bytes().prop_map(Cond::IfEquals)]
+}
+
+fn expiry() -> impl Strategy<Value = Expiry> {
+    prop_oneof![Just(Expiry::Keep), any::<u64>().prop_map(Expiry::At), any::<u64>().prop_map(Expiry::In)]
+}
+
+fn expire() -> impl Strategy<Value = (ExpireTo, ExpireCond)> {
+    let to =
+        prop_oneof![Just(ExpireTo::Never), any::<u64>().prop_map(ExpireTo::At), any::<u64>().prop_map(ExpireTo::In)];
+    let conds =
+        [ExpireCond::Always, ExpireCond::IfNone, ExpireCond::IfSome, ExpireCond::IfLater, ExpireCond::IfEarlier];
+    (to, prop::sample::select(conds.to_vec()))
+}
+
+fn about_time() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        (path(), bytes(), bytes(), cond(), expiry()).prop_map(|(path, key, value, cond, expiry)| {
+            WriteRequest::SetExpiring { path, key, value, cond, expiry }.into()
+        }),
+        (path(), bytes(), expire())
+            .prop_map(|(path, key, (to, cond))| WriteRequest::Expire { path, key, to, cond }.into()),
+        (path(), bytes()).prop_map(|(path, key)| ReadRequest::ExpiryTime { path, key }.into()),
+    ]
 }
 
 fn range() -> impl Strategy<Value = KeyRange> {
@@ -87,6 +110,7 @@ fn request() -> impl Strategy<Value = Request> {
         })),
         (path(), bytes(), any::<i64>())
             .prop_map(|(path, key, delta)| WriteRequest::Increment { path, key, delta }.into()),
+        about_time(),
         (path(), range(), any::<u64>()).prop_map(|(path, range, limit)| {
             WriteRequest::DeleteRange { path, range, limit: NonZeroU64::new(limit) }.into()
         }),

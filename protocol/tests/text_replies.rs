@@ -203,6 +203,9 @@ fn help_has_a_line_for_every_command_this_version_has() {
         "INCR key [n] ",
         "DECR key [n] ",
         "DELRANGE low high [LIMIT n] ",
+        "SETEX key seconds value ",
+        "EXPIRE key seconds ",
+        "TTL key ",
         "BUCKET STAT path ",
         "BUCKET NEXT path ",
         "BUCKET SEQUENCE path [n] ",
@@ -215,5 +218,5 @@ fn help_has_a_line_for_every_command_this_version_has() {
         assert_eq!(starts(usage), 1, "{usage}");
     }
     assert!(help.contains("(DEL)"));
-    assert_eq!((lines.len(), lines.last()), (38, Some(&"END")));
+    assert_eq!((lines.len(), lines.last()), (44, Some(&"END")));
 }

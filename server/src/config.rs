@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 
 use crate::Error;
 use crate::access::Grant;
+use crate::commands::Clock;
 use crate::memory::Memory;
 use crate::tls::Tls;
 
@@ -75,6 +76,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long anything may take.
     pub timeouts: Timeouts,
+    /// The clock by which keys expire. Default: the system's.
+    pub clock: Clock,
 }
 
 /// Where a server listens. As text: `127.0.0.1:7878`, `unix:/run/boltkv.sock`.
@@ -240,6 +243,7 @@ impl Config {
             on_write_failure: OnWriteFailure::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
+            clock: Clock::default(),
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::io;
 
+use boltkv_protocol::resp::write_error_line;
 use boltkv_protocol::text::write_error;
-use boltkv_protocol::{Dialect, ErrorCode, ErrorReply, RESP_REFUSAL, Reply};
+use boltkv_protocol::{Dialect, ErrorCode, ErrorReply, Reply};
 use bytes::{BufMut, Bytes};
 use tokio::time::Instant;
 use tracing::debug;
 
-use crate::session::{BinaryCodec, Connection, Event, Session, Socket, TextCodec};
+use crate::commands::Failure;
+use crate::session::{BinaryCodec, Connection, Event, RespCodec, Session, Socket, TextCodec};
 use crate::silent::Silent;
 
 /// A TLS alert, fatal: `handshake_failure` (RFC 8446, section 6), in the record layer every version reads.
@@ -53,7 +55,10 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
             let codec = TextCodec::new(conn.opened, &conn.shared);
             return Box::new(Session::new(conn, codec)).serve().await;
         }
-        Some(Dialect::Resp) => conn.wire.output.put_slice(RESP_REFUSAL),
+        Some(Dialect::Resp) => {
+            let codec = RespCodec::new(&conn.shared);
+            return Box::new(Session::new(conn, codec)).serve().await;
+        }
         Some(Dialect::Tls) => conn.wire.output.put_slice(TLS_REFUSAL),
         None => {}
     }
@@ -85,7 +90,7 @@ async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>,
     match dialect {
         // A message of a line always fits a frame.
         Some(Dialect::Binary) => drop(Reply::<Bytes>::Error(error.clone()).encode(0, out)),
-        Some(Dialect::Resp) => out.put_slice(RESP_REFUSAL),
+        Some(Dialect::Resp) => write_error_line(&Failure::from(error.clone()).line, out),
         Some(Dialect::Tls) => out.put_slice(TLS_REFUSAL),
         Some(Dialect::Text) | None => write_error(error, out),
     }

@@ -4,13 +4,18 @@
 //! Nothing here knows how a request looked on the wire or how its reply will, and nothing here waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use boltkv_protocol::resp::Version;
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, StreamRequest, WriteRequest};
 use boltkv_storage::{Db, Tx};
 
 use crate::access::Standing;
 use crate::cold::Cold;
-use crate::commands::{Asker, NamedSnapshot, Reader, ReplyRoom, Run, Snapshot, Snapshots, Turns, Write};
+use crate::commands::{
+    Asker, Call, Clock, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot, Snapshots, Turns, Write,
+    earliest, refusal,
+};
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
 
@@ -34,6 +39,7 @@ pub(crate) struct Executor {
     room: ReplyRoom,
     turns: Turns,
     snapshots: Snapshots,
+    clock: Clock,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -45,6 +51,7 @@ pub(crate) struct Access<'a> {
 
 impl Executor {
     /// An executor that gives no reply for which there is no room.
+    #[expect(clippy::too_many_arguments, reason = "they are its fields")]
     pub(crate) const fn new(
         db: Db,
         writer: Option<Queue>,
@@ -53,8 +60,9 @@ impl Executor {
         room: ReplyRoom,
         turns: Turns,
         snapshots: Snapshots,
+        clock: Clock,
     ) -> Self {
-        Self { db, writer, health, cold, room, turns, snapshots }
+        Self { db, writer, health, cold, room, turns, snapshots, clock }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -78,6 +86,17 @@ impl Executor {
     /// Who does what takes long, and how much of it.
     pub(crate) const fn turns(&self) -> &Turns {
         &self.turns
+    }
+
+    /// For how long the next key to be removed has been due; no time where none is, or where that cannot be read.
+    pub(crate) fn expiry_lag(&self) -> Duration {
+        let due = self.db.begin().and_then(|tx| earliest(&tx)).ok().flatten();
+        Duration::from_millis(due.map_or(0, |due| self.clock.now().saturating_sub(due)))
+    }
+
+    /// The clock by which keys expire.
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(crate) const fn snapshots(&self) -> &Snapshots {
@@ -108,7 +127,7 @@ impl Executor {
 impl<'a> Access<'a> {
     /// Who answers reads, all from the one state of `snapshot`.
     pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
-        Reader::new(&self.executor.db, snapshot, self.executor.room.max_frame())
+        Reader::new(&self.executor.db, snapshot, &self.executor.clock, &self.executor.room)
     }
 
     /// Opens a snapshot of the newest state.
@@ -118,11 +137,26 @@ impl<'a> Access<'a> {
 
     /// Begins what is answered in steps, from this state or the newest.
     pub(crate) fn stream(self, request: StreamRequest, state: Option<Arc<Tx>>) -> Result<Run, ErrorReply> {
-        let Executor { db, room, turns, .. } = self.executor;
+        let Executor { db, room, turns, clock, .. } = self.executor;
         if matches!(request, StreamRequest::Shrink) && self.executor.is_read_only() {
             return Err(takes_no_writes());
         }
-        Run::start(db, state, request, self.caller.asker.clone(), room, turns)
+        Run::start(db, clock, state, request, self.caller.asker.clone(), room, turns)
+    }
+
+    /// Begins what the Redis dialect asks for and is answered in steps.
+    pub(crate) fn walk(self, call: Call, version: Version) -> Result<Run, ErrorReply> {
+        let tx = self.executor.db.begin().map_err(refusal)?;
+        Ok(Run::Resp(RespRun::new(Arc::new(tx), version, call, self.executor.clock.now())))
+    }
+
+    /// Has something done that the Redis dialect asks for, as [`Self::write`] does.
+    pub(crate) fn write_resp(self, work: RespWork, ticket: Ticket) -> Option<Push> {
+        let Some(writer) = &self.executor.writer else {
+            ticket.answer(Reply::Error(takes_no_writes()).into());
+            return None;
+        };
+        writer.push(Write::resp(work), ticket)
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.

@@ -81,7 +81,7 @@ impl Server {
         let gate = || Gate { access: Arc::clone(&access), encryption: Arc::clone(&encryption) };
         let admin = config.admin.map(|address| Admin::start(address, gate())).transpose()?;
         let db = open(&config).await?;
-        let Config { database, read_only, on_write_failure, limits, timeouts, .. } = config;
+        let Config { database, read_only, on_write_failure, limits, timeouts, clock, .. } = config;
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
@@ -89,7 +89,7 @@ impl Server {
         let (writer, queue) = if read_only {
             (None, None)
         } else {
-            let writer = Writer::start(&db, limits.queue_requests, queue_bytes, &room, &stats, &health);
+            let writer = Writer::start(&db, &clock, limits.queue_requests, queue_bytes, &room, &stats, &health);
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
@@ -101,7 +101,8 @@ impl Server {
             watches: Watches::new(limits.max_watches, &memory),
             bucket_stats: BucketStats::new(),
         };
-        let executor = Executor::new(db, queue, health, cold, room, turns, Snapshots::new(limits.max_snapshots));
+        let snapshots = Snapshots::new(limits.max_snapshots);
+        let executor = Executor::new(db, queue, health, cold, room, turns, snapshots, clock);
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let slow_log = SlowLog::new(limits.slow_log, timeouts.slow);
         let (counters, clients) = (Counters::new(), Arc::default());

@@ -29,6 +29,8 @@ pub(crate) struct Stats {
     /// Requests of each group that the writer took.
     groups: Histogram<GROUPS>,
     commits: Histogram<TIMES>,
+    /// Keys that were removed because their time had come.
+    expired: AtomicU64,
 }
 
 impl Stats {
@@ -43,6 +45,7 @@ impl Stats {
             accepts_failed: AtomicU64::new(0),
             groups: Histogram::new(&GROUP_BOUNDS),
             commits: Histogram::new(&TIME_BOUNDS),
+            expired: AtomicU64::new(0),
         }
     }
 
@@ -81,6 +84,18 @@ impl Stats {
     /// The writer has committed a group, which is on the disk if it is to be.
     pub(crate) fn committed(&self, time: Duration) {
         self.commits.record_time(time, 1);
+    }
+
+    /// So many keys were removed because their time had come.
+    pub(crate) fn expired(&self, keys: u64) {
+        if keys > 0 {
+            self.expired.fetch_add(keys, Relaxed);
+        }
+    }
+
+    /// How many there were.
+    pub(crate) fn expired_keys(&self) -> u64 {
+        self.expired.load(Relaxed)
     }
 
     /// Connections that are open, were accepted so far, and were refused for want of a place.

@@ -6,8 +6,8 @@ mod common;
 use std::time::{Duration, Instant, SystemTime};
 
 use boltkv_protocol::{
-    Cond, ErrorCode, Hello, KeyRange, Op, OperatorRequest, ReadRequest, Reply, Request, Scan, SessionRequest,
-    SnapshotRead, SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
+    Cond, ErrorCode, ExpireCond, ExpireTo, Expiry, Hello, KeyRange, Op, OperatorRequest, ReadRequest, Reply, Request,
+    Scan, SessionRequest, SnapshotRead, SnapshotRequest, StreamRequest, Txn, Watch, WatchFrom, WriteRequest,
 };
 use boltkv_server::{Config, Grant, Proof};
 use boltkv_storage::{Db, Options};
@@ -120,6 +120,7 @@ fn requests(bucket: &str) -> Vec<(&'static str, Request)> {
     vec![
         ("read", get(bucket, "k")),
         ("read", Request::Read(ReadRequest::Sequence(path(bucket)))),
+        ("read", Request::Read(ReadRequest::ExpiryTime { path: path(bucket), key: key() })),
         ("read", Request::Stream(StreamRequest::Scan(scan()))),
         ("read", Request::Stream(StreamRequest::ListBuckets(scan()))),
         ("read", Request::Stream(StreamRequest::BucketStat(path(bucket)))),
@@ -129,6 +130,14 @@ fn requests(bucket: &str) -> Vec<(&'static str, Request)> {
         ("read", of_snapshot(SnapshotRead::Read(ReadRequest::Get { path: path(bucket), key: key() }))),
         ("read", of_snapshot(SnapshotRead::Stream(StreamRequest::Scan(scan())))),
         write(WriteRequest::Set { path: path(bucket), key: key(), value: key(), cond: Cond::IfAbsent }),
+        write(WriteRequest::SetExpiring {
+            path: path(bucket),
+            key: key(),
+            value: key(),
+            cond: Cond::IfAbsent,
+            expiry: Expiry::Keep,
+        }),
+        write(WriteRequest::Expire { path: path(bucket), key: key(), to: ExpireTo::Never, cond: ExpireCond::Always }),
         write(WriteRequest::Delete { path: path(bucket), key: "nothing".into(), cond: Cond::Always }),
         write(WriteRequest::Increment { path: path(bucket), key: "n".into(), delta: 0 }),
         write(WriteRequest::DeleteRange { path: path(bucket), range: KeyRange::prefix("none"), limit: None }),

@@ -5,7 +5,7 @@ mod common;
 
 use std::io::Write;
 
-use boltkv_protocol::{ErrorCode, Hello, RESP_REFUSAL, Request, SessionRequest};
+use boltkv_protocol::{ErrorCode, Hello, Request, SessionRequest};
 use boltkv_server::{Grant, Proof};
 use boltkv_storage::Options;
 use bytes::BytesMut;
@@ -192,9 +192,9 @@ fn a_tls_hello_gets_an_alert_and_is_closed() {
 
 // Promises: wire-first-byte.
 #[test]
-fn resp_is_refused_in_its_own_words() {
+fn what_begins_with_an_array_is_the_redis_dialect_to_its_end() {
     let server = TestServer::start();
-    assert_eq!(exchange(server.address, b"*1\r\n$4\r\nPING\r\n"), RESP_REFUSAL);
+    assert_eq!(exchange(server.address, b"*1\r\n$4\r\nPING\r\nping\r\n*0\r\n"), b"+PONG\r\n+PONG\r\n");
     server.assert_serving();
 }
 

@@ -41,6 +41,11 @@ impl Bench {
         let target = Target::from(self.target);
         let variable = address_variable().filter(|_| target == Target::Boltkv);
         let named = self.addr.clone().or_else(|| env::var(variable?).ok());
+        if named.as_ref().is_some_and(|named| named.starts_with("unix:")) {
+            return Err(Failure::usage(
+                "a server is measured over TCP, and --addr (or BOLTKV_ADDR) names a unix socket",
+            ));
+        }
         let addr = address_with(named.as_deref().unwrap_or("127.0.0.1"), target.usual_port());
         Ok(Server {
             target,

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use boltkv_load::{Limit, Measured, Mix, Op};
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use hdrhistogram::Histogram;
 use indicatif::HumanCount;
 
@@ -45,12 +47,13 @@ fn heading(bench: &Bench, report: &Report, out: &mut impl Write) -> io::Result<(
     let (from, to) = (work.value_size.start(), work.value_size.end());
     let values = if from == to { from.to_string() } else { format!("{from} to {to}") };
     writeln!(out, "{} at {}: {}", one_line(&report.version), report.server.addr, report.server.place())?;
+    let named = bench.distribution.to_possible_value();
     writeln!(
         out,
-        "{} keys of {} bytes, {:?}, values of {values} bytes",
+        "{} keys of {} bytes, {}, values of {values} bytes",
         HumanCount(work.keys),
         work.key_size,
-        bench.distribution
+        named.as_ref().map_or("", PossibleValue::get_name)
     )?;
     for (what, measured) in &report.before {
         let (count, seconds) = (HumanCount(measured.requests), measured.elapsed.as_secs_f64());

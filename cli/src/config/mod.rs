@@ -39,7 +39,7 @@ pub(crate) struct Check {
 #[command(after_help = "Examples:
   boltkv config show --config /etc/boltkv.toml
   boltkv config show --default > boltkv.toml
-  boltkv config show --json | jq '.\\\"max-frame\\\".value'
+  boltkv config show --json | jq '.\"max-frame\".value'
 
 Exit codes: 0 printed, 2 the configuration has mistakes, 3 the configuration file cannot be read.")]
 pub(crate) struct Show {

@@ -78,7 +78,11 @@ impl Holder {
         }
         let after = args.iter().skip_while(|arg| *arg != "--listen").nth(1).map(String::as_str);
         let within = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
-        Some(after.or(within).unwrap_or("127.0.0.1:7878"))
+        let configured = args.iter().any(|arg| arg == "--config" || arg.starts_with("--config="));
+        let usual = if configured { "HOST:PORT" } else { "127.0.0.1:7878" };
+        // Who may connect to a socket is said behind its path, and only to the server.
+        let listens = after.or(within).unwrap_or(usual);
+        Some(listens.rsplit_once("?mode=").map_or(listens, |(path, _)| path))
     }
 }
 
@@ -145,6 +149,9 @@ mod tests {
         assert_eq!(served(&["/usr/bin/boltkv", "serve"]).as_deref(), Some("127.0.0.1:7878"));
         assert_eq!(served(&["boltkv", "serve", "--listen", "[::1]:1"]).as_deref(), Some("[::1]:1"));
         assert_eq!(served(&["boltkv", "serve", "--listen=0.0.0.0:2"]).as_deref(), Some("0.0.0.0:2"));
+        let socket = served(&["boltkv", "serve", "--listen", "unix:/run/a.sock?mode=0660"]);
+        assert_eq!(socket.as_deref(), Some("unix:/run/a.sock"));
+        assert_eq!(served(&["boltkv", "serve", "--config", "a.toml"]).as_deref(), Some("HOST:PORT"));
         assert_eq!(served(&[]).as_deref(), Some("HOST:PORT"));
         assert_eq!(server_to_ask(&[]), Some("HOST:PORT"));
     }

@@ -96,8 +96,8 @@ impl Import {
         if batch.lines > 0 {
             tx.commit().map_err(|error| {
                 let (first, last) = (committed + 1, committed + batch.lines);
-                let what = format!("lines {first} to {last} could not be committed: {error}");
-                Failure::not_done(format!("{}: {what}; {}", lines.name, self.state(committed)))
+                let what = format!("{}s {first} to {last} could not be committed: {error}", lines.counted);
+                Failure::not_done(format!("{}: {what}; {}", lines.name, self.state(lines, committed)))
             })?;
         }
         Ok(batch)
@@ -105,17 +105,17 @@ impl Import {
 
     /// The line after those that are committed cannot be used.
     fn refused(&self, lines: &Input, committed: u64, why: &str) -> Failure {
-        let place = format!("{}, line {}", lines.name, committed + 1);
-        Failure::not_done(format!("{place}: {why}; {}", self.state(committed)))
+        let place = format!("{}, {} {}", lines.name, lines.counted, committed + 1);
+        Failure::not_done(format!("{place}: {why}; {}", self.state(lines, committed)))
     }
 
     /// What is in the file after a failure.
-    fn state(&self, committed: u64) -> String {
-        let file = self.target.path().display();
+    fn state(&self, lines: &Input, committed: u64) -> String {
+        let (file, one) = (self.target.path().display(), lines.counted);
         match committed {
             0 => format!("nothing was put into {file}"),
-            1 => format!("the line before it is in {file}"),
-            many => format!("the {many} lines before it are in {file}"),
+            1 => format!("the {one} before it is in {file}"),
+            many => format!("the {many} {one}s before it are in {file}"),
         }
     }
 }

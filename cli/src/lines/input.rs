@@ -13,6 +13,8 @@ use crate::file::Progress;
 pub(crate) struct Input {
     /// What it is called in messages.
     pub(crate) name: String,
+    /// What is counted in it, for messages: of CSV records, the header not among them, for one may have several lines.
+    pub(crate) counted: &'static str,
     from: Reader,
     /// A line that was looked at and is still the next one.
     ahead: Option<(Line, u64)>,
@@ -34,8 +36,8 @@ impl Input {
     }
 
     fn new(name: String, from: Box<dyn Read>, is_csv: bool, progress: Progress) -> Self {
-        let from = if is_csv { Reader::csv(from) } else { Reader::json(from) };
-        Self { name, from, ahead: None, progress }
+        let (from, counted) = if is_csv { (Reader::csv(from), "record") } else { (Reader::json(from), "line") };
+        Self { name, counted, from, ahead: None, progress }
     }
 
     /// The next line, and how many bytes it took; `None` after the last.

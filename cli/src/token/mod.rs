@@ -47,7 +47,8 @@ pub(crate) enum Token {
   boltkv token create ada --certificate ada.example.org --right write --tokens tokens
 
 Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each \
-includes those before it. What every command needs: docs/operations.md.")]
+includes those before it. A token without a right may do what needs none, such as `boltkv health`. What every command \
+needs: docs/operations.md.")]
 pub(crate) struct Create {
     /// What its holder is called, in messages and logs
     #[arg(value_name = "NAME", value_parser = name)]

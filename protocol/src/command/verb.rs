@@ -14,6 +14,18 @@ pub enum Verb {
     SetIfPresent,
     /// Put a value in the place of another.
     CompareAndSet,
+    /// Put a value that expires.
+    SetExpiring,
+    /// Set when a key expires, in seconds.
+    Expire,
+    /// The same, in milliseconds.
+    ExpireMillis,
+    /// When a key expires, in seconds.
+    TimeLeft,
+    /// The same, in milliseconds.
+    TimeLeftMillis,
+    /// A key is not to expire.
+    Persist,
     /// Remove a key that has a certain value.
     CompareAndDelete,
     /// Remove a key.
@@ -81,6 +93,12 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// Whether it is about when a key expires that is there.
+    #[must_use]
+    pub const fn is_about_time(self) -> bool {
+        matches!(self, Self::Expire | Self::ExpireMillis | Self::Persist | Self::TimeLeft | Self::TimeLeftMillis)
+    }
+
     /// Whether its last argument is a value, which takes all the rest of the line as it is.
     #[must_use]
     pub const fn ends_in_value(self) -> bool {
@@ -90,6 +108,7 @@ impl Verb {
                 | Self::SetIfAbsent
                 | Self::SetIfPresent
                 | Self::CompareAndSet
+                | Self::SetExpiring
                 | Self::CompareAndDelete
                 | Self::IfEquals
         )

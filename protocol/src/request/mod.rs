@@ -6,6 +6,7 @@
 //! They are generic over how they hold keys and values: the server gets slices of what it received (`Request<Bytes>`), and the
 //! client sends what its caller has lying somewhere (`Request<&[u8]>`), copied once, into the connection's buffer.
 
+mod expiry;
 mod operator;
 mod read;
 mod session;
@@ -18,6 +19,7 @@ use std::num::NonZeroU64;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
+pub use expiry::{ExpireCond, ExpireTo, Expiry};
 pub use operator::OperatorRequest;
 pub use read::ReadRequest;
 pub use session::{Hello, MAGIC, SessionRequest, VERSION};
@@ -147,6 +149,11 @@ fn decode_body(op: Op, body: Bytes) -> Result<Request, DecodeError> {
             delta: fields.i64("delta")?,
         }
         .into(),
+        Op::SetExpiring => WriteRequest::decode_set_expiring(&mut fields)?.into(),
+        Op::Expire => WriteRequest::decode_expire(&mut fields)?.into(),
+        Op::ExpiryTime => {
+            ReadRequest::ExpiryTime { path: Path::decode(&mut fields)?, key: fields.str16("key")? }.into()
+        }
         Op::DeleteRange => WriteRequest::DeleteRange {
             path: Path::decode(&mut fields)?,
             range: KeyRange::decode(&mut fields)?,

@@ -19,6 +19,13 @@ pub enum ReadRequest<B = Bytes> {
     },
     /// A bucket's sequence.
     Sequence(Path),
+    /// When a key expires.
+    ExpiryTime {
+        /// The bucket.
+        path: Path,
+        /// The key: a value's, or that of a bucket in this one.
+        key: B,
+    },
 }
 
 impl<B: AsRef<[u8]>> ReadRequest<B> {
@@ -29,6 +36,7 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
             Self::Ping(_) => Expect::Pong,
             Self::Get { .. } => Expect::Value,
             Self::Sequence(_) => Expect::Count,
+            Self::ExpiryTime { .. } => Expect::ExpiryTime,
         }
     }
 
@@ -39,6 +47,7 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
             Self::Ping(_) => Op::Ping,
             Self::Get { .. } => Op::Get,
             Self::Sequence(_) => Op::Bucket,
+            Self::ExpiryTime { .. } => Op::ExpiryTime,
         }
     }
 
@@ -48,7 +57,7 @@ impl<B: AsRef<[u8]>> ReadRequest<B> {
                 out.put_slice(bytes.as_ref());
                 Ok(())
             }
-            Self::Get { path, key } => {
+            Self::Get { path, key } | Self::ExpiryTime { path, key } => {
                 out.put_slice(path.as_wire());
                 put_str16(out, "key", key.as_ref())
             }

@@ -22,7 +22,7 @@ pub enum SnapshotRequest {
     },
 }
 
-/// What can be read as of a snapshot: GET, SCAN, BUCKET LIST, STAT and `GET_SEQUENCE`, and a transaction that only reads.
+/// What can be read as of a snapshot: GET, EXPIRETIME, SCAN, BUCKET LIST, STAT and `GET_SEQUENCE`, and a transaction that only reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotRead<B = Bytes> {
     /// It is answered at once.
@@ -92,13 +92,15 @@ impl<B: AsRef<[u8]>> SnapshotRead<B> {
 /// Reads a request that came with [`FLAG_SNAPSHOT`]: the snapshot's id, then what it would be without.
 pub(super) fn decode_of_snapshot(op: Op, body: Bytes) -> Result<Request, DecodeError> {
     let has_no_snapshot = DecodeError::Unknown { what: "request flags", number: FLAG_SNAPSHOT };
-    if !matches!(op, Op::Get | Op::Scan | Op::Bucket | Op::Txn) {
+    if !matches!(op, Op::Get | Op::ExpiryTime | Op::Scan | Op::Bucket | Op::Txn) {
         return Err(has_no_snapshot);
     }
     let mut fields = Fields::new(body);
     let snapshot = fields.u64("snapshot")?;
     let read = match super::decode_body(op, fields.into_rest())? {
-        Request::Read(read @ (ReadRequest::Get { .. } | ReadRequest::Sequence(_))) => SnapshotRead::Read(read),
+        Request::Read(read @ (ReadRequest::Get { .. } | ReadRequest::ExpiryTime { .. } | ReadRequest::Sequence(_))) => {
+            SnapshotRead::Read(read)
+        }
         Request::Stream(StreamRequest::Backup | StreamRequest::Shrink) => return Err(has_no_snapshot),
         Request::Stream(stream) => SnapshotRead::Stream(stream),
         _ => return Err(has_no_snapshot),

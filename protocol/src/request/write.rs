@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::Txn;
+use super::{ExpireCond, ExpireTo, Expiry, Txn};
 use crate::detach::detach;
 use crate::field::{DecodeError, EncodeError, Fields, put_bytes32, put_str16};
 use crate::{BucketOp, Expect, KeyRange, Op, Path};
@@ -22,6 +22,30 @@ pub enum WriteRequest<B = Bytes> {
         value: B,
         /// When to do it.
         cond: Cond<B>,
+    },
+    /// Puts a value under a key that expires.
+    SetExpiring {
+        /// The bucket.
+        path: Path,
+        /// The key.
+        key: B,
+        /// The value.
+        value: B,
+        /// When to do it.
+        cond: Cond<B>,
+        /// When it expires.
+        expiry: Expiry,
+    },
+    /// Sets when a key expires. One that is not there is no error.
+    Expire {
+        /// The bucket.
+        path: Path,
+        /// The key: a value's, or that of a bucket in this one.
+        key: B,
+        /// When it is to expire.
+        to: ExpireTo,
+        /// When to do it.
+        cond: ExpireCond,
     },
     /// Removes a key; one that is not there is no error.
     Delete {
@@ -82,11 +106,13 @@ impl WriteRequest {
     #[must_use]
     pub fn detached(mut self) -> Self {
         match &mut self {
-            Self::Set { path, key, value, cond } => {
+            Self::Set { path, key, value, cond } | Self::SetExpiring { path, key, value, cond, .. } => {
                 detach([Some(path.wire_mut()), Some(key), Some(value), cond.value_mut()]);
             }
             Self::Delete { path, key, cond } => detach([Some(path.wire_mut()), Some(key), cond.value_mut()]),
-            Self::Increment { path, key, .. } => detach([Some(path.wire_mut()), Some(key)]),
+            Self::Increment { path, key, .. } | Self::Expire { path, key, .. } => {
+                detach([Some(path.wire_mut()), Some(key)]);
+            }
             Self::DeleteRange { path, range, .. } => {
                 let (low, high) = range.keys_mut();
                 detach([Some(path.wire_mut()), low, high]);
@@ -102,15 +128,34 @@ impl WriteRequest {
         self
     }
 
+    pub(super) fn decode_set_expiring(fields: &mut Fields) -> Result<Self, DecodeError> {
+        Ok(Self::SetExpiring {
+            path: Path::decode(fields)?,
+            key: fields.str16("key")?,
+            value: fields.bytes32("value")?,
+            cond: Cond::decode(fields)?,
+            expiry: Expiry::decode(fields)?,
+        })
+    }
+
+    pub(super) fn decode_expire(fields: &mut Fields) -> Result<Self, DecodeError> {
+        Ok(Self::Expire {
+            path: Path::decode(fields)?,
+            key: fields.str16("key")?,
+            to: ExpireTo::decode(fields)?,
+            cond: ExpireCond::decode(fields)?,
+        })
+    }
+
     /// How many bytes its paths, keys, value and condition have together.
     #[must_use]
     pub fn variable_len(&self) -> usize {
         match self {
-            Self::Set { path, key, value, cond } => {
+            Self::Set { path, key, value, cond } | Self::SetExpiring { path, key, value, cond, .. } => {
                 path.as_wire().len() + key.len() + value.len() + cond.variable_len()
             }
             Self::Delete { path, key, cond } => path.as_wire().len() + key.len() + cond.variable_len(),
-            Self::Increment { path, key, .. } => path.as_wire().len() + key.len(),
+            Self::Increment { path, key, .. } | Self::Expire { path, key, .. } => path.as_wire().len() + key.len(),
             Self::DeleteRange { path, range, .. } => path.as_wire().len() + range.variable_len(),
             Self::CreateBucket(path)
             | Self::CreateBucketIfMissing(path)
@@ -147,7 +192,9 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
             Self::Increment { .. } => Expect::Number,
             Self::DeleteRange { .. } => Expect::DeletedRange,
             Self::NextSequence(_) => Expect::Sequence,
+            Self::Expire { .. } => Expect::ExpirySet,
             Self::Set { .. }
+            | Self::SetExpiring { .. }
             | Self::CreateBucket(_)
             | Self::CreateBucketIfMissing(_)
             | Self::DeleteBucket(_)
@@ -161,6 +208,8 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
     pub fn op(&self) -> Op {
         match self {
             Self::Set { .. } => Op::Set,
+            Self::SetExpiring { .. } => Op::SetExpiring,
+            Self::Expire { .. } => Op::Expire,
             Self::Delete { .. } => Op::Delete,
             Self::Increment { .. } => Op::Increment,
             Self::DeleteRange { .. } => Op::DeleteRange,
@@ -181,6 +230,21 @@ impl<B: AsRef<[u8]>> WriteRequest<B> {
                 put_str16(out, "key", key.as_ref())?;
                 put_bytes32(out, "value", value.as_ref())?;
                 cond.encode(out)
+            }
+            Self::SetExpiring { path, key, value, cond, expiry } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key.as_ref())?;
+                put_bytes32(out, "value", value.as_ref())?;
+                cond.encode(out)?;
+                expiry.encode(out);
+                Ok(())
+            }
+            Self::Expire { path, key, to, cond } => {
+                out.put_slice(path.as_wire());
+                put_str16(out, "key", key.as_ref())?;
+                to.encode(out);
+                cond.encode(out);
+                Ok(())
             }
             Self::Delete { path, key, cond } => {
                 out.put_slice(path.as_wire());

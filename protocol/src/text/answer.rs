@@ -4,7 +4,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::word::{write_key, write_value};
 use crate::command::COMMANDS;
-use crate::{Entry, EntryKind, ErrorCode, ErrorReply, Path, Reply};
+use crate::{Entry, EntryKind, ErrorCode, ErrorReply, NEVER, Path, Reply};
 
 /// How the reply to a text command is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,6 +28,12 @@ pub enum Answer {
     Number,
     /// How many were removed, and `MORE` where there are more.
     DeletedRange,
+    /// `1` or `0`: whether it was changed when a key expires.
+    ExpirySet,
+    /// In how many seconds a key expires; `-1` if never, `-2` where it is not there.
+    Seconds,
+    /// The same, in milliseconds.
+    Millis,
     /// A name and its value a line, then `END`.
     Figures,
     /// `name=value` for all of a row, a row a line, then `END`.
@@ -74,6 +80,8 @@ impl Answer {
                 let more = if *more { " MORE" } else { "" };
                 write_line(&format!("{deleted}{more}"), out);
             }
+            Reply::ExpirySet { changed, .. } => write_line(if *changed { "1" } else { "0" }, out),
+            Reply::ExpiryTime { at, now } => self.write_time_left(*at, *now, out),
             Reply::Stats(figures) => write_stats(figures, out),
             Reply::Rows(rows) => write_rows(rows, out),
             Reply::Pong(_) => write_line("PONG", out),
@@ -85,6 +93,16 @@ impl Answer {
             | Reply::Shrinking { .. }
             | Reply::Changes(_)
             | Reply::Shrunk { .. } => {}
+        }
+    }
+
+    /// Seconds are rounded to the nearest.
+    fn write_time_left(self, at: u64, now: u64, out: &mut BytesMut) {
+        let left = at.saturating_sub(now);
+        match self {
+            _ if at == NEVER => write_line("-1", out),
+            Self::Seconds => write_line(&(left / 1_000 + left % 1_000 / 500).to_string(), out),
+            _ => write_line(&left.to_string(), out),
         }
     }
 
@@ -129,7 +147,8 @@ impl Answer {
         };
         match self {
             Self::Value | Self::Deleted if absent => Some(NIL),
-            Self::Exists | Self::Count | Self::DeletedRange if absent => Some("0"),
+            Self::Exists | Self::Count | Self::DeletedRange | Self::ExpirySet if absent => Some("0"),
+            Self::Seconds | Self::Millis if absent => Some("-2"),
             Self::Entries if absent => Some("END"),
             _ => None,
         }

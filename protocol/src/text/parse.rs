@@ -12,8 +12,8 @@ use super::reads::Reads;
 use super::word::{self, WordError, Words};
 use crate::command::{self, Command, TextForm, Verb};
 use crate::{
-    Cond, ErrorCode, ErrorReply, KeyRange, LowBound, OperatorRequest, Path, PathError, ReadRequest, Scan, ScanMode,
-    ScanOptions, StreamRequest, Token, TxnCondition, WriteRequest,
+    Cond, ErrorCode, ErrorReply, ExpireCond, ExpireTo, Expiry, KeyRange, LowBound, OperatorRequest, Path, PathError,
+    ReadRequest, Scan, ScanMode, ScanOptions, StreamRequest, Token, TxnCondition, WriteRequest,
 };
 
 /// What a line asks for, by what becomes of it: a session that takes lines handles every one.
@@ -122,6 +122,10 @@ fn ending_in_value(verb: Verb, mut words: Words, current: &Path, command: &Comma
     let path = current.clone();
     let too_short = || usage(command);
     let key = words.next()?.ok_or_else(too_short)?;
+    let lasts = match verb {
+        Verb::SetExpiring => Some(seconds(&words.next()?.ok_or_else(too_short)?)?),
+        _ => None,
+    };
     let cond = match verb {
         Verb::SetIfAbsent => Cond::IfAbsent,
         Verb::SetIfPresent => Cond::IfPresent,
@@ -136,7 +140,10 @@ fn ending_in_value(verb: Verb, mut words: Words, current: &Path, command: &Comma
         let request = WriteRequest::Delete { path, key, cond: Cond::IfEquals(value) };
         TextCommand::Write { request, answer: Answer::Deleted }
     } else {
-        let request = WriteRequest::Set { path, key, value, cond };
+        let request = match lasts {
+            Some(ms) => WriteRequest::SetExpiring { path, key, value, cond, expiry: Expiry::In(ms) },
+            None => WriteRequest::Set { path, key, value, cond },
+        };
         TextCommand::Write { request, answer: Answer::Done }
     })
 }
@@ -161,6 +168,7 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
             let delta = delta(verb, arguments.next())?;
             write(WriteRequest::Increment { path, key, delta }, Answer::Number)
         }
+        (verb, Some(key)) if verb.is_about_time() => about_time(verb, path, key, arguments.next())?,
         (Verb::BucketNext, Some(path)) => write(WriteRequest::NextSequence(Path::parse(&path)?), Answer::Number),
         (Verb::BucketSequence, Some(path)) => {
             let path = Path::parse(&path)?;
@@ -188,10 +196,7 @@ fn interpret(verb: Verb, arguments: Vec<Bytes>, current: &Path, command: &Comman
             let words = first.into_iter().chain(arguments).collect();
             stream(StreamRequest::Scan(scan(words, path, command)?), Answer::Entries)
         }
-        (Verb::Count, prefix) => {
-            let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
-            stream(StreamRequest::Scan(Scan { path, range: range(prefix), options }), Answer::Count)
-        }
+        (Verb::Count, prefix) => stream(StreamRequest::Scan(count(path, prefix)), Answer::Count),
         (Verb::IfAbsent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfAbsent }),
         (Verb::IfPresent, Some(key)) => TextCommand::Condition(TxnCondition { path, key, cond: Cond::IfPresent }),
         (Verb::ClientKill, Some(id)) => {
@@ -246,11 +251,47 @@ fn scan(mut words: Vec<Bytes>, path: Path, command: &Command) -> Result<Scan, Er
     Ok(Scan { path, range: range(words.pop()), options })
 }
 
+/// `[prefix]`
+fn count(path: Path, prefix: Option<Bytes>) -> Scan {
+    let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
+    Scan { path, range: range(prefix), options }
+}
+
 /// What INCR or DECR adds: 1 where no number is given.
 fn delta(verb: Verb, number: Option<Bytes>) -> Result<i64, ErrorReply> {
     let by: i64 = number.map_or(Ok(1), |number| parse_number(&number))?;
     let delta = if verb == Verb::Decrement { by.checked_neg() } else { Some(by) };
     delta.ok_or_else(|| malformed(format!("{by} cannot be taken away in 64 bits")))
+}
+
+/// When a key expires: what it is, or is to be.
+fn about_time(verb: Verb, path: Path, key: Bytes, number: Option<Bytes>) -> Result<TextCommand, ErrorReply> {
+    let answer = match verb {
+        Verb::TimeLeft => Answer::Seconds,
+        Verb::TimeLeftMillis => Answer::Millis,
+        _ => {
+            let request = WriteRequest::Expire { path, key, to: expire_to(verb, number)?, cond: ExpireCond::Always };
+            return Ok(TextCommand::Write { request, answer: Answer::ExpirySet });
+        }
+    };
+    Ok(TextCommand::Read { request: ReadRequest::ExpiryTime { path, key }, answer })
+}
+
+/// What EXPIRE and its like have a key's time be. A number below zero is past, as zero is.
+fn expire_to(verb: Verb, number: Option<Bytes>) -> Result<ExpireTo, ErrorReply> {
+    let Some(number) = number else { return Ok(ExpireTo::Never) };
+    let number: i64 = parse_number(&number)?;
+    let number = u64::try_from(number).unwrap_or(0);
+    let ms = if verb == Verb::Expire { number.saturating_mul(1_000) } else { number };
+    Ok(ExpireTo::In(ms))
+}
+
+/// How many milliseconds SETEX has a key last: no key is set that is gone at once.
+fn seconds(number: &[u8]) -> Result<u64, ErrorReply> {
+    match parse_number::<u64>(number)? {
+        0 => Err(malformed("SETEX takes a number of 1 second or more, not 0".to_owned())),
+        seconds => Ok(seconds.saturating_mul(1_000)),
+    }
 }
 
 /// Takes `LIMIT n` off the end of a line of `with` words or more.

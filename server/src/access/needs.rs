@@ -1,11 +1,13 @@
 //! The rights that each request needs. A request that is new does not compile until it says so here.
 
+use boltkv_protocol::resp::{Kind, RespCommand};
 use boltkv_protocol::{
     ErrorReply, OperatorRequest, Path, ReadRequest, Request, SnapshotRead, SnapshotRequest, StreamRequest, Txn,
     WriteRequest,
 };
 
 use super::Level;
+use crate::commands::RespWork;
 
 /// What asks for rights.
 pub(crate) trait Needs {
@@ -20,7 +22,7 @@ impl Needs for ReadRequest {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
             Self::Ping(_) => Ok(()),
-            Self::Get { path, .. } | Self::Sequence(path) => need(Level::Read, path),
+            Self::Get { path, .. } | Self::ExpiryTime { path, .. } | Self::Sequence(path) => need(Level::Read, path),
         }
     }
 }
@@ -29,6 +31,8 @@ impl Needs for WriteRequest {
     fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
         match self {
             Self::Set { path, .. }
+            | Self::SetExpiring { path, .. }
+            | Self::Expire { path, .. }
             | Self::Delete { path, .. }
             | Self::Increment { path, .. }
             | Self::DeleteRange { path, .. }
@@ -103,6 +107,25 @@ impl Needs for OperatorRequest {
                 need(Level::Admin, &Path::ROOT)
             }
         }
+    }
+}
+
+/// A hash is a bucket of its own; everything else concerns the bucket that the database is.
+impl Needs for RespWork {
+    fn needs(&self, need: &mut impl FnMut(Level, &Path) -> Result<(), ErrorReply>) -> Result<(), ErrorReply> {
+        for call in self.calls() {
+            let level = match call.spec.kind {
+                Kind::Session => continue,
+                Kind::Read | Kind::Walk => Level::Read,
+                // To watch a key tells whether it has changed.
+                Kind::Write if call.spec.command == RespCommand::Watch => Level::Read,
+                Kind::Write => Level::Write,
+            };
+            for path in call.places() {
+                need(level, &path)?;
+            }
+        }
+        Ok(())
     }
 }
 

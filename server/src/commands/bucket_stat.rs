@@ -12,6 +12,7 @@ use boltkv_storage::Tx;
 use bytes::Bytes;
 use tokio::sync::oneshot::{self, Receiver};
 
+use super::expiry::{Clock, Moment, View};
 use super::places::{Places, start_thread};
 use super::refusal::refusal;
 use super::results::ReplyRoom;
@@ -45,8 +46,14 @@ impl BucketStats {
     }
 
     /// Begins one, of this state.
-    pub(super) fn start(&self, tx: Arc<Tx>, path: Path, room: &ReplyRoom) -> Result<BucketStatRun, ErrorReply> {
-        tx.bucket_at(&path).map_err(refusal)?;
+    pub(super) fn start(
+        &self,
+        tx: Arc<Tx>,
+        path: Path,
+        clock: &Clock,
+        room: &ReplyRoom,
+    ) -> Result<BucketStatRun, ErrorReply> {
+        View::new(&*tx, Moment::of(clock)).bucket(&path).map_err(refusal)?;
         let all_taken = || format!("the server counts {MOST} buckets at a time: try again");
         let place = self.places.take().ok_or_else(|| ErrorReply::new(ErrorCode::Overloaded, all_taken()))?;
         let memory = room.try_take(MEMORY).ok_or_else(|| room.no_memory("counting a bucket"))?;
@@ -137,7 +144,7 @@ mod tests {
 
     fn start(bucket_stats: &BucketStats, db: &Db, memory: &Arc<Memory>) -> Result<BucketStatRun, ErrorReply> {
         let room = ReplyRoom::new(Arc::clone(memory), 1 << 20);
-        bucket_stats.start(Arc::new(db.begin().unwrap()), Path::from_names(["b"]).unwrap(), &room)
+        bucket_stats.start(Arc::new(db.begin().unwrap()), Path::from_names(["b"]).unwrap(), &Clock::system(), &room)
     }
 
     #[tokio::test]

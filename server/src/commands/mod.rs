@@ -6,8 +6,11 @@
 //! - `shrink`: the file made smaller; `bucket_stat`: a bucket counted
 //! - `places`: how many backups, watches and so on there may be at a time, and how the threads that do them are started;
 //!   `stop`: how some of these hear that nobody waits for them
-//! - `write`: what a request changes; the writer's group calls it within its transaction
+//! - `write`: what a request changes; the writer's group calls it within its transaction. `values`: single keys; `buckets`:
+//!   whole buckets
+//! - `expiry`: when keys expire: what is shown of them, and what becomes of them
 //! - `delete_range`: many values at once; `number`: what INCREMENT takes for a number
+//! - `resp`: what the commands of the Redis dialect do
 //! - `txn`: several requests as one; `results`: what came of them, and the memory that takes
 //! - `snapshots`: those that clients hold open
 //! - `state`: what all of them look at: a snapshot, or the writer's transaction
@@ -17,11 +20,14 @@
 
 mod backup;
 mod bucket_stat;
+mod buckets;
 mod delete_range;
+mod expiry;
 mod number;
 mod places;
 mod read;
 mod refusal;
+mod resp;
 mod results;
 mod run;
 mod scan;
@@ -30,19 +36,22 @@ mod snapshots;
 mod state;
 mod stop;
 mod txn;
+mod values;
 mod watch;
 mod watched;
 mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
-pub(crate) use read::{Reader, Snapshot, answer_at, fault_in, is_resident_at};
+pub use expiry::Clock;
+pub(crate) use expiry::{Backlog, Timed, check_own, earliest};
+pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
+pub(crate) use resp::{Call, Database, Failure, RespRun, RespWork, Stepped, WatchedKeys, Watching, What};
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use shrink::Shrinks;
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
-pub(crate) use txn::ColdReads;
 pub(crate) use watch::Watches;
 pub(crate) use write::{Asker, Effect, Write, apply};

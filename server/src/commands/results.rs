@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use boltkv_protocol::{EncodeError, Entry, ErrorCode, ErrorReply, Reply, TxnResultsWriter};
 
+use super::resp::Scans;
 use crate::memory::{Lease, Memory};
 
 /// Results that take no more than this take no lease, as no other short reply does.
 const SHORT: usize = 128;
 
-/// What replies may take.
+/// What replies may take, and what is kept for those that go on in another reply.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyRoom {
     memory: Arc<Memory>,
+    scans: Arc<Scans>,
     /// The longest frame.
     max_frame: usize,
 }
@@ -25,18 +27,35 @@ pub(crate) struct Outcome {
     pub(crate) reply: Reply,
     /// The memory that the reply takes, also when it is written.
     pub(crate) lease: Option<Lease>,
+    /// What it was refused with, where the reply says that in a dialect's own words.
+    pub(crate) failed: Option<ErrorCode>,
+}
+
+impl Outcome {
+    /// What it was refused with, if it was.
+    pub(crate) const fn error(&self) -> Option<ErrorCode> {
+        match &self.reply {
+            Reply::Error(error) => Some(error.code),
+            _ => self.failed,
+        }
+    }
 }
 
 impl From<Reply> for Outcome {
     fn from(reply: Reply) -> Self {
-        Self { reply, lease: None }
+        Self { reply, lease: None, failed: None }
     }
 }
 
 impl ReplyRoom {
     /// Replies in frames of at most `max_frame` bytes, with memory of this budget.
-    pub(crate) const fn new(memory: Arc<Memory>, max_frame: usize) -> Self {
-        Self { memory, max_frame }
+    pub(crate) fn new(memory: Arc<Memory>, max_frame: usize) -> Self {
+        Self { memory, scans: Arc::default(), max_frame }
+    }
+
+    /// Where scans go on that their clients know by a number.
+    pub(super) fn scans(&self) -> &Scans {
+        &self.scans
     }
 
     /// The longest frame that a reply can have, in bytes.
@@ -142,7 +161,7 @@ impl Results {
 
     /// The reply of transaction `txid`.
     pub(super) fn finish(self, txid: u64) -> Outcome {
-        Outcome { reply: self.writer.finish(txid), lease: self.lease }
+        Outcome { reply: self.writer.finish(txid), lease: self.lease, failed: None }
     }
 }
 

@@ -8,7 +8,9 @@ use boltkv_storage::{Db, Tx};
 
 use super::backup::{BackupRun, Backups};
 use super::bucket_stat::{BucketStatRun, BucketStats};
+use super::expiry::Clock;
 use super::refusal::refusal;
+use super::resp::RespRun;
 use super::results::ReplyRoom;
 use super::scan::{ScanRun, Source};
 use super::shrink::{ShrinkRun, Shrinks};
@@ -25,6 +27,8 @@ pub(crate) enum Run {
     BucketStat(BucketStatRun),
     /// Its answer goes out when there is all of it.
     Txn(Box<TxnRun>),
+    /// What the Redis dialect asks for goes out part by part.
+    Resp(RespRun),
     /// The whole file goes out piece by piece.
     Backup(BackupRun),
     /// What is committed goes out as it comes.
@@ -56,6 +60,7 @@ impl Run {
     /// Begins one, from this state or the newest.
     pub(crate) fn start(
         db: &Db,
+        clock: &Clock,
         state: Option<Arc<Tx>>,
         request: StreamRequest,
         asker: Asker,
@@ -66,10 +71,10 @@ impl Run {
         // A backup opens a state of its own, and a watch or a shrinking looks at none: for them none is opened here.
         let tx = || state.map_or_else(|| db.begin().map(Arc::new).map_err(refusal), Ok);
         Ok(match request.detached() {
-            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx()?, scan, false, max_frame)?),
-            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx()?, scan, true, max_frame)?),
-            StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx()?, path, room)?),
-            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx()?, &txn, asker, room))),
+            StreamRequest::Scan(scan) => Self::Scan(ScanRun::start(tx()?, clock, scan, false, max_frame)?),
+            StreamRequest::ListBuckets(scan) => Self::Scan(ScanRun::start(tx()?, clock, scan, true, max_frame)?),
+            StreamRequest::BucketStat(path) => Self::BucketStat(turns.bucket_stats.start(tx()?, path, clock, room)?),
+            StreamRequest::Txn(txn) => Self::Txn(Box::new(TxnRun::start(tx()?, clock.now(), &txn, asker, room))),
             StreamRequest::Backup => Self::Backup(turns.backups.start(db, room)?),
             StreamRequest::Watch(watch) => Self::Watch(turns.watches.start(db, watch, room)?),
             StreamRequest::Shrink => Self::Shrink(turns.shrinks.start(db)?),
@@ -81,6 +86,7 @@ impl Source for Run {
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match self {
             Self::Scan(run) => run.poll_ready(cx),
+            Self::Resp(run) => run.poll_ready(cx),
             Self::BucketStat(run) => run.poll_ready(cx),
             Self::Txn(run) => run.poll_ready(cx),
             Self::Backup(run) => run.poll_ready(cx),

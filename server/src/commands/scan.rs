@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use boltkv_protocol::{EntriesWriter, Entry, EntryKind, ErrorReply, Path, Scan, ScanMode};
-use boltkv_storage::{Cursor, Result, Tx};
+use boltkv_storage::{Cursor, Error, Result, Tx};
 use bytes::Bytes;
 
+use super::expiry::{Clock, Moment, OWN, Sieve, View};
 use super::refusal::refusal;
 use super::state::State;
 
@@ -22,6 +23,7 @@ const STEP_ENTRIES: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct ScanRun {
     tx: Arc<Tx>,
+    clock: Clock,
     scanning: Scanning,
 }
 
@@ -68,23 +70,36 @@ pub(crate) enum Progress {
 
 impl ScanRun {
     /// A scan of a state; of an entry that does not fit a frame of `max_frame` bytes, it gives the size.
-    pub(crate) fn start(tx: Arc<Tx>, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self, ErrorReply> {
-        let scanning = Scanning::start(&*tx, scan, buckets_only, max_frame).map_err(refusal)?;
-        Ok(Self { tx, scanning })
+    pub(crate) fn start(
+        tx: Arc<Tx>,
+        clock: &Clock,
+        scan: Scan,
+        buckets_only: bool,
+        max_frame: usize,
+    ) -> Result<Self, ErrorReply> {
+        let view = View::new(&*tx, Moment::of(clock));
+        let scanning = Scanning::start(&view, scan, buckets_only, max_frame).map_err(refusal)?;
+        Ok(Self { tx, clock: clock.clone(), scanning })
     }
 
-    /// As [`Scanning::step`].
+    /// As [`Scanning::step`]. What has expired since the last step is not shown any more.
     pub(crate) fn step(&mut self, take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>) -> Result<Progress, ErrorReply> {
-        self.scanning.step(&*self.tx, take).map_err(refusal)
+        let view = View::new(&*self.tx, Moment::of(&self.clock));
+        self.scanning.step(&view, take).map_err(refusal)
     }
 }
 
 impl Scanning {
     /// A scan of a bucket's entries or of the buckets within it; of an entry that does not fit a frame of `max_frame` bytes,
     /// it gives the size.
-    pub(super) fn start(state: &impl State, scan: Scan, buckets_only: bool, max_frame: usize) -> Result<Self> {
+    pub(super) fn start<S: State>(
+        view: &View<'_, S>,
+        scan: Scan,
+        buckets_only: bool,
+        max_frame: usize,
+    ) -> Result<Self> {
         let Scan { path, range, options } = scan;
-        state.cursor_at(&path)?;
+        view.cursor(&path)?;
         let (low, high) = range.into_bounds();
         Ok(Self {
             path,
@@ -108,18 +123,25 @@ impl Scanning {
     /// Hands the next entries to `take`, until that breaks (what broke it is handed over again by the next step), or the step
     /// has been long enough. `take` must not break at the first entry of a step, or the scan will not get on. The state is
     /// the same at every step.
-    pub(super) fn step(
+    pub(super) fn step<S: State>(
         &mut self,
-        state: &impl State,
+        view: &View<'_, S>,
         mut take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>,
     ) -> Result<Progress> {
-        let mut walk = Walk::new(state.cursor_at(&self.path)?, self.reverse);
+        let (cursor, times) = match view.cursor(&self.path) {
+            // The bucket has expired since.
+            Err(Error::BucketNotFound { .. }) => return Ok(self.done()),
+            found => found?,
+        };
+        let mut walk = Walk::new(cursor, self.reverse);
+        let mut sieve = Sieve::new(times, self.reverse);
         let mut last = None;
         for _ in 0..STEP_ENTRIES {
             let found = if self.left == 0 { None } else { walk.next(&self.low, &self.high)? };
             let Some((key, value)) = found else { return Ok(self.done()) };
             self.looked_at += 1;
-            if value.is_none() || !self.buckets_only {
+            let is_own = self.path.is_root() && key == OWN;
+            if (value.is_none() || !self.buckets_only) && !is_own && !sieve.hides(key, view.moment())? {
                 if self.mode != ScanMode::Count && self.give(key, value, &mut take).is_break() {
                     break;
                 }
@@ -227,7 +249,7 @@ fn is_within(key: &[u8], end: &Bound<Bytes>, reverse: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use boltkv_protocol::{KeyRange, LowBound, ScanOptions};
-    use boltkv_storage::{Db, Error, Options};
+    use boltkv_storage::{Db, Options};
     use proptest::prelude::*;
 
     use super::*;
@@ -243,7 +265,7 @@ mod tests {
     }
 
     fn keys(db: &Db, scan: Scan, per_step: usize) -> Vec<Vec<u8>> {
-        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, false, 1 << 20).unwrap();
+        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), &Clock::system(), scan, false, 1 << 20).unwrap();
         let mut keys = Vec::new();
         loop {
             let mut taken = 0;
@@ -325,7 +347,7 @@ mod tests {
     fn a_scan_sees_one_state_whatever_is_written_between_its_steps() {
         let db = database(&[b"a".to_vec(), b"b".to_vec(), b"c".to_vec()]);
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), ..Scan::default() };
-        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, false, 1 << 20).unwrap();
+        let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), &Clock::system(), scan, false, 1 << 20).unwrap();
         let mut seen = Vec::new();
         let mut step = |run: &mut ScanRun| {
             let mut room = 1;
@@ -359,7 +381,8 @@ mod tests {
         let options = ScanOptions { mode: ScanMode::Count, ..ScanOptions::default() };
         let scan = Scan { path: Path::from_names(["b"]).unwrap(), options, ..Scan::default() };
         let count = |scan, buckets_only| {
-            let mut run = ScanRun::start(Arc::new(db.begin().unwrap()), scan, buckets_only, 1 << 20).unwrap();
+            let mut run =
+                ScanRun::start(Arc::new(db.begin().unwrap()), &Clock::system(), scan, buckets_only, 1 << 20).unwrap();
             let steps: Vec<_> = (0..3).map(|_| run.step(|_| panic!("a count gives no entries")).unwrap()).collect();
             assert_eq!(steps[..2], [Progress::More; 2]);
             steps[2]

@@ -3,8 +3,11 @@
 use boltkv_protocol::Path;
 use boltkv_storage::{Bucket, Cursor, Result, Tx, TxMut};
 
-/// A state of the database.
-pub(super) trait State {
+/// A state of the database, with all that is stored in it. What is to be seen of it is [`View`](super::expiry::View)'s to say.
+pub(crate) trait State {
+    /// The bucket of that name at the top.
+    fn top(&self, name: &[u8]) -> Result<Bucket<'_>>;
+
     /// The bucket at a path.
     fn bucket_at(&self, path: &Path) -> Result<Bucket<'_>>;
 
@@ -13,6 +16,10 @@ pub(super) trait State {
 }
 
 impl State for Tx {
+    fn top(&self, name: &[u8]) -> Result<Bucket<'_>> {
+        self.bucket(name)
+    }
+
     fn bucket_at(&self, path: &Path) -> Result<Bucket<'_>> {
         self.bucket_path(path.names())
     }
@@ -23,6 +30,10 @@ impl State for Tx {
 }
 
 impl State for TxMut {
+    fn top(&self, name: &[u8]) -> Result<Bucket<'_>> {
+        self.bucket(name)
+    }
+
     fn bucket_at(&self, path: &Path) -> Result<Bucket<'_>> {
         self.bucket_path(path.names())
     }

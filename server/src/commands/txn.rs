@@ -13,17 +13,19 @@ use boltkv_protocol::{
     Cond, ErrorCode, ErrorReply, Path, ReadRequest, Reply, Request, ScanMode, StreamRequest, Txn, TxnCondition,
     TxnConditions, TxnPart, TxnRequests, WriteRequest,
 };
-use boltkv_storage::{Error, Tx, TxMut};
+use boltkv_storage::{Error, Tx};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::delete_range::Counted;
-use super::read::{answer, is_resident_at, no_such_key};
+use super::expiry::{Moment, Timed, View, check_own};
+use super::read::{ColdReads, answer, is_resident_at, no_such_key};
 use super::refusal::refusal;
 use super::results::{Outcome, ReplyRoom, Results};
 use super::scan::{Progress, Scanning, Source};
 use super::state::State;
-use super::write::{Asker, Effect, apply_request, check};
+use super::values::check;
+use super::write::{Asker, Effect, apply_request};
 
 /// Entries that the scans of one transaction look at together, where it is the writer that does it: some milliseconds, while
 /// nobody else's writes go on.
@@ -39,16 +41,6 @@ const BYTES: usize = 16;
 /// So many of its keys are looked at, and asked of the disk, together.
 const AT_ONCE: usize = 64;
 
-/// Where reads wait for the disk, so that no session has to.
-pub(crate) trait ColdReads {
-    /// Whether there is reason to think that reads have to wait.
-    fn is_wary(&self) -> bool;
-    /// A read was looked at, and would not have waited.
-    fn is_warm(&self);
-    /// Has these reads' pages brought into memory.
-    fn fault_in(&self, reads: Vec<ReadRequest>) -> oneshot::Receiver<()>;
-}
-
 impl Asker {
     /// Whether an error says only that the default bucket was not made yet.
     fn is_to_come(&self, path: &Path, error: &Error) -> bool {
@@ -56,17 +48,19 @@ impl Asker {
     }
 
     /// Whether a condition holds in this state.
-    fn check(&self, state: &impl State, condition: &TxnCondition) -> Result<(), ErrorReply> {
+    fn check<S: State>(&self, view: &View<'_, S>, condition: &TxnCondition) -> Result<(), ErrorReply> {
         let TxnCondition { path, key, cond } = condition;
+        check_own(path)?;
         if *cond == Cond::Always {
             return Ok(());
         }
-        let bucket = match state.bucket_at(path) {
+        let bucket = match view.bucket(path) {
             Ok(bucket) => Some(bucket),
             Err(error) if self.is_to_come(path, &error) => None,
             Err(error) => return Err(refusal(error)),
         };
-        check(cond, bucket, key).map_err(ErrorReply::from)
+        let value = || bucket.map_or(Ok(None), |shown| shown.get(key, view.moment()));
+        check(cond, value, key).map_err(ErrorReply::from)
     }
 }
 
@@ -89,32 +83,21 @@ impl TxnDone {
 }
 
 /// Does a transaction within the writer's, or nothing of it.
-///
-/// # Errors
-/// The outer one leaves the writer's transaction in a state that must not be committed.
-pub(super) fn apply(
-    tx: &mut TxMut,
-    txn: &Txn,
-    asker: &Asker,
-    room: &ReplyRoom,
-) -> Result<Result<TxnDone, ErrorReply>, Error> {
+pub(super) fn apply(timed: &mut Timed<'_>, txn: &Txn, asker: &Asker, room: &ReplyRoom) -> Result<TxnDone, ErrorReply> {
+    // Looked up once, whatever comes.
+    timed.any().map_err(refusal)?;
+    let view = timed.view();
     for (index, condition) in (0..).zip(txn.conditions()) {
-        if let Err(error) = asker.check(tx, &condition) {
-            return Ok(Err(error.within_txn(TxnPart::Condition(index))));
-        }
+        asker.check(&view, &condition).map_err(|error| error.within_txn(TxnPart::Condition(index)))?;
     }
-    let before = tx.savepoint();
-    let mut doing =
-        Doing { answers: Answers::new(asker.clone(), room), changed: false, scanned: 0, ranges: Counted::default() };
-    for (index, request) in (0..).zip(txn.requests()) {
-        if let Err(error) = doing.request(tx, request) {
-            tx.rollback_to(&before)?;
-            tx.forget_savepoints();
-            return Ok(Err(error.within_txn(TxnPart::Request(index))));
+    timed.undoably(|timed| {
+        let answers = Answers::new(asker.clone(), room);
+        let mut doing = Doing { answers, changed: false, scanned: 0, ranges: Counted::default() };
+        for (index, request) in (0..).zip(txn.requests()) {
+            doing.request(timed, request).map_err(|error| error.within_txn(TxnPart::Request(index)))?;
         }
-    }
-    tx.forget_savepoints();
-    Ok(Ok(TxnDone { results: doing.answers.results, changed: doing.changed }))
+        Ok(TxnDone { results: doing.answers.results, changed: doing.changed })
+    })
 }
 
 /// A transaction that the writer is doing.
@@ -127,17 +110,18 @@ struct Doing {
 }
 
 impl Doing {
-    fn request(&mut self, tx: &mut TxMut, request: Request) -> Result<(), ErrorReply> {
+    fn request(&mut self, timed: &mut Timed<'_>, request: Request) -> Result<(), ErrorReply> {
         match request {
-            Request::Read(read) => self.answers.read(tx, &read),
-            Request::Write(write) => self.write(tx, &write),
-            Request::Stream(stream) => self.scan(tx, stream),
+            Request::Read(read) => self.answers.read(&timed.view(), &read),
+            Request::Write(write) => self.write(timed, &write),
+            Request::Stream(stream) => self.scan(&timed.view(), stream),
             Request::Session(_) | Request::OfSnapshot { .. } => Err(not_within()),
         }
     }
 
-    fn write(&mut self, tx: &mut TxMut, write: &WriteRequest) -> Result<(), ErrorReply> {
-        let effect = match apply_request(tx, write, &self.answers.asker) {
+    fn write(&mut self, timed: &mut Timed<'_>, write: &WriteRequest) -> Result<(), ErrorReply> {
+        check_own(write)?;
+        let effect = match apply_request(timed, write, &self.answers.asker) {
             Err(error) => self.not_there(write, error)?,
             Ok(effect) => effect,
         };
@@ -157,6 +141,7 @@ impl Doing {
             WriteRequest::DeleteRange { path, .. } if is_to_come(path) => {
                 Ok(Effect::DeletedRange { deleted: 0, more: false })
             }
+            WriteRequest::Expire { path, .. } if is_to_come(path) => Ok(Effect::ExpirySet { changed: false }),
             WriteRequest::Delete { path, cond, .. } if is_to_come(path) && cond.holds(None) => {
                 Ok(Effect::Deleted { existed: false })
             }
@@ -164,10 +149,10 @@ impl Doing {
         }
     }
 
-    fn scan(&mut self, tx: &TxMut, stream: StreamRequest) -> Result<(), ErrorReply> {
-        let Some(mut scanning) = self.answers.begin_scan(tx, stream)? else { return Ok(()) };
+    fn scan<S: State>(&mut self, view: &View<'_, S>, stream: StreamRequest) -> Result<(), ErrorReply> {
+        let Some(mut scanning) = self.answers.begin_scan(view, stream)? else { return Ok(()) };
         loop {
-            let more = self.answers.step_scan(tx, &mut scanning)?;
+            let more = self.answers.step_scan(view, &mut scanning)?;
             let scanned = self.scanned + scanning.looked_at();
             if scanned > MOST_SCANNED {
                 let message = format!(
@@ -197,12 +182,13 @@ impl Answers {
         Self { asker, results }
     }
 
-    fn read(&mut self, state: &impl State, request: &ReadRequest) -> Result<(), ErrorReply> {
-        let reply = answer(request, self.results.max_frame(), |path| state.bucket_at(path).map_err(refusal));
+    fn read<S: State>(&mut self, view: &View<'_, S>, request: &ReadRequest) -> Result<(), ErrorReply> {
+        check_own(request)?;
+        let reply = answer(request, self.results.max_frame(), view.moment(), |path| view.bucket(path));
         match reply {
             Reply::Error(error) if error.code.is_result() => self.results.push(&Reply::<Bytes>::Error(error)),
             Reply::Error(error) => match request {
-                ReadRequest::Get { path, .. }
+                ReadRequest::Get { path, .. } | ReadRequest::ExpiryTime { path, .. }
                     if error.code == ErrorCode::BucketNotFound && self.asker.has_default(path) =>
                 {
                     self.results.push(&Reply::<Bytes>::Error(no_such_key()))
@@ -214,7 +200,11 @@ impl Answers {
     }
 
     /// Begins a scan; `None` where it has ended already.
-    fn begin_scan(&mut self, state: &impl State, stream: StreamRequest) -> Result<Option<Scanning>, ErrorReply> {
+    fn begin_scan<S: State>(
+        &mut self,
+        view: &View<'_, S>,
+        stream: StreamRequest,
+    ) -> Result<Option<Scanning>, ErrorReply> {
         let (scan, buckets_only) = match stream {
             StreamRequest::Scan(scan) => (scan, false),
             StreamRequest::ListBuckets(scan) => (scan, true),
@@ -226,8 +216,9 @@ impl Answers {
                 return Err(not_within());
             }
         };
+        check_own(&scan.path)?;
         let (path, mode) = (scan.path.clone(), scan.options.mode);
-        let scanning = match Scanning::start(state, scan, buckets_only, self.results.max_frame()) {
+        let scanning = match Scanning::start(view, scan, buckets_only, self.results.max_frame()) {
             Ok(scanning) => Some(scanning),
             Err(error) if !buckets_only && self.asker.is_to_come(&path, &error) => None,
             Err(error) => return Err(refusal(error)),
@@ -243,11 +234,11 @@ impl Answers {
     }
 
     /// Takes a step of a scan. `false` if it was the last.
-    fn step_scan(&mut self, state: &impl State, scanning: &mut Scanning) -> Result<bool, ErrorReply> {
+    fn step_scan<S: State>(&mut self, view: &View<'_, S>, scanning: &mut Scanning) -> Result<bool, ErrorReply> {
         let (results, mut failed) = (&mut self.results, None);
         let full = results.len() + usize::try_from(STEP).unwrap_or(usize::MAX) * BYTES;
         let mut is_first = true;
-        let progress = scanning.step(state, |entry| {
+        let progress = scanning.step(view, |entry| {
             // What breaks a step is handed over again by the next.
             if results.len() > full && !is_first {
                 return ControlFlow::Break(());
@@ -278,6 +269,8 @@ pub(super) fn not_within() -> ErrorReply {
 #[derive(Debug)]
 pub(crate) struct TxnRun {
     tx: Arc<Tx>,
+    /// When it began: what has expired is the same for all of it.
+    now: u64,
     conditions: TxnConditions,
     requests: TxnRequests,
     /// How many conditions, or requests, were done.
@@ -302,25 +295,28 @@ impl Source for TxnRun {
 }
 
 impl TxnRun {
-    pub(super) fn start(tx: Arc<Tx>, txn: &Txn, asker: Asker, room: &ReplyRoom) -> Self {
+    pub(super) fn start(tx: Arc<Tx>, now: u64, txn: &Txn, asker: Asker, room: &ReplyRoom) -> Self {
         let answers = Answers::new(asker, room);
         let (conditions, requests) = (txn.conditions(), txn.requests());
-        Self { tx, conditions, requests, done: 0, scanning: None, answers, warm: 0, faulting: None }
+        Self { tx, now, conditions, requests, done: 0, scanning: None, answers, warm: 0, faulting: None }
     }
 
     /// Does some of it. The answer, once all is done.
     pub(crate) fn step(&mut self, cold: &impl ColdReads) -> Result<Option<Outcome>, ErrorReply> {
+        // Another handle of the state: what the step looks at is not what it changes.
+        let tx = Arc::clone(&self.tx);
+        let view = View::new(&*tx, Moment::at(self.now));
         let mut left = STEP;
         while left > 0 {
             let (before, scanned) = (self.answers.results.len(), self.scanned());
             if self.scanning.is_some() {
-                self.go_on_scanning()?;
+                self.go_on_scanning(&view)?;
             } else if self.waits_for(cold) {
                 return Ok(None);
             } else if let Some(condition) = self.conditions.next() {
-                self.condition(&condition)?;
+                self.condition(&view, &condition)?;
             } else if let Some(request) = self.requests.next() {
-                self.request(request)?;
+                self.request(&view, request)?;
             } else {
                 return Ok(Some(self.finish()));
             }
@@ -335,19 +331,19 @@ impl TxnRun {
         self.scanning.as_ref().map_or(0, Scanning::looked_at)
     }
 
-    fn condition(&mut self, condition: &TxnCondition) -> Result<(), ErrorReply> {
+    fn condition(&mut self, view: &View<'_, Tx>, condition: &TxnCondition) -> Result<(), ErrorReply> {
         let at = TxnPart::Condition(self.done);
-        self.answers.asker.check(&*self.tx, condition).map_err(|error| error.within_txn(at))?;
+        self.answers.asker.check(view, condition).map_err(|error| error.within_txn(at))?;
         self.done = if self.conditions.len() == 0 { 0 } else { self.done + 1 };
         Ok(())
     }
 
-    fn request(&mut self, request: Request) -> Result<(), ErrorReply> {
+    fn request(&mut self, view: &View<'_, Tx>, request: Request) -> Result<(), ErrorReply> {
         let at = TxnPart::Request(self.done);
         self.done = self.done.saturating_add(1);
         let done = match request {
-            Request::Read(read) => self.answers.read(&*self.tx, &read),
-            Request::Stream(stream) => self.answers.begin_scan(&*self.tx, stream).map(|scanning| {
+            Request::Read(read) => self.answers.read(view, &read),
+            Request::Stream(stream) => self.answers.begin_scan(view, stream).map(|scanning| {
                 self.scanning = scanning;
             }),
             Request::Write(_) | Request::Session(_) | Request::OfSnapshot { .. } => Err(not_within()),
@@ -355,10 +351,10 @@ impl TxnRun {
         done.map_err(|error| error.within_txn(at))
     }
 
-    fn go_on_scanning(&mut self) -> Result<(), ErrorReply> {
+    fn go_on_scanning(&mut self, view: &View<'_, Tx>) -> Result<(), ErrorReply> {
         let Some(scanning) = &mut self.scanning else { return Ok(()) };
         let at = TxnPart::Request(self.done.saturating_sub(1));
-        let more = self.answers.step_scan(&*self.tx, scanning).map_err(|error| error.within_txn(at))?;
+        let more = self.answers.step_scan(view, scanning).map_err(|error| error.within_txn(at))?;
         if !more {
             self.scanning = None;
         }

@@ -4,6 +4,8 @@ use boltkv_protocol::{Change, ChangeKind, Changes, ErrorCode, ErrorReply, Path, 
 use boltkv_storage::{JournalChange, JournalEffect};
 use bytes::Bytes;
 
+use super::expiry::OWN;
+
 /// Changes for one frame.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
@@ -99,6 +101,9 @@ impl Watched {
     }
 
     fn concerns(&self, JournalEffect { path, change }: &JournalEffect<'_>) -> bool {
+        if is_own(path, change) {
+            return false;
+        }
         match *change {
             JournalChange::Put { key, .. } | JournalChange::Deleted { key } => self.is_within(path, key),
             JournalChange::RangeDeleted { first, last } => match self.below(path) {
@@ -139,6 +144,15 @@ impl Watched {
     /// Whether a bucket is the one that is watched, or that one lies within it.
     fn leads_here(&self, path: &[&[u8]], name: &[u8]) -> bool {
         path.len() < self.path.len() && path.iter().chain([&name]).zip(&self.path).all(|(name, own)| *name == own)
+    }
+}
+
+/// Whether something happened to what is boltkv's own: nobody is told of that. It is never moved to or from elsewhere.
+fn is_own(path: &[&[u8]], change: &JournalChange<'_>) -> bool {
+    match (path.first(), change) {
+        (Some(top), _) => *top == OWN,
+        (None, JournalChange::BucketCreated { name } | JournalChange::BucketDeleted { name }) => *name == OWN,
+        (None, _) => false,
     }
 }
 

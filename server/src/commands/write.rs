@@ -2,23 +2,30 @@
 //!
 //! A request that fails changes nothing, so that the others of its group are not hurt.
 
-use boltkv_protocol::{Cond, ErrorCode, ErrorReply, Path, Reply, WriteRequest};
-use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
+use boltkv_protocol::{ErrorCode, ErrorReply, Path, Reply, WriteRequest};
+use boltkv_storage::{Error, Result};
 
+use super::buckets::{create, create_missing, delete_bucket, in_new_bucket, move_bucket, next_sequence, set_sequence};
 use super::delete_range::delete_range;
-use super::number;
+use super::expiry::Timed;
 use super::refusal::refusal;
+use super::resp::{self, RespDone, RespWork, WatchedKeys};
 use super::results::{Outcome, ReplyRoom};
 use super::txn::{self, TxnDone};
-
-/// Bytes of a key that a message shows at most.
-const MOST_SHOWN: usize = 64;
+use super::values::{delete, expire, increment, set, set_expiring};
 
 /// A request that the writer is to apply. It keeps no buffer that it was read into.
 #[derive(Debug)]
 pub(crate) struct Write {
-    request: WriteRequest,
+    work: Work,
     asker: Asker,
+}
+
+/// What is asked for, in the words of all dialects, or of one.
+#[derive(Debug)]
+enum Work {
+    Request(WriteRequest),
+    Resp(Box<RespWork>),
 }
 
 /// What the one who asks has to do with how it is done.
@@ -46,12 +53,21 @@ impl Asker {
 
 impl Write {
     pub(crate) fn new(request: WriteRequest, asker: Asker) -> Self {
-        Self { request: request.detached(), asker }
+        Self { work: Work::Request(request.detached()), asker }
+    }
+
+    /// What the Redis dialect asks for.
+    pub(crate) fn resp(work: RespWork) -> Self {
+        Self { work: Work::Resp(Box::new(work.detached())), asker: Asker::default() }
     }
 
     /// How many bytes it keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.request.variable_len()
+        let variable = match &self.work {
+            Work::Request(request) => request.variable_len(),
+            Work::Resp(work) => work.kept(),
+        };
+        size_of::<Self>() + variable
     }
 }
 
@@ -68,10 +84,14 @@ pub(crate) enum Effect {
     Number { value: i64, changed: bool },
     /// It raised a sequence to this.
     Sequence(u64),
+    /// It changed when a key expires, if the key was there and its condition held.
+    ExpirySet { changed: bool },
     /// It deleted so many values of a range, and there are more or not.
     DeletedRange { deleted: u64, more: bool },
     /// It was a transaction.
     Txn(Box<TxnDone>),
+    /// It was asked for in the Redis dialect.
+    Resp(Box<RespDone>),
 }
 
 impl Effect {
@@ -80,9 +100,10 @@ impl Effect {
         match self {
             Self::Written | Self::Deleted { existed: true } | Self::Sequence(_) => true,
             Self::Unchanged | Self::Deleted { existed: false } => false,
-            Self::Number { changed, .. } => *changed,
+            Self::Number { changed, .. } | Self::ExpirySet { changed } => *changed,
             Self::DeletedRange { deleted, .. } => *deleted > 0,
             Self::Txn(done) => done.is_change(),
+            Self::Resp(done) => done.is_change(),
         }
     }
 
@@ -93,8 +114,10 @@ impl Effect {
             Self::Deleted { existed } => Reply::Deleted { txid, existed }.into(),
             Self::Number { value, .. } => Reply::Number { txid, value }.into(),
             Self::Sequence(sequence) => Reply::Sequence { txid, sequence }.into(),
+            Self::ExpirySet { changed } => Reply::ExpirySet { txid, changed }.into(),
             Self::DeletedRange { deleted, more } => Reply::DeletedRange { txid, deleted, more }.into(),
             Self::Txn(done) => done.reply(txid),
+            Self::Resp(done) => done.reply(),
         }
     }
 }
@@ -107,6 +130,8 @@ pub(super) enum Refused {
     NoNumber(String),
     /// What would become too large or too small.
     OutOfRange(String),
+    /// A bucket that expires was to be moved to where nothing does.
+    AtTheTop,
     Storage(Error),
 }
 
@@ -124,247 +149,84 @@ impl From<Refused> for ErrorReply {
             }
             Refused::NoNumber(what) => Self::new(ErrorCode::IncompatibleValue, what),
             Refused::OutOfRange(what) => Self::new(ErrorCode::NumberOutOfRange, what),
+            Refused::AtTheTop => {
+                let message = "the bucket expires, which none at the top does: persist it first";
+                Self::new(ErrorCode::IncompatibleValue, message)
+            }
             Refused::Storage(error) => refusal(error),
         }
     }
 }
 
-/// Does what a request asks for within the writer's transaction, or nothing.
+/// Does what a request asks for within the writer's transaction, or nothing. What had expired before is removed either way.
 ///
 /// # Errors
 /// The outer one leaves the writer's transaction in a state that must not be committed.
-pub(crate) fn apply(tx: &mut TxMut, write: &Write, room: &ReplyRoom) -> Result<Result<Effect, ErrorReply>> {
-    match &write.request {
-        WriteRequest::Txn(txn) => {
-            let done = txn::apply(tx, txn, &write.asker, room)?;
-            Ok(done.map(|done| Effect::Txn(Box::new(done))))
+pub(crate) fn apply(
+    timed: &mut Timed<'_>,
+    write: &Write,
+    room: &ReplyRoom,
+    watched: &mut WatchedKeys,
+) -> Result<Result<Effect, ErrorReply>> {
+    let done = match &write.work {
+        Work::Request(request) => {
+            let done = match request {
+                WriteRequest::Txn(txn) => {
+                    txn::apply(timed, txn, &write.asker, room).map(|done| Effect::Txn(Box::new(done)))
+                }
+                request => apply_request(timed, request, &write.asker),
+            };
+            if done.as_ref().is_ok_and(Effect::is_change) {
+                watched.touch_by(request);
+            }
+            done
         }
-        request => Ok(apply_request(tx, request, &write.asker)),
-    }
+        Work::Resp(work) => Ok(Effect::Resp(Box::new(resp::apply(timed, work, room, watched)))),
+    };
+    timed.broken.take().map_or(Ok(done), Err)
 }
 
 /// Does what a single request asks for, or nothing.
-pub(super) fn apply_request(tx: &mut TxMut, request: &WriteRequest, asker: &Asker) -> Result<Effect, ErrorReply> {
+pub(super) fn apply_request(
+    timed: &mut Timed<'_>,
+    request: &WriteRequest,
+    asker: &Asker,
+) -> Result<Effect, ErrorReply> {
     let done = match request {
-        WriteRequest::Set { path, key, value, cond } => match set(tx, path, key, value, cond) {
-            Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
-                in_new_bucket(tx, path, |tx| set(tx, path, key, value, cond))
-            }
-            done => done,
-        },
-        WriteRequest::Increment { path, key, delta } => match increment(tx, path, key, *delta) {
-            Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
-                in_new_bucket(tx, path, |tx| increment(tx, path, key, *delta))
-            }
-            done => done,
-        },
-        WriteRequest::DeleteRange { path, range, limit } => {
-            delete_range(tx, path, range.clone(), *limit).map_err(Into::into)
+        WriteRequest::Set { path, key, value, cond } => {
+            in_its_bucket(timed, path, asker, |timed| set(timed, path, key, value, cond))
         }
-        WriteRequest::Delete { path, key, cond } => delete(tx, path, key, cond),
-        WriteRequest::CreateBucket(path) => create(tx, path).map_err(Into::into),
-        WriteRequest::CreateBucketIfMissing(path) => {
-            create_missing(tx, path).map(|made| made.effect()).map_err(Into::into)
+        WriteRequest::SetExpiring { path, key, value, cond, expiry } => {
+            in_its_bucket(timed, path, asker, |timed| set_expiring(timed, path, key, value, cond, *expiry))
         }
-        WriteRequest::DeleteBucket(path) => delete_bucket(tx, path).map_err(Into::into),
-        WriteRequest::NextSequence(path) => {
-            let bucket = tx.bucket_mut_path(path.names());
-            bucket.and_then(|mut bucket| bucket.next_sequence()).map(Effect::Sequence).map_err(Into::into)
+        WriteRequest::Expire { path, key, to, cond } => expire(timed, path, key, *to, *cond),
+        WriteRequest::Increment { path, key, delta } => {
+            in_its_bucket(timed, path, asker, |timed| increment(timed, path, key, *delta))
         }
-        WriteRequest::SetSequence { path, sequence } => set_sequence(tx, path, *sequence).map_err(Into::into),
-        WriteRequest::MoveBucket { path, to } => return move_bucket(tx, path, to),
+        WriteRequest::DeleteRange { path, range, limit } => delete_range(timed, path, range.clone(), *limit),
+        WriteRequest::Delete { path, key, cond } => delete(timed, path, key, cond),
+        WriteRequest::CreateBucket(path) => create(timed, path),
+        WriteRequest::CreateBucketIfMissing(path) => create_missing(timed, path),
+        WriteRequest::DeleteBucket(path) => delete_bucket(timed, path),
+        WriteRequest::NextSequence(path) => next_sequence(timed, path),
+        WriteRequest::SetSequence { path, sequence } => set_sequence(timed, path, *sequence),
+        WriteRequest::MoveBucket { path, to } => move_bucket(timed, path, to),
         WriteRequest::Txn(_) => return Err(txn::not_within()),
     };
     done.map_err(ErrorReply::from)
 }
 
-fn set(tx: &mut TxMut, path: &Path, key: &[u8], value: &[u8], cond: &Cond) -> Result<Effect, Refused> {
-    let mut bucket = tx.bucket_mut_path(path.names())?;
-    check(cond, Some(bucket.as_bucket()), key)?;
-    bucket.put(key, value)?;
-    Ok(Effect::Written)
-}
-
-/// What makes its bucket, both or neither.
-fn in_new_bucket(
-    tx: &mut TxMut,
+/// Does what makes its bucket where that is the asker's default one and not there yet: both or neither.
+fn in_its_bucket(
+    timed: &mut Timed<'_>,
     path: &Path,
-    act: impl FnOnce(&mut TxMut) -> Result<Effect, Refused>,
+    asker: &Asker,
+    mut act: impl FnMut(&mut Timed<'_>) -> Result<Effect, Refused>,
 ) -> Result<Effect, Refused> {
-    let made = create_missing(tx, path)?;
-    let done = act(tx);
-    if done.is_err() {
-        made.undo(tx, path)?;
-    }
-    done
-}
-
-fn delete(tx: &mut TxMut, path: &Path, key: &[u8], cond: &Cond) -> Result<Effect, Refused> {
-    let mut bucket = tx.bucket_mut_path(path.names())?;
-    check(cond, Some(bucket.as_bucket()), key)?;
-    Ok(Effect::Deleted { existed: bucket.delete(key)? })
-}
-
-/// A key that is not there counts as 0; what adds nothing to one that is, changes nothing.
-fn increment(tx: &mut TxMut, path: &Path, key: &[u8], delta: i64) -> Result<Effect, Refused> {
-    let mut bucket = tx.bucket_mut_path(path.names())?;
-    let found = bucket.get(key)?;
-    let number = match found {
-        None => 0,
-        Some(value) => number::parse(value).ok_or_else(|| {
-            Refused::NoNumber(format!("the value of key {} is no whole number of 64 bits", shown(key)))
-        })?,
-    };
-    let changed = found.is_none() || delta != 0;
-    let value = number.checked_add(delta).ok_or_else(|| {
-        Refused::OutOfRange(format!("key {}: {number} plus {delta} does not fit 64 bits", shown(key)))
-    })?;
-    if changed {
-        bucket.put(key, value.to_string())?;
-    }
-    Ok(Effect::Number { value, changed })
-}
-
-fn set_sequence(tx: &mut TxMut, path: &Path, sequence: u64) -> Result<Effect> {
-    let mut bucket = tx.bucket_mut_path(path.names())?;
-    if bucket.sequence() == sequence {
-        return Ok(Effect::Unchanged);
-    }
-    bucket.set_sequence(sequence)?;
-    Ok(Effect::Written)
-}
-
-/// Moves a bucket to another parent, to another name, or to both.
-fn move_bucket(tx: &mut TxMut, path: &Path, to: &Path) -> Result<Effect, ErrorReply> {
-    let (from, to): (Vec<_>, Vec<_>) = (path.names().collect(), to.names().collect());
-    let (Some((name, from)), Some((its_name, to))) = (from.split_last(), to.split_last()) else {
-        return Err(refusal(Error::BucketNameRequired));
-    };
-    tx.move_bucket_as(name, from, to, its_name).map(|()| Effect::Written).map_err(refusal)
-}
-
-/// Whether a condition holds of a key in a bucket; in none there is no key.
-pub(super) fn check(cond: &Cond, bucket: Option<Bucket<'_>>, key: &[u8]) -> Result<(), Refused> {
-    // What always holds costs no look-up.
-    if *cond == Cond::Always {
-        return Ok(());
-    }
-    let found = match &bucket {
-        Some(bucket) => bucket.get(key)?,
-        None => None,
-    };
-    if cond.holds(found) {
-        return Ok(());
-    }
-    let is = match (cond, found) {
-        (Cond::IfAbsent, _) => "is there already",
-        (_, None) => "is not there",
-        _ => "has another value",
-    };
-    Err(Refused::Condition(format!("key {} {is}", shown(key))))
-}
-
-/// A key for a message, escaped and cut.
-fn shown(key: &[u8]) -> String {
-    let cut = &key[..key.len().min(MOST_SHOWN)];
-    let more = if cut.len() < key.len() { "…" } else { "" };
-    format!("\"{}\"{more}", cut.escape_ascii())
-}
-
-fn create(tx: &mut TxMut, path: &Path) -> Result<Effect> {
-    match split(path)? {
-        (Parent::Root, name) => tx.create_bucket(name).map(|_| Effect::Written),
-        (Parent::Bucket(parents), name) => tx.bucket_mut_path(parents)?.create_bucket(name).map(|_| Effect::Written),
-    }
-}
-
-fn delete_bucket(tx: &mut TxMut, path: &Path) -> Result<Effect> {
-    match split(path)? {
-        (Parent::Root, name) => tx.delete_bucket(name)?,
-        (Parent::Bucket(parents), name) => tx.bucket_mut_path(parents)?.delete_bucket(name)?,
-    }
-    Ok(Effect::Written)
-}
-
-/// Where a bucket lies.
-enum Parent<P> {
-    Root,
-    Bucket(P),
-}
-
-/// A path's parent and its last name.
-fn split(path: &Path) -> Result<(Parent<impl Iterator<Item = &[u8]>>, &[u8])> {
-    let name = path.names().last().ok_or(Error::BucketNameRequired)?;
-    let parents = path.depth() - 1;
-    let parent = if parents == 0 { Parent::Root } else { Parent::Bucket(path.names().take(parents)) };
-    Ok((parent, name))
-}
-
-/// How many buckets of a path were there before the others were made.
-struct Made {
-    existed: usize,
-    depth: usize,
-}
-
-impl Made {
-    const fn effect(&self) -> Effect {
-        if self.existed == self.depth { Effect::Unchanged } else { Effect::Written }
-    }
-
-    /// Takes the new buckets away again, as far as they were made.
-    fn undo(&self, tx: &mut TxMut, path: &Path) -> Result<()> {
-        let Some(topmost) = path.names().nth(self.existed) else { return Ok(()) };
-        let undone = match self.existed {
-            0 => tx.delete_bucket(topmost),
-            existed => tx.bucket_mut_path(path.names().take(existed))?.delete_bucket(topmost),
-        };
-        match undone {
-            Err(Error::BucketNotFound { .. }) => Ok(()),
-            undone => undone,
+    match act(timed) {
+        Err(Refused::Storage(Error::BucketNotFound { .. })) if asker.has_default(path) => {
+            in_new_bucket(timed, path, act)
         }
-    }
-}
-
-/// Creates what is missing of a path: all of it, or after an error nothing.
-fn create_missing(tx: &mut TxMut, path: &Path) -> Result<Made> {
-    let made = Made { existed: count_existing(tx, path)?, depth: path.depth() };
-    let created = create_all(tx, path);
-    if created.is_err() {
-        made.undo(tx, path)?;
-    }
-    created.map(|()| made)
-}
-
-/// How many of a path's buckets are there, from the top down.
-fn count_existing(tx: &TxMut, path: &Path) -> Result<usize> {
-    let mut names = path.names();
-    let top = names.next().ok_or(Error::BucketNameRequired)?;
-    let mut found = tx.bucket(top);
-    let mut existed = 0;
-    loop {
-        let bucket = match found {
-            Ok(bucket) => bucket,
-            Err(Error::BucketNotFound { .. }) => return Ok(existed),
-            // Told once more with the whole path: one step of it knows only the bucket right above.
-            Err(_) => return tx.bucket_path(path.names()).map(|_| existed),
-        };
-        existed += 1;
-        match names.next() {
-            Some(name) => found = bucket.bucket(name),
-            None => return Ok(existed),
-        }
-    }
-}
-
-fn create_all(tx: &mut TxMut, path: &Path) -> Result<()> {
-    let mut names = path.names();
-    let top = names.next().ok_or(Error::BucketNameRequired)?;
-    create_below(tx.create_bucket_if_not_exists(top)?, names)
-}
-
-fn create_below<'n>(mut bucket: BucketMut<'_>, mut names: impl Iterator<Item = &'n [u8]>) -> Result<()> {
-    match names.next() {
-        Some(name) => create_below(bucket.create_bucket_if_not_exists(name)?, names),
-        None => Ok(()),
+        done => done,
     }
 }

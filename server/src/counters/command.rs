@@ -4,7 +4,10 @@
 //! SET with a condition, EXEC is a transaction. So a command that only the text dialect has is counted only where it is
 //! nothing else.
 
+use std::sync::LazyLock;
+
 use boltkv_protocol::command::{COMMANDS, Verb};
+use boltkv_protocol::resp::{RESP_COMMANDS, RespCommand, Spec};
 use boltkv_protocol::{BucketOp, Op, ReadRequest, SnapshotRead, StreamRequest, WriteRequest};
 
 /// A command.
@@ -13,16 +16,32 @@ pub(crate) struct Command(u8);
 
 impl Command {
     /// How many there are.
-    pub(crate) const COUNT: usize = COMMANDS.len() + 1;
+    pub(crate) const COUNT: usize = COMMANDS.len() + RESP_COMMANDS.len() + 1;
     /// What could not be read, or is unknown.
-    pub(crate) const OTHER: Self = Self::at(COMMANDS.len());
+    pub(crate) const OTHER: Self = Self::at(Self::COUNT - 1);
 
     pub(crate) const SNAPSHOT: Self = Self::of_op(Op::Snapshot);
     pub(crate) const WATCH: Self = Self::of_op(Op::Watch);
 
     /// All that can be counted.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..Self::COUNT).map(Self::at)
+        (0..Self::COUNT).map(Self::at).filter(|command| {
+            let name = command.name();
+            command.index() < COMMANDS.len() || !COMMANDS.iter().any(|row| row.name == name)
+        })
+    }
+
+    /// One of the Redis dialect. Where another dialect has one that is called so, they are counted together.
+    pub(crate) fn of_resp(command: RespCommand) -> Self {
+        static PLACES: LazyLock<Vec<Command>> = LazyLock::new(|| {
+            let place = |(at, spec): (usize, &Spec)| {
+                let shared = COMMANDS.iter().position(|row| row.name == spec.name);
+                Command::at(shared.unwrap_or(COMMANDS.len() + at))
+            };
+            RESP_COMMANDS.iter().enumerate().map(place).collect()
+        });
+        // The table has a row for each, in their order.
+        PLACES.get(command as usize).copied().unwrap_or(Self::OTHER)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "looked at when this is compiled")]
@@ -37,7 +56,8 @@ impl Command {
 
     /// Its name in the table; `other` for what is none.
     pub(crate) fn name(self) -> &'static str {
-        COMMANDS.get(self.index()).map_or("other", |row| row.name)
+        let resp = || RESP_COMMANDS.get(self.index() - COMMANDS.len()).map_or("other", |spec| spec.name);
+        COMMANDS.get(self.index()).map_or_else(resp, |row| row.name)
     }
 
     /// Whether the binary dialect has it, and it is answered.
@@ -50,6 +70,7 @@ impl Command {
         match request {
             ReadRequest::Ping(_) => const { Self::of_op(Op::Ping) },
             ReadRequest::Get { .. } => const { Self::of_op(Op::Get) },
+            ReadRequest::ExpiryTime { .. } => const { Self::of_op(Op::ExpiryTime) },
             ReadRequest::Sequence(_) => const { Self::of_bucket(BucketOp::GetSequence) },
         }
     }
@@ -57,6 +78,8 @@ impl Command {
     pub(crate) const fn of_write<B>(request: &WriteRequest<B>) -> Self {
         match request {
             WriteRequest::Set { .. } => const { Self::of_op(Op::Set) },
+            WriteRequest::SetExpiring { .. } => const { Self::of_op(Op::SetExpiring) },
+            WriteRequest::Expire { .. } => const { Self::of_op(Op::Expire) },
             WriteRequest::Delete { .. } => const { Self::of_op(Op::Delete) },
             WriteRequest::Increment { .. } => const { Self::of_op(Op::Increment) },
             WriteRequest::DeleteRange { .. } => const { Self::of_op(Op::DeleteRange) },
@@ -139,6 +162,8 @@ mod tests {
         }
         assert_eq!(Command::of_verb(Verb::Help).name(), "HELP");
         assert_eq!((Command::OTHER.name(), Command::OTHER.is_on_the_wire()), ("other", false));
-        assert_eq!(Command::all().count(), COMMANDS.len() + 1);
+        assert!(Command::all().count() > COMMANDS.len() + 1);
+        assert_eq!(Command::of_resp(RespCommand::HSet).name(), "HSET");
+        assert_eq!(Command::of_resp(RespCommand::Get), Command::of_op(Op::Get));
     }
 }

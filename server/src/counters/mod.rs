@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use boltkv_protocol::ErrorCode;
+use boltkv_protocol::{ErrorCode, resp};
 
 use crate::slow_log::Slow;
 pub(crate) use command::Command;
@@ -35,6 +35,16 @@ pub(crate) enum Kind {
     Stream,
 }
 
+impl From<resp::Kind> for Kind {
+    fn from(kind: resp::Kind) -> Self {
+        match kind {
+            resp::Kind::Session | resp::Kind::Read => Self::Read,
+            resp::Kind::Walk => Self::Stream,
+            resp::Kind::Write => Self::Write,
+        }
+    }
+}
+
 /// A command with what came of it: where such requests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -55,7 +65,7 @@ pub(crate) struct Counters {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Shard {
-    requests: [[AtomicU64; RESULTS]; Command::COUNT],
+    requests: Box<[[AtomicU64; RESULTS]]>,
     latencies: [Histogram<TIMES>; 3],
     received: AtomicU64,
     sent: AtomicU64,
@@ -128,7 +138,7 @@ impl Counters {
 impl Shard {
     fn new() -> Self {
         Self {
-            requests: [const { [const { AtomicU64::new(0) }; RESULTS] }; Command::COUNT],
+            requests: (0..Command::COUNT).map(|_| [const { AtomicU64::new(0) }; RESULTS]).collect(),
             latencies: array::from_fn(|_| Histogram::new(&TIME_BOUNDS)),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),

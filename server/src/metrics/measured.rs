@@ -17,6 +17,8 @@ pub(super) struct Measured<'a> {
     pub(super) process: Process,
     /// How many snapshots clients hold open, and for how long the oldest is.
     pub(super) snapshots: (usize, Duration),
+    /// For how long the next key to be removed has been due.
+    pub(super) expiry_lag: Duration,
     /// Bytes that the file takes of its name's length; `None` for a database in memory.
     pub(super) file_bytes: Option<u64>,
     /// Bytes that are free where the file is, and where its journal is.
@@ -32,6 +34,7 @@ impl<'a> Measured<'a> {
             database: db.stats(),
             process: Process::now(),
             snapshots: executor.snapshots().figures(),
+            expiry_lag: executor.expiry_lag(),
             file_bytes: db.path().and_then(length),
             free_bytes: [("file", db.path().and_then(free)), ("journal", db.journal().and_then(free))],
         }

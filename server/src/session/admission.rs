@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Token};
+use boltkv_protocol::{ErrorCode, ErrorReply, SnapshotRead, StreamRequest, Token, WriteRequest};
 use tokio::time::{Instant, sleep_until};
 use tracing::debug;
 
@@ -10,12 +10,13 @@ use super::codec::{Asked, Codec};
 use super::serve::Session;
 use super::socket::Socket;
 use crate::access::{NotAdmitted, Standing};
-use crate::commands::Reader;
+use crate::commands::{Reader, check_own};
 use crate::executor::Caller;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// What was asked for, or a refusal in its place where the client may not.
     pub(super) fn permitted(&self, asked: Asked<C::Tag, C::Own>) -> Asked<C::Tag, C::Own> {
+        let asked = self.not_own(asked);
         let standing = &self.caller.standing;
         if matches!(standing, Standing::Anyone) {
             return asked;
@@ -27,11 +28,45 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Asked::Snapshot(due, request) => standing.may(request).map_err(|error| (*due, error)),
             Asked::OfSnapshot(due, _, read) => standing.may(read).map_err(|error| (*due, error)),
             Asked::Operator(due, request) => standing.may(request).map_err(|error| (*due, error)),
+            Asked::Resp(due, work) => standing.may(&**work).map_err(|error| (*due, error)),
             Asked::Own(own) => match self.codec.reads(own).map(|path| standing.may(path)) {
                 Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
                 Some(Ok(())) | None => Ok(()),
             },
             Asked::Refused(..)
+            | Asked::Introduce(..)
+            | Asked::Cancel(_)
+            | Asked::Credit { .. }
+            | Asked::Close(_)
+            | Asked::Nothing => Ok(()),
+        };
+        match refused {
+            Ok(()) => asked,
+            Err((due, error)) => Asked::Refused(due, error),
+        }
+    }
+
+    /// What was asked for, or a refusal where it names what is boltkv's own. What a transaction consists of is looked at when
+    /// that is done.
+    #[expect(clippy::match_same_arms, reason = "the others are of another kind")]
+    fn not_own(&self, asked: Asked<C::Tag, C::Own>) -> Asked<C::Tag, C::Own> {
+        let refused = match &asked {
+            Asked::Write(_, WriteRequest::Txn(_))
+            | Asked::Stream(_, StreamRequest::Txn(_))
+            | Asked::OfSnapshot(_, _, SnapshotRead::Stream(StreamRequest::Txn(_))) => Ok(()),
+            Asked::Read(due, request) => check_own(request).map_err(|error| (*due, error)),
+            Asked::Write(due, request) => check_own(request).map_err(|error| (*due, error)),
+            Asked::Stream(due, request) => check_own(request).map_err(|error| (*due, error)),
+            Asked::OfSnapshot(due, _, read) => check_own(read).map_err(|error| (*due, error)),
+            Asked::Own(own) => match self.codec.reads(own).map(check_own) {
+                Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
+                Some(Ok(())) | None => Ok(()),
+            },
+            // Databases are other buckets.
+            Asked::Resp(..)
+            | Asked::Snapshot(..)
+            | Asked::Operator(..)
+            | Asked::Refused(..)
             | Asked::Introduce(..)
             | Asked::Cancel(_)
             | Asked::Credit { .. }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use boltkv_protocol::resp::Kind;
 use boltkv_protocol::{ReadRequest, SnapshotRead};
 
 use super::codec::{Asked, Codec};
@@ -27,6 +28,19 @@ impl<C: Codec, S: Socket> Session<C, S> {
             let Some(state) = cold else { return Some(taken) };
             let faulting = self.conn.shared.executor.cold().fault_in_at(Arc::clone(state), request.clone());
             self.conn.faulting = Some(faulting);
+            self.ahead.push_back(taken);
+            return None;
+        }
+        if let Asked::Resp(_, work) = &taken.asked {
+            if work.kind() != Kind::Read {
+                return Some(taken);
+            }
+            let look_ups = work.look_ups();
+            if look_ups.iter().all(|read| reader.is_resident(read)) {
+                self.conn.shared.executor.cold().is_warm();
+                return Some(taken);
+            }
+            self.conn.faulting = Some(self.conn.shared.executor.cold().fault_in(look_ups));
             self.ahead.push_back(taken);
             return None;
         }

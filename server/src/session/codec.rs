@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::tally::Noted;
 use super::wire::Input;
-use crate::commands::{Asker, BackupRun, Reader, ScanRun};
+use crate::commands::{Asker, BackupRun, Reader, RespWork, ScanRun, Stepped};
 use crate::counters::Command;
 use crate::shared::Shared;
 
@@ -159,6 +159,8 @@ pub(crate) enum Asked<T, O> {
         stream: u32,
         bytes: u32,
     },
+    /// What only the Redis dialect asks for.
+    Resp(Due<T>, Box<RespWork>),
     /// It concerns the server and all its connections.
     Operator(Due<T>, OperatorRequest),
     /// What the dialect answers itself.
@@ -182,6 +184,7 @@ impl<T: Copy, O> Asked<T, O> {
             | Self::Stream(due, _)
             | Self::Snapshot(due, _)
             | Self::OfSnapshot(due, ..)
+            | Self::Resp(due, _)
             | Self::Operator(due, _)
             | Self::Refused(due, _) => Some(*due),
             Self::Cancel(_)
@@ -194,14 +197,15 @@ impl<T: Copy, O> Asked<T, O> {
     }
 
     /// What it asks for, where it is a request that the session answers.
-    pub(super) fn op(&self) -> Option<Op> {
-        match self {
+    pub(super) fn name(&self) -> Option<&'static str> {
+        let op = match self {
             Self::Read(_, request) => Some(request.op()),
             Self::Write(_, request) => Some(request.op()),
             Self::Stream(_, request) => Some(request.op()),
             Self::Snapshot(..) => Some(Op::Snapshot),
             Self::Operator(_, request) => Some(request.op()),
             Self::OfSnapshot(_, _, read) => Some(read.op()),
+            Self::Resp(_, work) => return Some(Command::of_resp(work.command()).name()),
             Self::Refused(..)
             | Self::Introduce(..)
             | Self::Cancel(_)
@@ -209,7 +213,8 @@ impl<T: Copy, O> Asked<T, O> {
             | Self::Own(_)
             | Self::Close(_)
             | Self::Nothing => None,
-        }
+        };
+        op.map(Op::name)
     }
 }
 
@@ -222,6 +227,18 @@ pub(crate) enum Step {
     Ended,
     /// The next entry needs room for so many bytes.
     Needs(usize),
+    /// It was not done, and its client was told so.
+    Failed,
+}
+
+impl From<Stepped> for Step {
+    fn from(stepped: Stepped) -> Self {
+        match stepped {
+            Stepped::More => Self::More,
+            Stepped::Ended => Self::Ended,
+            Stepped::Needs(len) => Self::Needs(len),
+        }
+    }
 }
 
 impl Step {

@@ -2,7 +2,7 @@
 //!
 //! - `serve`: the session, the same in all dialects: taking, executing, answering, closing; `deadline`: its deadlines
 //! - `admission`: who the client is, and what is allowed to it; `operator`: what is asked of the server itself
-//! - `codec`: what a dialect is; `binary`, `text`: the two that there are; `linger`: when a text one ends its sending
+//! - `codec`: what a dialect is; `binary`, `text`, `resp`: those that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
@@ -25,6 +25,7 @@ mod linger;
 mod multi;
 mod operator;
 mod pace;
+mod resp;
 mod room;
 mod serve;
 mod snapshots;
@@ -49,6 +50,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use alarm::Alarm;
 pub(crate) use binary::BinaryCodec;
+pub(crate) use resp::RespCodec;
 pub(crate) use serve::Session;
 pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
@@ -57,6 +59,7 @@ pub(crate) use wire::Wire;
 use crate::access::Standing;
 use crate::clients::Listed;
 use crate::cold::FaultIn;
+use crate::commands::RespWork;
 use crate::executor::Caller;
 use crate::memory::Lease;
 use crate::peer::Peer;
@@ -223,12 +226,22 @@ impl<S: Socket> Connection<S> {
 
     /// Has a write done; its answer will carry `id`.
     fn submit(&mut self, id: u32, caller: &Caller, request: WriteRequest) {
+        let ticket = self.ticket(id);
+        self.queueing = self.shared.executor.admit(caller).write(request, ticket);
+    }
+
+    /// Has done what the Redis dialect asks for; its answer will carry `id`.
+    fn submit_resp(&mut self, id: u32, caller: &Caller, work: RespWork) {
+        let ticket = self.ticket(id);
+        self.queueing = self.shared.executor.admit(caller).write_resp(work, ticket);
+    }
+
+    fn ticket(&mut self, id: u32) -> Ticket {
         let (answer_to, _) = match &mut self.answers {
             Some(answers) => answers,
             none => none.insert(unbounded_channel()),
         };
-        let ticket = Ticket::new(id, answer_to.clone());
-        self.queueing = self.shared.executor.admit(caller).write(request, ticket);
+        Ticket::new(id, answer_to.clone())
     }
 
     /// No more answers are due.

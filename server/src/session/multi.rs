@@ -32,19 +32,60 @@ pub(super) struct Multi {
     bucket: Path,
     /// A line was refused, so none will be done; nothing is kept.
     refused: bool,
-    /// Since when.
-    leased: Option<(Lease, Instant)>,
+    memory: QueueMemory,
+}
+
+/// The memory of what is queued: beyond a little it is the server's.
+#[derive(Debug, Default)]
+pub(super) struct QueueMemory(Option<(Lease, Instant)>);
+
+impl QueueMemory {
+    /// Whether the client is to send on, because what it has sent takes memory that others could use.
+    pub(super) const fn is_leased(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Sees to it that there is room for `wanted` bytes.
+    pub(super) fn hold(&mut self, wanted: usize, now: Instant, room: &QueueRoom) -> Result<(), ErrorReply> {
+        let held = self.0.as_ref().map_or(0, |(lease, _)| lease.bytes());
+        if let Some((_, since)) = &self.0
+            && now > *since + room.patience + Duration::from_secs((wanted / PACE) as u64)
+        {
+            return Err(ErrorReply::new(ErrorCode::Malformed, "what came after MULTI came too slowly"));
+        }
+        if wanted <= held.max(OWN_INPUT) {
+            return Ok(());
+        }
+        let more = room.memory.try_take(wanted.max(2 * held) - held).or_else(|| room.memory.try_take(wanted - held));
+        let Some(more) = more else {
+            let limit = room.memory.limit();
+            let message = format!(
+                "there is no memory for a longer transaction; all connections together have {limit} bytes (--memory)"
+            );
+            return Err(ErrorReply::new(ErrorCode::Overloaded, message));
+        };
+        match &mut self.0 {
+            Some((lease, _)) => lease.add(more),
+            none => *none = Some((more, now)),
+        }
+        Ok(())
+    }
+
+    /// Hands the memory over, where there is some.
+    pub(super) fn into_lease(self) -> Option<Lease> {
+        self.0.map(|(lease, _)| lease)
+    }
 }
 
 impl Multi {
     /// After MULTI, on a connection that is in this bucket.
     pub(super) fn new(bucket: Path, room: &QueueRoom) -> Self {
-        Self { queued: Queued::new(room.max_frame), bucket, refused: false, leased: None }
+        Self { queued: Queued::new(room.max_frame), bucket, refused: false, memory: QueueMemory::default() }
     }
 
     /// Whether the client is to send on, because what it has sent takes memory that others could use.
     pub(super) const fn is_leased(&self) -> bool {
-        self.leased.is_some()
+        self.memory.is_leased()
     }
 
     /// The bucket to which the connection goes back.
@@ -56,7 +97,7 @@ impl Multi {
     pub(super) fn refuse(&mut self, room: &QueueRoom) {
         self.refused = true;
         self.queued = Queued::new(room.max_frame);
-        self.leased = None;
+        self.memory = QueueMemory::default();
     }
 
     /// Queues a line, or gives back what is not for a transaction.
@@ -70,34 +111,8 @@ impl Multi {
         if self.refused {
             self.queued = Queued::new(room.max_frame);
         }
-        self.lease(now, room)?;
+        self.memory.hold(self.queued.kept(), now, room)?;
         Ok(other)
-    }
-
-    fn lease(&mut self, now: Instant, room: &QueueRoom) -> Result<(), ErrorReply> {
-        let wanted = self.queued.kept();
-        let held = self.leased.as_ref().map_or(0, |(lease, _)| lease.bytes());
-        if let Some((_, since)) = &self.leased
-            && now > *since + room.patience + Duration::from_secs((wanted / PACE) as u64)
-        {
-            return Err(ErrorReply::new(ErrorCode::Malformed, "the lines after MULTI came too slowly"));
-        }
-        if wanted <= held.max(OWN_INPUT) {
-            return Ok(());
-        }
-        let more = room.memory.try_take(wanted.max(2 * held) - held).or_else(|| room.memory.try_take(wanted - held));
-        let Some(more) = more else {
-            let limit = room.memory.limit();
-            let message = format!(
-                "there is no memory for a longer transaction; all connections together have {limit} bytes (--memory)"
-            );
-            return Err(ErrorReply::new(ErrorCode::Overloaded, message));
-        };
-        match &mut self.leased {
-            Some((lease, _)) => lease.add(more),
-            none => *none = Some((more, now)),
-        }
-        Ok(())
     }
 
     /// The transaction, in its memory; the connection's bucket; and how what comes of it is printed. An error where a line
@@ -108,8 +123,8 @@ impl Multi {
             return (self.bucket, Err(ErrorReply::new(ErrorCode::Malformed, message)));
         }
         let (txn, answers) = self.queued.into_txn();
-        let txn = match self.leased {
-            Some((lease, _)) => txn.held(|bytes| lease.tie_to(bytes)),
+        let txn = match self.memory.into_lease() {
+            Some(lease) => txn.held(|bytes| lease.tie_to(bytes)),
             None => txn,
         };
         (self.bucket, Ok((txn, answers)))

@@ -34,7 +34,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
             return;
         }
         let len = self.codec.item_len(&self.conn.wire.input.bytes).unwrap_or(0);
-        if !self.conn.wire.make_input_room(len) {
+        if self.conn.wire.make_input_room(len) {
+            return;
+        }
+        if self.conn.wire.input.is_leased() {
+            // It may be that only what this one holds could be had.
+            let own = self.codec.farewell(self.no_memory_for("a longer request"));
+            self.close(Some(own));
+        } else {
             self.conn.starve(UseFor::Input(len), len);
         }
     }
@@ -44,9 +51,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     pub(super) fn no_memory(&self) -> ErrorReply {
+        self.no_memory_for("the reply")
+    }
+
+    fn no_memory_for(&self, what: &str) -> ErrorReply {
         let limit = self.conn.shared.memory.limit();
-        let message =
-            format!("there is no memory for the reply; all connections together have {limit} bytes (--memory)");
+        let message = format!("there is no memory for {what}; all connections together have {limit} bytes (--memory)");
         ErrorReply::new(ErrorCode::Overloaded, message)
     }
 }

@@ -8,7 +8,8 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Op, ReadRequest, Reply};
+use boltkv_protocol::resp::Kind;
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
 use bytes::Bytes;
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -244,7 +245,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let leased = was_leased && !wire.input.is_leased();
         self.paces.item = None;
         if asked.due().is_some() {
-            debug!(kind = asked.op().map(Op::name), "request");
+            debug!(kind = asked.name(), "request");
         }
         Some(Taken { asked, leased })
     }
@@ -269,10 +270,15 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.writes.insert(due.id, due);
                 self.conn.submit(due.id, &self.caller, request);
             }
+            Asked::Resp(due, work) if work.kind() == Kind::Write => {
+                self.writes.insert(due.id, due);
+                self.conn.submit_resp(due.id, &self.caller, *work);
+            }
             asked if C::IN_ORDER && !self.writes.is_empty() => {
                 self.waiting = Some(Taken { asked, leased: taken.leased });
             }
             Asked::Read(due, request) => self.read(due, request, taken.leased, reader),
+            Asked::Resp(due, work) => self.answer_resp(due, work, taken.leased, reader),
             Asked::Stream(due, request) => self.begin_stream(due, request, None),
             Asked::Snapshot(due, request) => self.snapshot(due, request),
             Asked::OfSnapshot(due, id, read) => self.read_of_snapshot(due, id, read, taken.leased),
@@ -300,7 +306,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     pub(super) fn answered(&mut self, (id, outcome): Answered) {
         let Some(due) = self.writes.remove(&id) else { return };
-        self.tell(due, &outcome.reply);
+        self.tell_result(due, outcome.error());
         self.settle(due, outcome);
         if self.writes.is_empty() {
             self.writes = HashMap::new();
@@ -310,7 +316,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Writes a reply that has its memory already.
     pub(super) fn settle(&mut self, due: Due<C::Tag>, outcome: Outcome) {
-        let Outcome { reply, lease } = outcome;
+        let Outcome { reply, lease, .. } = outcome;
         if let Some(lease) = lease {
             self.conn.wire.lease_output(lease);
         }
@@ -363,6 +369,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 | Asked::Stream(due, _)
                 | Asked::Snapshot(due, _)
                 | Asked::OfSnapshot(due, ..)
+                | Asked::Resp(due, _)
                 | Asked::Operator(due, _)
                 | Asked::Refused(due, _) => self.refuse(due, self.ending()),
                 Asked::Own(own) | Asked::Introduce(own, _) => {

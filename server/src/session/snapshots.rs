@@ -117,7 +117,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn read_state(&mut self, due: Due<C::Tag>, id: u64, request: ReadRequest, leased: bool, state: &Tx) {
-        let reply = answer_at(state, &request, self.conn.shared.limits.max_frame);
+        let shared = Arc::clone(&self.conn.shared);
+        let reply = answer_at(state, &request, shared.limits.max_frame, shared.executor.clock());
         if self.give(due, &reply, leased) {
             let read = SnapshotRead::Read(request);
             self.wait_for_memory(Asked::OfSnapshot(due, id, read), leased);

@@ -51,7 +51,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.count(&mut stream, before);
             match step {
                 Ok(Step::More) => self.streams.wait_for_turn(stream),
-                Ok(Step::Ended) => self.tell_end(stream.due),
+                Ok(Step::Ended) => self.tell_result(stream.due, None),
+                Ok(Step::Failed) => {}
                 Ok(Step::Needs(len)) if self.conn.wire.make_output_room(len) => {
                     room = len;
                     continue;
@@ -81,6 +82,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn step(&mut self, stream: &mut Stream<C::Tag>, room: usize) -> Result<Step, ErrorReply> {
         match &mut stream.run {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
+            Run::Resp(run) => Ok(self.step_resp(stream.due, run, room)),
             Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
             Run::Watch(run) => self.relay(stream.due, run.len(), room, || run.take()),
             Run::Shrink(run) => self.relay(stream.due, ROOM, room, || run.take()),

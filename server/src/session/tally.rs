@@ -49,13 +49,14 @@ impl Default for Noted {
 
 impl<T, O> Asked<T, O> {
     /// Notes what was asked for, and when that had arrived.
-    pub(super) const fn note(&mut self, arrived: Instant) {
+    pub(super) fn note(&mut self, arrived: Instant) {
         let (due, command, kind) = match self {
             Self::Read(due, request) => (due, Command::of_read(request), Kind::Read),
             Self::Write(due, request) => (due, Command::of_write(request), Kind::Write),
             Self::Stream(due, request) => (due, Command::of_stream(request), Kind::Stream),
             Self::Snapshot(due, _) => (due, Command::SNAPSHOT, Kind::Read),
             Self::Operator(due, request) => (due, Command::of_op(request.op()), Kind::Read),
+            Self::Resp(due, work) => (due, Command::of_resp(work.command()), work.kind().into()),
             Self::OfSnapshot(due, _, read) => {
                 let kind = match read {
                     SnapshotRead::Read(_) => Kind::Read,
@@ -170,12 +171,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Counts a request whose reply is ready.
     pub(super) fn tell<B>(&mut self, due: Due<C::Tag>, reply: &Reply<B>) {
         let error = if let Reply::Error(error) = reply { Some(error.code) } else { None };
-        self.tally.answered(due.noted, error, &self.conn.shared, &self.conn.listed);
+        self.tell_result(due, error);
     }
 
-    /// Counts a request that was answered in parts, of which the last one is ready.
-    pub(super) fn tell_end(&mut self, due: Due<C::Tag>) {
-        self.tally.answered(due.noted, None, &self.conn.shared, &self.conn.listed);
+    /// Counts a request that was answered, in one part or with its last one, so: with success, or with this error.
+    pub(super) fn tell_result(&mut self, due: Due<C::Tag>, error: Option<ErrorCode>) {
+        self.tally.answered(due.noted, error, &self.conn.shared, &self.conn.listed);
     }
 
     /// Counts what the dialect has answered itself.

@@ -47,6 +47,7 @@ impl Turn {
                 u32::try_from(parts).unwrap_or(STREAM_COST).min(STREAM_COST)
             }
             Asked::Stream(..) | Asked::OfSnapshot(_, _, SnapshotRead::Stream(_)) => STREAM_COST,
+            Asked::Resp(_, work) => u32::try_from(work.calls().len()).unwrap_or(STREAM_COST).min(STREAM_COST),
             _ => 1,
         };
     }

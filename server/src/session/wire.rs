@@ -138,11 +138,18 @@ impl<S: Socket> Wire<S> {
             self.input.release();
             return true;
         }
-        if self.input.lease.is_none() {
-            self.input.lease = self.memory.try_take(len);
+        let held = self.input.lease.as_ref().map_or(0, Lease::bytes);
+        if held < len {
+            // One that turns out to be longer takes as much again, so that it does not ask for each part.
+            let more = self.memory.try_take(len.max(2 * held) - held).or_else(|| self.memory.try_take(len - held));
+            match (&mut self.input.lease, more) {
+                (_, None) => return false,
+                (Some(lease), Some(more)) => lease.add(more),
+                (none, more) => *none = more,
+            }
         }
         self.reserve_input(len);
-        self.input.is_leased()
+        true
     }
 
     /// The memory that an item of `len` bytes has waited for.

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use boltkv_protocol::{ErrorReply, Reply};
 use boltkv_storage::{Db, Error, TxMut};
 use tracing::{error, info};
 
+use super::Work;
 use super::queue::Job;
+use super::reclaim::Reclaim;
 use super::trouble::{Line, Trouble};
-use crate::commands::{Effect, Outcome, ReplyRoom, apply, refusal};
+use crate::commands::{Clock, Effect, Outcome, ReplyRoom, Timed, WatchedKeys, apply, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -20,30 +22,31 @@ pub(super) struct Groups {
     room: ReplyRoom,
     stats: Arc<Stats>,
     health: Arc<Health>,
+    clock: Clock,
+    /// Who removes what has expired.
+    reclaim: Reclaim,
     /// What the log was told of refused writes.
     trouble: Trouble,
+    /// The keys that connections watch.
+    watched: WatchedKeys,
     /// For this group a checkpoint has brought back all the pages that it can.
     has_made_room: bool,
 }
 
 impl Groups {
-    pub(super) const fn new(db: Db, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        Self { db, room, stats, health, trouble: Trouble::new(), has_made_room: false }
-    }
-
-    /// Does what the jobs ask for, in their order, and answers each.
-    pub(super) fn run(&mut self, jobs: Vec<Job>) {
-        self.stats.group_taken(jobs.len());
-        self.has_made_room = false;
-        self.run_or_halve(jobs);
+    pub(super) fn new(db: Db, clock: Clock, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
+        let reclaim = Reclaim::new(db.clone(), clock.clone(), Arc::clone(&stats));
+        let watched = WatchedKeys::default();
+        Self { db, room, stats, health, clock, reclaim, trouble: Trouble::new(), watched, has_made_room: false }
     }
 
     /// The way of a group: applied, made durable, published, answered.
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
-        let applied = Applied::of(&self.db, &self.room, &jobs);
+        let applied = Applied::of(&self.db, self.clock.now(), &self.room, &mut self.watched, &jobs);
         let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
             Ok(durable) => {
+                self.reclaim.expect(durable.earliest);
                 if let Some(Line::Works(refused)) = self.trouble.done(Instant::now) {
                     info!(refused, "writes work again");
                 }
@@ -87,6 +90,25 @@ impl Groups {
     }
 }
 
+impl Work for Groups {
+    /// Does what the jobs ask for, in their order, and answers each.
+    fn run(&mut self, jobs: Vec<Job>) {
+        self.stats.group_taken(jobs.len());
+        self.has_made_room = false;
+        self.run_or_halve(jobs);
+    }
+
+    fn idle_for(&mut self) -> Option<Duration> {
+        self.reclaim.idle_for()
+    }
+
+    fn tidy(&mut self) {
+        if !self.reclaim.step_if_due() {
+            self.notice_end_of_writes();
+        }
+    }
+}
+
 impl Drop for Groups {
     fn drop(&mut self) {
         if thread::panicking() {
@@ -99,26 +121,34 @@ impl Drop for Groups {
 struct Applied {
     tx: TxMut,
     results: Vec<Result<Effect, ErrorReply>>,
+    /// The earliest time at which a key is to expire now.
+    earliest: Option<u64>,
+    /// Keys that had expired, and stood in somebody's way.
+    expired: u64,
 }
 
 impl Applied {
-    fn of(db: &Db, room: &ReplyRoom, jobs: &[Job]) -> Result<Self, Error> {
+    /// All of it at one time.
+    fn of(db: &Db, now: u64, room: &ReplyRoom, watched: &mut WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
         let mut tx = db.begin_mut()?;
-        let results = jobs.iter().map(|job| apply(&mut tx, &job.write, room)).collect::<Result<_, _>>()?;
-        Ok(Self { tx, results })
+        let mut timed = Timed::new(&mut tx, now);
+        let results = jobs.iter().map(|job| apply(&mut timed, &job.write, room, watched)).collect::<Result<_, _>>()?;
+        let Timed { earliest, expired, .. } = timed;
+        Ok(Self { tx, results, earliest, expired })
     }
 
     /// From here on it survives whatever happens. The engine's commit makes it visible in the same step, with a journal, too.
     fn make_durable(self, stats: &Stats) -> Result<Durable, Error> {
-        let Self { tx, results } = self;
+        let Self { tx, results, earliest, expired } = self;
         let changed = results.iter().flatten().any(Effect::is_change);
         if !changed {
-            return Ok(Durable { txid: newest(tx), results });
+            return Ok(Durable { txid: newest(tx), results, earliest });
         }
         let begun = Instant::now();
         let txid = tx.commit()?;
         stats.committed(begun.elapsed());
-        Ok(Durable { txid, results })
+        stats.expired(expired);
+        Ok(Durable { txid, results, earliest })
     }
 }
 
@@ -126,6 +156,7 @@ impl Applied {
 struct Durable {
     txid: u64,
     results: Vec<Result<Effect, ErrorReply>>,
+    earliest: Option<u64>,
 }
 
 impl Durable {
@@ -170,7 +201,7 @@ mod tests {
     }
 
     fn groups(db: &Db) -> Groups {
-        Groups::new(db.clone(), room(), Arc::new(Stats::new()), Arc::default())
+        Groups::new(db.clone(), Clock::system(), room(), Arc::new(Stats::new()), Arc::default())
     }
 
     fn room() -> ReplyRoom {
@@ -254,7 +285,7 @@ mod tests {
     fn a_writer_that_panics_says_that_there_will_be_no_more_writes() {
         let health = Arc::new(Health::default());
         let db = Options::new().open_in_memory().unwrap();
-        let groups = Groups::new(db, room(), Arc::new(Stats::new()), Arc::clone(&health));
+        let groups = Groups::new(db, Clock::system(), room(), Arc::new(Stats::new()), Arc::clone(&health));
         let ended = thread::spawn(move || {
             let _groups = groups;
             panic!("a defect");

@@ -2,15 +2,18 @@
 //!
 //! It takes all that waits in its queue, applies it in one transaction, commits once and answers each request. While it syncs,
 //! the next group gathers; there is no timer, and a lone write waits for nobody. It never waits for a client, and no client
-//! waits for it in vain: whatever becomes of it, every request that it was given is answered.
+//! waits for it in vain: whatever becomes of it, every request that it was given is answered. Between groups it removes keys
+//! that have expired, a few at a time (`reclaim`).
 
 mod group;
 mod queue;
+mod reclaim;
 mod trouble;
 
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use std::{io, thread};
 
 use boltkv_storage::Db;
@@ -19,7 +22,7 @@ use group::Groups;
 pub(crate) use queue::{Answered, Push, Queue, Ticket};
 use queue::{Job, Room};
 
-use crate::commands::ReplyRoom;
+use crate::commands::{Clock, ReplyRoom};
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -34,23 +37,20 @@ impl Writer {
     /// `room`.
     pub(crate) fn start(
         db: &Db,
+        clock: &Clock,
         requests: usize,
         bytes: u32,
         room: &ReplyRoom,
         stats: &Arc<Stats>,
         health: &Arc<Health>,
     ) -> io::Result<(Self, Queue)> {
-        let mut groups = Groups::new(db.clone(), room.clone(), Arc::clone(stats), Arc::clone(health));
-        Self::start_with(requests, bytes, move |jobs| groups.run(jobs))
+        let groups = Groups::new(db.clone(), clock.clone(), room.clone(), Arc::clone(stats), Arc::clone(health));
+        Self::start_with(requests, bytes, groups)
     }
 
-    fn start_with(
-        requests: usize,
-        bytes: u32,
-        run_group: impl FnMut(Vec<Job>) + Send + 'static,
-    ) -> io::Result<(Self, Queue)> {
+    fn start_with(requests: usize, bytes: u32, work: impl Work) -> io::Result<(Self, Queue)> {
         let (queue, room, jobs) = Queue::new(requests, bytes);
-        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work(&jobs, room, run_group))?;
+        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work_on(&jobs, room, work))?;
         Ok((Self { thread }, queue))
     }
 
@@ -60,15 +60,41 @@ impl Writer {
     }
 }
 
+/// What the writer does.
+trait Work: Send + 'static {
+    /// Does a group.
+    fn run(&mut self, jobs: Vec<Job>);
+
+    /// When there is something to do that nobody has asked for: after so long. `None` where there will be nothing.
+    fn idle_for(&mut self) -> Option<Duration> {
+        None
+    }
+
+    /// Does a little of that, if it is to be done now.
+    fn tidy(&mut self) {}
+}
+
 /// Takes groups until there will be no more.
-fn work(jobs: &Receiver<Job>, room: Arc<Room>, mut run_group: impl FnMut(Vec<Job>)) {
+fn work_on(jobs: &Receiver<Job>, room: Arc<Room>, mut work: impl Work) {
     let room = CloseOnDrop(room);
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        // Room is given back after the group is complete, so the queue's bounds are the group's too.
-        group.extend(jobs.try_iter());
-        room.0.give_back(&group);
-        run_group(group);
+    loop {
+        let first = match work.idle_for() {
+            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(idle) => jobs.recv_timeout(idle),
+        };
+        match first {
+            Ok(first) => {
+                let mut group = vec![first];
+                // Room is given back after the group is complete, so the queue's bounds are the group's too.
+                group.extend(jobs.try_iter());
+                room.0.give_back(&group);
+                work.run(group);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        // However many groups there are, it has its turn after each.
+        work.tidy();
     }
 }
 
@@ -84,7 +110,6 @@ impl Drop for CloseOnDrop {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::{Receiver as Gate, channel};
-    use std::time::Duration;
 
     use boltkv_protocol::{Cond, ErrorCode, Path, Reply, WriteRequest};
     use bytes::Bytes;
@@ -96,6 +121,12 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(30);
 
+    impl<F: FnMut(Vec<Job>) + Send + 'static> Work for F {
+        fn run(&mut self, jobs: Vec<Job>) {
+            self(jobs);
+        }
+    }
+
     fn set(value_len: usize) -> Write {
         let path = Path::from_names(["b"]).unwrap();
         let value = Bytes::from(vec![0; value_len]);
@@ -106,7 +137,7 @@ mod tests {
     fn gated(requests: usize, bytes: u32) -> (Writer, Queue, std::sync::mpsc::Sender<()>, Gate<usize>) {
         let (open, gate) = channel();
         let (report, groups) = channel();
-        let (writer, queue) = Writer::start_with(requests, bytes, move |jobs| {
+        let (writer, queue) = Writer::start_with(requests, bytes, move |jobs: Vec<Job>| {
             report.send(jobs.len()).unwrap();
             gate.recv_timeout(PATIENCE).unwrap();
             for job in jobs {
@@ -227,7 +258,7 @@ mod tests {
     async fn a_writer_that_panics_leaves_nobody_without_an_answer() {
         let (reached, at_gate) = channel();
         let (open, gate) = channel::<()>();
-        let (writer, queue) = Writer::start_with(2, 1 << 20, move |_jobs| {
+        let (writer, queue) = Writer::start_with(2, 1 << 20, move |_jobs: Vec<Job>| {
             reached.send(()).unwrap();
             gate.recv_timeout(PATIENCE).unwrap();
             panic!("a defect");

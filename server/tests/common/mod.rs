@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 pub mod binary;
+pub mod resp;
 pub mod running;
 pub mod text;
 pub mod txn;
@@ -16,12 +17,17 @@ use boltkv_storage::{Db, Options};
 use tempfile::TempDir;
 
 pub use binary::Binary;
+pub use resp::Resp;
 pub use running::{PATIENCE, TestServer};
 pub use text::Text;
 
 impl TestServer {
     pub fn text(&self) -> Text {
         Text::connect(self.address)
+    }
+
+    pub fn resp(&self) -> Resp {
+        Resp::connect(self.address)
     }
 
     /// A binary connection that has said HELLO.

@@ -1,5 +1,7 @@
 //! Walking a bucket in key order.
 
+mod draw;
+
 use super::{Bucket, BucketMut};
 use crate::format::{Between, LeafEntry, LeafPage};
 use crate::pages::MAX_DEPTH;

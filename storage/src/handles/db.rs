@@ -218,6 +218,14 @@ impl Db {
         self.0.shared.checkpoint()
     }
 
+    /// Asks the thread that syncs to do that soon, and waits for nothing: writes go on meanwhile, and wait for little. Pages
+    /// that are free since the last checkpoint can be used again after it. Does nothing where there is no journal.
+    pub fn checkpoint_soon(&self) {
+        if !self.0.shared.options.read_only {
+            self.0.shared.checkpoint_soon();
+        }
+    }
+
     /// Leaves the file as a clean close does: all commits durable, and the freelist stored unless
     /// that is [`FreelistStored::Never`](crate::FreelistStored::Never). Dropping the last handle does the same, also while
     /// transactions read on, and cannot say whether it worked. The file is unlocked with the last

@@ -186,6 +186,17 @@ impl Shared {
         closed.map_err(|error| self.poison("write the journal of", error))
     }
 
+    /// Asks the thread that syncs for a checkpoint, where there is something for it to do.
+    pub(crate) fn checkpoint_soon(&self) {
+        let is_asked = self.writer.with(|writer| {
+            let asks = writer.journal.is_some() && writer.unsynced.is_some();
+            asks && !std::mem::replace(&mut writer.checkpoint_asked, true)
+        });
+        if is_asked {
+            self.syncer.note(What::Checkpoint, Instant::now(), RETRY);
+        }
+    }
+
     /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
     pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
         if self.writer.with(|writer| writer.wants_checkpoint()) {

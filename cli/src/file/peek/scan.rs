@@ -21,7 +21,7 @@ use crate::remote::bytes_parser;
   boltkv file peek meta.db scan v1 --keys-only
   boltkv file peek app.db scan users eu --prefix ada
   boltkv file peek app.db scan users --from b --to c --limit 10
-  boltkv file peek --json app.db scan users | jq -r '.key | @base64d'
+  boltkv file peek --json app.db scan users | jq -r 'select(.key) | .key | @base64d'
 
 With --json a line is {\"key\":\"b64\",\"value\":\"b64\"} or {\"bucket\":\"b64\"}; the last one says how it was read: \
 {\"pieces\":N,\"first_txid\":N,\"last_txid\":N}.")]

@@ -1,0 +1,123 @@
+//! `boltkv expire`, `ttl` and `persist`: when keys expire.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use boltkv_client::{Bucket, Error, ExpireCond, ExpireTo, ExpirySet, Lifetime};
+use bytes::Bytes;
+use clap::Args;
+
+use crate::arguments::seconds;
+use crate::failure::{Failure, Outcome};
+use crate::moment;
+use crate::remote::{InBucket, Remote, bytes_parser};
+
+/// Have a key be gone after a time, or at one
+///
+/// The key may be that of a value, or of a bucket within the bucket, which then goes with all that is in it. Setting a value
+/// again has it stay.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv expire session:4711 30m
+  boltkv expire --bucket users eu 90d
+  boltkv expire offer --at 2030-01-01T00:00:00Z
+
+Exit codes: 1 there is no such key; 4 there was no answer: it may have been done or not.")]
+pub(crate) struct Expire {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser())]
+    key: Bytes,
+    /// After how long, such as 10s, 5m, 2h or 30d, by the server's clock; seconds where there is no unit
+    #[arg(value_name = "TIME", value_parser = seconds, required_unless_present = "at")]
+    after: Option<Duration>,
+    /// At this time, such as 2030-01-01T00:00:00Z; one that is past removes the key
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "after")]
+    at: Option<u64>,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Have a key never expire
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv persist session:4711
+
+Exit codes: 1 there is no such key, or it did not expire anyhow; 4 there was no answer: it may have been done or not.")]
+pub(crate) struct Persist {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser())]
+    key: Bytes,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Print how long a key is there: seconds, or `never` for one that does not expire
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  boltkv ttl session:4711          # 1799.204
+  boltkv ttl session:4711 --at     # 2026-11-24T12:30:00.000Z
+
+Exit code 1: there is no such key.")]
+pub(crate) struct Ttl {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", value_parser = bytes_parser())]
+    key: Bytes,
+    /// Print when it expires, by the server's clock
+    #[arg(long)]
+    at: bool,
+    #[command(flatten)]
+    bucket: InBucket,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Expire {
+    pub(crate) fn run(&self) -> Outcome {
+        let after = self.after.map(|after| ExpireTo::In(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
+        let Some(to) = self.at.map(ExpireTo::At).or(after) else { return Err(Failure::usage("no time")) };
+        if set(&self.remote, &self.bucket, &self.key, to)? { Ok(()) } else { Err(self.bucket.no_key(&self.key)) }
+    }
+}
+
+impl Persist {
+    pub(crate) fn run(&self) -> Outcome {
+        if set(&self.remote, &self.bucket, &self.key, ExpireTo::Never)? {
+            return Ok(());
+        }
+        let what = format!("{} does not expire, or is not there", self.bucket.named(&self.key));
+        Err(Failure::not_done(what))
+    }
+}
+
+/// Whether it was done.
+fn set(remote: &Remote, bucket: &InBucket, key: &Bytes, to: ExpireTo) -> Outcome<bool> {
+    let path = bucket.of_entries()?;
+    remote.run(async |client| {
+        let done: Result<ExpirySet, Error> = client.bucket_at(path).set_expiry(key, to, ExpireCond::Always).await;
+        match done {
+            Err(error) if bucket.is_yet_to_be_made(&error) => Ok(false),
+            done => Ok(done.map_err(Failure::write)?.changed),
+        }
+    })
+}
+
+impl Ttl {
+    pub(crate) fn run(&self) -> Outcome {
+        let path = self.bucket.of_entries()?;
+        let found = self.remote.run(async |client| {
+            let bucket: Bucket = client.bucket_at(path);
+            self.bucket.or_empty(bucket.lifetime(&self.key).await, None)
+        })?;
+        let shown = match found {
+            None => return Err(self.bucket.no_key(&self.key)),
+            Some(Lifetime::Forever) => "never".to_owned(),
+            Some(Lifetime::Until { at_ms, .. }) if self.at => moment::shown(at_ms),
+            Some(Lifetime::Until { left, .. }) => format!("{:.3}", left.as_secs_f64()),
+        };
+        writeln!(io::stdout().lock(), "{shown}").map_err(|error| Failure::stdout(&error))
+    }
+}

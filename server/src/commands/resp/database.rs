@@ -1,0 +1,39 @@
+//! Databases by number, and the buckets that they are.
+
+use std::sync::LazyLock;
+
+use boltkv_protocol::{Path, text};
+
+/// How many databases there are.
+const MOST: u8 = 16;
+
+/// A database by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Database(u8);
+
+impl Database {
+    /// The one of this number, if there is one.
+    pub(crate) fn new(number: i64) -> Option<Self> {
+        u8::try_from(number).ok().filter(|number| *number < MOST).map(Self)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// All there are.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        (0..MOST).map(Self)
+    }
+
+    /// The bucket in which its keys are: `default`, in which lines of text start; `db1`; `db2` …
+    pub(crate) fn path(self) -> &'static Path {
+        static PATHS: LazyLock<Vec<Path>> = LazyLock::new(|| {
+            let named = (1..MOST).map(|number| Path::from_names([format!("db{number}")]));
+            // So short a name always makes a path.
+            let named = named.map(Result::unwrap_or_default);
+            std::iter::once(text::default_bucket()).chain(named).collect()
+        });
+        &PATHS[usize::from(self.0)]
+    }
+}

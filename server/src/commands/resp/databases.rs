@@ -1,0 +1,49 @@
+//! Whole databases.
+
+use boltkv_protocol::ErrorCode;
+use boltkv_protocol::resp::{RespCommand, Writer};
+
+use super::database::Database;
+use super::failure::Failure;
+use super::keyspace::KeyspaceMut;
+use super::number;
+use super::work::Call;
+
+/// Does a command that changes something.
+pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    match call.spec.command {
+        RespCommand::FlushDb => {
+            when(call)?;
+            keyspace.clear()?;
+        }
+        RespCommand::FlushAll => {
+            when(call)?;
+            for db in Database::all() {
+                keyspace.in_database(db, KeyspaceMut::clear)?;
+            }
+        }
+        RespCommand::SwapDb => {
+            let (one, other) = (database(call, 1, "first")?, database(call, 2, "second")?);
+            if one != other {
+                keyspace.in_database(one, |keyspace| keyspace.swap(other))?;
+            }
+        }
+        _ => return Err(Failure::unsupported(call.spec.name)),
+    }
+    out.ok();
+    Ok(())
+}
+
+/// Both words mean the same here: the keys are gone at once, and their pages are freed bit by bit.
+fn when(call: &Call) -> Result<(), Failure> {
+    match (call.args.len(), call.args.word(1).to_ascii_lowercase().as_slice()) {
+        (1, _) | (2, b"async" | b"sync") => Ok(()),
+        _ => Err(Failure::syntax()),
+    }
+}
+
+fn database(call: &Call, at: usize, which: &str) -> Result<Database, Failure> {
+    let number = number::integer(call.args.word(at));
+    let number = number.map_err(|_| Failure::new(ErrorCode::Malformed, format!("ERR invalid {which} DB index")))?;
+    Database::new(number).ok_or_else(|| Failure::say(ErrorCode::Malformed, "ERR DB index is out of range"))
+}

@@ -1,0 +1,152 @@
+//! Keys and fields drawn at random.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher as _, RandomState};
+
+use boltkv_protocol::resp::{Args, Version, Writer};
+use boltkv_storage::Bucket;
+
+use super::failure::Failure;
+use super::keyspace::Keyspace;
+use super::number;
+
+/// The most entries that are drawn at once.
+const MOST: i64 = 1_000_000;
+/// How often it is drawn again where what was drawn cannot be given.
+const TRIES: usize = 64;
+
+/// Numbers that nobody can guess, and that are good for nothing else (`SplitMix64`).
+struct Draw(u64);
+
+impl Draw {
+    fn new() -> Self {
+        Self(RandomState::new().hash_one(0))
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        // A remainder is as good as it needs to be here.
+        usize::try_from((mixed ^ (mixed >> 31)) % (end as u64).max(1)).unwrap_or(0)
+    }
+
+    fn entry<'s>(&mut self, bucket: &Bucket<'s>) -> Result<Option<Field<'s>>, Failure> {
+        let drawn = bucket.cursor().draw(|ways| self.below(ways))?;
+        Ok(drawn.map(|(key, value)| (key, value.unwrap_or_default())))
+    }
+}
+
+pub(super) fn random_key(keyspace: &Keyspace<'_>, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let Some(bucket) = keyspace.shown.map(|shown| shown.bucket) else {
+        out.null();
+        return Ok(());
+    };
+    let mut draw = Draw::new();
+    for _ in 0..TRIES {
+        match draw.entry(&bucket)? {
+            Some((key, _)) if keyspace.is_gone(key)? => {}
+            drawn => {
+                out.maybe(drawn.map(|(key, _)| key));
+                return Ok(());
+            }
+        }
+    }
+    // Nearly all are past their time: the first that is not.
+    for entry in bucket.iter().take(usize::try_from(MOST).unwrap_or(usize::MAX)) {
+        let (key, _) = entry?;
+        if !keyspace.is_gone(key)? {
+            out.bulk(key);
+            return Ok(());
+        }
+    }
+    out.null();
+    Ok(())
+}
+
+/// HRANDFIELD.
+pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let hash = keyspace.hash(args.word(1))?.map(|shown| shown.bucket);
+    let Some(count) = args.get(2) else {
+        let drawn = hash.map_or(Ok(None), |hash| Draw::new().entry(&hash))?;
+        out.maybe(drawn.map(|(field, _)| field));
+        return Ok(());
+    };
+    let count = number::integer(count)?;
+    let with_values = match args.get(3) {
+        None => false,
+        Some(word) if word.eq_ignore_ascii_case(b"withvalues") && args.len() == 4 => true,
+        Some(_) => return Err(Failure::syntax()),
+    };
+    if !(-MOST..=MOST).contains(&count) && count < 0 || count == i64::MIN {
+        return Err(Failure::out_of_range());
+    }
+    let fields = match hash {
+        None => Vec::new(),
+        Some(hash) if count < 0 => repeated(&hash, count.unsigned_abs())?,
+        Some(hash) => distinct(&hash, usize::try_from(count.min(MOST)).unwrap_or(0))?,
+    };
+    write(&fields, with_values, out);
+    Ok(())
+}
+
+/// A key, or a field, with its value.
+type Field<'s> = (&'s [u8], &'s [u8]);
+type Fields<'s> = Vec<Field<'s>>;
+
+fn write(fields: &Fields<'_>, with_values: bool, out: &mut Writer<'_>) {
+    let in_pairs = with_values && out.version() == Version::Three;
+    out.array(if with_values && !in_pairs { 2 * fields.len() } else { fields.len() });
+    for (field, value) in fields {
+        if in_pairs {
+            out.array(2);
+        }
+        out.bulk(field);
+        if with_values {
+            out.bulk(value);
+        }
+    }
+}
+
+fn repeated<'s>(hash: &Bucket<'s>, count: u64) -> Result<Fields<'s>, Failure> {
+    let mut draw = Draw::new();
+    let mut drawn = Vec::new();
+    for _ in 0..count {
+        drawn.extend(draw.entry(hash)?);
+    }
+    Ok(drawn)
+}
+
+/// So many fields, none twice; all where there are no more.
+fn distinct<'s>(hash: &Bucket<'s>, count: usize) -> Result<Fields<'s>, Failure> {
+    let mut all = Vec::new();
+    // Where it is most of them, they are drawn from a list of all.
+    for entry in hash.iter().take(count.saturating_mul(3)) {
+        let (field, value) = entry?;
+        all.push((field, value.ok_or_else(Failure::wrong_type)?));
+    }
+    let mut draw = Draw::new();
+    if all.len() < count.saturating_mul(3) {
+        for at in 0..count.min(all.len()) {
+            let other = at + draw.below(all.len() - at);
+            all.swap(at, other);
+        }
+        all.truncate(count);
+        return Ok(all);
+    }
+    let (mut seen, mut drawn) = (HashSet::new(), Vec::with_capacity(count));
+    for _ in 0..count.saturating_mul(TRIES) {
+        if drawn.len() == count {
+            return Ok(drawn);
+        }
+        if let Some((field, value)) = draw.entry(hash)?
+            && seen.insert(field)
+        {
+            drawn.push((field, value));
+        }
+    }
+    // Chance was against it: others make up what is missing.
+    let others: Vec<_> = all.into_iter().filter(|(field, _)| !seen.contains(field)).take(count - drawn.len()).collect();
+    drawn.extend(others);
+    Ok(drawn)
+}

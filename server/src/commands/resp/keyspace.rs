@@ -1,0 +1,334 @@
+//! A database as commands see it.
+
+use boltkv_protocol::{ErrorCode, NEVER, Path};
+use boltkv_storage::{Bucket, BucketMut, Error};
+
+use super::database::Database;
+use super::failure::Failure;
+use super::watching::WatchedKeys;
+use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
+use crate::commands::state::State;
+
+/// Entries of a bucket that are looked at to tell whether it holds buckets, and so is no hash.
+const LOOKED_AT: usize = 128;
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::large_enum_variant, reason = "it lives for a look-up, and lies on the stack")]
+pub(super) enum Held<'s> {
+    String(&'s [u8]),
+    Hash(Shown<'s>),
+}
+
+/// What TYPE calls it.
+pub(super) fn kind_of(held: &Held<'_>) -> Result<&'static str, Failure> {
+    Ok(match held {
+        Held::String(_) => "string",
+        Held::Hash(hash) if holds_buckets(&hash.bucket)? => "bucket",
+        Held::Hash(_) => "hash",
+    })
+}
+
+/// A database in some state, as it is to be seen at some moment.
+#[derive(Debug, Clone)]
+pub(super) struct Keyspace<'s> {
+    db: Database,
+    /// `None` where nothing was put yet.
+    pub(super) shown: Option<Shown<'s>>,
+    records: Records<'s>,
+    pub(super) moment: Moment<'s>,
+}
+
+impl<'s> Keyspace<'s> {
+    pub(super) fn of(view: &View<'s, impl State>, db: Database) -> Result<Self, Failure> {
+        let shown = match view.bucket(db.path()) {
+            Ok(shown) => Some(shown),
+            Err(Error::BucketNotFound { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { db, shown, records: view.records()?, moment: view.moment().clone() })
+    }
+
+    /// What a key holds, if it is there.
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Held<'s>>, Failure> {
+        let Some(shown) = &self.shown else { return Ok(None) };
+        match shown.get(key, &self.moment) {
+            Ok(value) => Ok(value.map(Held::String)),
+            Err(Error::IncompatibleValue { .. }) => {
+                Ok(Some(Held::Hash(self.records.bucket_in(self.db.path(), shown.bucket, key)?)))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The value of a key that holds one, if it is there.
+    pub(super) fn string(&self, key: &[u8]) -> Result<Option<&'s [u8]>, Failure> {
+        match self.find(key)? {
+            None => Ok(None),
+            Some(Held::String(value)) => Ok(Some(value)),
+            Some(Held::Hash(_)) => Err(Failure::wrong_type()),
+        }
+    }
+
+    /// The hash that a key holds, if it is there.
+    pub(super) fn hash(&self, key: &[u8]) -> Result<Option<Shown<'s>>, Failure> {
+        match self.find(key)? {
+            None => Ok(None),
+            Some(Held::Hash(hash)) if !holds_buckets(&hash.bucket)? => Ok(Some(hash)),
+            Some(_) => Err(Failure::wrong_type()),
+        }
+    }
+
+    pub(super) fn exists(&self, key: &[u8]) -> Result<bool, Failure> {
+        Ok(self.find(key)?.is_some())
+    }
+
+    /// Whether a key that is stored has expired.
+    pub(super) fn is_gone(&self, key: &[u8]) -> Result<bool, Failure> {
+        Ok(self.shown.map_or(Ok(false), |shown| shown.is_past(key, &self.moment))?)
+    }
+
+    /// When a key will be gone, in milliseconds since 1970; `None` where it stays, or is not there.
+    pub(super) fn expires_at(&self, key: &[u8]) -> Result<Option<u64>, Failure> {
+        let time = self.shown.map_or(Ok(None), |shown| shown.time_of(key, &self.moment))?;
+        Ok(time.filter(|time| *time != NEVER))
+    }
+
+    /// What time it is, in milliseconds since 1970.
+    pub(super) fn now(&self) -> u64 {
+        self.moment.now()
+    }
+}
+
+/// Whether a bucket holds buckets, as far as its first entries tell: a hash holds values only.
+fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
+    for entry in bucket.iter().take(LOOKED_AT) {
+        if entry?.1.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A database that is being changed, in the writer's transaction. All changes go through it, so that whoever watches a key
+/// is told. What has expired is removed before its key is changed.
+#[derive(Debug)]
+pub(super) struct KeyspaceMut<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    watched: &'a mut WatchedKeys,
+    db: Database,
+    changed: bool,
+}
+
+impl<'a, 't> KeyspaceMut<'a, 't> {
+    pub(super) const fn of(timed: &'a mut Timed<'t>, watched: &'a mut WatchedKeys, db: Database) -> Self {
+        Self { timed, watched, db, changed: false }
+    }
+
+    /// Whether anything was changed.
+    pub(super) const fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    pub(super) const fn now(&self) -> u64 {
+        self.timed.now()
+    }
+
+    pub(super) const fn database(&self) -> Database {
+        self.db
+    }
+
+    /// Another database, in the same transaction.
+    pub(super) fn in_database<T>(&mut self, db: Database, act: impl FnOnce(&mut Self) -> T) -> T {
+        let here = std::mem::replace(&mut self.db, db);
+        let done = act(self);
+        self.db = here;
+        done
+    }
+
+    /// The state as it is by now.
+    pub(super) fn look(&self) -> Result<Keyspace<'_>, Failure> {
+        Keyspace::of(&self.timed.view(), self.db)
+    }
+
+    /// Puts a value under a key, in the place of whatever it held. The key's time stays: see [`Self::expire`].
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let path = self.db.path();
+        let time = self.timed.enter(path, key)?;
+        let put = self.bucket()?.put(key, value);
+        if let Err(Error::IncompatibleValue { .. }) = put {
+            self.timed.remove_key(path, key)?;
+            self.bucket()?.put(key, value)?;
+            if time.is_some() {
+                self.timed.set_expiry(path, key, time)?;
+            }
+        } else {
+            put?;
+        }
+        self.touch(key);
+        Ok(())
+    }
+
+    /// Removes a key, whatever it holds. Whether it was there.
+    pub(super) fn remove(&mut self, key: &[u8]) -> Result<bool, Failure> {
+        let removed = self.timed.remove_key(self.db.path(), key)?;
+        if removed {
+            self.touch(key);
+        }
+        Ok(removed)
+    }
+
+    /// Changes a hash, which is made where the key is not there, and goes where nothing is left in it.
+    pub(super) fn in_hash<T>(
+        &mut self,
+        key: &[u8],
+        act: impl FnOnce(&mut HashMut<'_, 't>) -> Result<(T, Change), Failure>,
+    ) -> Result<T, Failure> {
+        self.timed.enter(self.db.path(), key)?;
+        // Whether it is one: nothing is made of what is something else.
+        self.look()?.hash(key)?;
+        let path = Path::from_names(self.db.path().names().chain([key]));
+        let path = path.map_err(|error| Failure::new(ErrorCode::KeyTooLarge, format!("ERR {error}")))?;
+        self.bucket()?.create_bucket_if_not_exists(key)?;
+        let mut hash = HashMut { timed: self.timed, path };
+        let (result, change) = act(&mut hash)?;
+        let is_empty = hash.timed.tx.bucket_path(hash.path.names())?.first()?.is_none();
+        if is_empty {
+            self.timed.remove_key(self.db.path(), key)?;
+        }
+        if change == Change::Something {
+            self.touch(key);
+        }
+        Ok(result)
+    }
+
+    /// From when on a key that is there is gone, in milliseconds since 1970; `None`: it stays. Whether that changed anything.
+    pub(super) fn expire(&mut self, key: &[u8], at: Option<u64>) -> Result<bool, Failure> {
+        let changed = self.timed.set_expiry(self.db.path(), key, at)?;
+        if changed {
+            self.touch(key);
+        }
+        Ok(changed)
+    }
+
+    /// Gives what a key holds, with its time, another key, in the place of whatever that held.
+    pub(super) fn transfer(&mut self, from: &[u8], db: Database, to: &[u8]) -> Result<(), Failure> {
+        self.in_database(db, |there| there.remove(to))?;
+        let look = self.look()?;
+        let time = look.expires_at(from)?;
+        match look.find(from)? {
+            None => return Err(Failure::no_such_key()),
+            Some(Held::String(value)) => {
+                let value = value.to_vec();
+                self.remove(from)?;
+                self.in_database(db, |there| {
+                    there.put(to, &value)?;
+                    there.expire(to, time)
+                })?;
+            }
+            Some(Held::Hash(_)) => {
+                self.in_database(db, |there| there.bucket().map(drop))?;
+                let (here, there) = (self.db.path(), db.path());
+                let names = |path: &'static Path| path.names().collect::<Vec<_>>();
+                self.timed.tx.move_bucket_as(from, &names(here), &names(there), to)?;
+                let path = |path: &Path, key| {
+                    let path = Path::from_names(path.names().chain([key]));
+                    path.map_err(|error| Failure::new(ErrorCode::KeyTooLarge, format!("ERR {error}")))
+                };
+                self.timed.move_bucket(&path(here, from)?, &path(there, to)?)?;
+                self.touch(from);
+                self.in_database(db, |there| there.touch(to));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whoever watches the key is told that it has changed.
+    fn touch(&mut self, key: &[u8]) {
+        self.changed = true;
+        self.watched.touch(self.db.path(), key);
+    }
+
+    /// The database's bucket, which is made where it is missing.
+    fn bucket(&mut self) -> Result<BucketMut<'_>, Failure> {
+        // Databases lie at the top.
+        let name = self.db.path().names().next().unwrap_or_default();
+        Ok(self.timed.tx.create_bucket_if_not_exists(name)?)
+    }
+
+    /// Removes all keys of the database. Whether there were any.
+    pub(super) fn clear(&mut self) -> Result<bool, Failure> {
+        let path = self.db.path();
+        match self.timed.tx.delete_bucket(path.names().next().unwrap_or_default()) {
+            Ok(()) => {}
+            Err(Error::BucketNotFound { .. }) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        self.timed.forget_bucket(path)?;
+        self.changed = true;
+        self.watched.touch_those_there(path);
+        Ok(true)
+    }
+
+    /// Has another database take this one's place, and this one that one's.
+    pub(super) fn swap(&mut self, other: Database) -> Result<(), Failure> {
+        const ASIDE: &[u8] = b"boltkv.swap";
+        let aside = Path::from_names([ASIDE]).unwrap_or_default();
+        for (from, to) in [(self.db.path(), &aside), (other.path(), self.db.path()), (&aside, other.path())] {
+            let name = |path: &Path| path.names().next().unwrap_or_default().to_vec();
+            match self.timed.tx.move_bucket_as::<&[u8]>(name(from), &[], &[], name(to)) {
+                Ok(()) => self.timed.move_bucket(from, to)?,
+                Err(Error::BucketNotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.changed = true;
+        self.watched.touch_within(self.db.path());
+        self.watched.touch_within(other.path());
+        Ok(())
+    }
+}
+
+/// A hash that is being changed.
+#[derive(Debug)]
+pub(super) struct HashMut<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    path: Path,
+}
+
+impl HashMut<'_, '_> {
+    /// The value of a field.
+    pub(super) fn get(&mut self, field: &[u8]) -> Result<Option<&[u8]>, Failure> {
+        self.timed.enter(&self.path, field)?;
+        // It outlives the handle: a look-up in the transaction itself.
+        let bucket = self.timed.tx.bucket_path(self.path.names())?;
+        Ok(bucket.get(field)?)
+    }
+
+    /// Puts a field, which stays.
+    pub(super) fn put(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let time = self.timed.enter(&self.path, field)?;
+        self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
+        if time.is_some() {
+            self.timed.forget(&self.path, field)?;
+        }
+        Ok(())
+    }
+
+    /// Removes a field. Whether it was there.
+    pub(super) fn delete(&mut self, field: &[u8]) -> Result<bool, Failure> {
+        let time = self.timed.enter(&self.path, field)?;
+        let deleted = self.timed.tx.bucket_mut_path(self.path.names())?.delete(field)?;
+        if time.is_some() {
+            self.timed.forget(&self.path, field)?;
+        }
+        Ok(deleted)
+    }
+}
+
+/// Whether something was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Nothing,
+    Something,
+}

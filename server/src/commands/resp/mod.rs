@@ -1,0 +1,49 @@
+//! What the commands of the Redis dialect do.
+//!
+//! A database is a bucket: the first one is `default`, in which lines of text look keys up, too. A key of a value is a
+//! string; a bucket within is a hash.
+//!
+//! - `work`: commands on their way, alone or as a transaction, and what comes of them
+//! - `keyspace`: a database as commands see it: what a key holds, and changing it, whatever it holds; `database`: which
+//!   bucket that is
+//! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
+//!   for each kind
+//! - `times`: when keys are gone; `places`: keys that get another one; `scan`, `scans`: some keys at a time, and where it
+//!   goes on; `draws`: some at random; `dump`, `rdb`: what a key holds in Redis' own form
+//! - `walk`: those that look at everything, in steps
+//! - `watching`: what WATCH is told
+//! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
+//!   is said where something cannot be done
+
+mod bits;
+mod database;
+mod databases;
+mod draws;
+mod dump;
+mod failure;
+mod glob;
+mod hashes;
+mod keys;
+mod keyspace;
+mod long_double;
+mod number;
+mod places;
+mod rdb;
+mod read;
+mod scan;
+mod scans;
+mod strings;
+mod times;
+mod walk;
+mod watching;
+mod work;
+mod write;
+
+pub(crate) use database::Database;
+pub(crate) use failure::Failure;
+pub(in crate::commands) use read::answer;
+pub(in crate::commands) use scans::Scans;
+pub(crate) use walk::{RespRun, Stepped};
+pub(crate) use watching::{WatchedKeys, Watching};
+pub(super) use work::apply;
+pub(crate) use work::{Call, RespDone, RespWork, What};

@@ -1,0 +1,120 @@
+//! SCAN and HSCAN: some entries, and where to go on.
+
+use std::ops::Bound;
+
+use boltkv_protocol::ErrorCode;
+use boltkv_protocol::resp::{RespCommand, Writer};
+use bytes::Bytes;
+
+use super::failure::Failure;
+use super::glob;
+use super::keyspace::{Keyspace, kind_of};
+use super::number;
+use super::scans::Scans;
+use super::work::Call;
+use crate::commands::expiry::Shown;
+
+/// Entries that are looked at where the client does not say how many, and at most.
+const USUAL: usize = 10;
+const MOST: usize = 10_000;
+
+/// What is asked for.
+struct Asked<'a> {
+    cursor: u64,
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    kind: Option<Vec<u8>>,
+}
+
+/// Answers one.
+pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let is_hash = call.spec.command == RespCommand::HScan;
+    let asked = parse(call, if is_hash { 2 } else { 1 })?;
+    let shown = if is_hash { keyspace.hash(call.args.word(1))? } else { keyspace.shown };
+    let passed = match asked.cursor {
+        0 => None,
+        cursor => Some(scans.passed(cursor).ok_or_else(forgotten)?),
+    };
+    let (found, last) = look(keyspace, shown, &asked, passed, is_hash)?;
+    let next = last.map_or(0, |last| scans.remember(asked.cursor, last));
+    out.array(2);
+    out.bulk(next.to_string().as_bytes());
+    out.array(if is_hash { 2 * found.len() } else { found.len() });
+    for (key, value) in found {
+        out.bulk(key);
+        if is_hash {
+            out.bulk(value);
+        }
+    }
+    Ok(())
+}
+
+fn forgotten() -> Failure {
+    let line = "ERR invalid cursor: the server has forgotten where this scan was; begin again";
+    Failure::new(ErrorCode::SnapshotExpired, line)
+}
+
+fn parse(call: &Call, at: usize) -> Result<Asked<'_>, Failure> {
+    let (args, mut at) = (&call.args, at);
+    let cursor = std::str::from_utf8(args.word(at)).ok().and_then(|word| word.parse().ok());
+    let cursor = cursor.ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR invalid cursor"))?;
+    let mut asked = Asked { cursor, pattern: None, count: USUAL, kind: None };
+    at += 1;
+    while at < args.len() {
+        let value = args.get(at + 1).ok_or_else(Failure::syntax)?;
+        match args.word(at).to_ascii_lowercase().as_slice() {
+            b"match" => asked.pattern = Some(value).filter(|pattern| *pattern != b"*"),
+            b"count" => {
+                let count = number::integer(value)?;
+                asked.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
+            }
+            b"type" if call.spec.command == RespCommand::Scan => asked.kind = Some(value.to_ascii_lowercase()),
+            _ => return Err(Failure::syntax()),
+        }
+        at += 2;
+    }
+    asked.count = asked.count.min(MOST);
+    Ok(asked)
+}
+
+/// Entries, each a key with its value.
+type Found<'s> = Vec<(&'s [u8], &'s [u8])>;
+
+/// What was found among the next entries, and the last of these, unless there are no more.
+fn look<'s>(
+    keyspace: &Keyspace<'s>,
+    shown: Option<Shown<'s>>,
+    asked: &Asked<'_>,
+    passed: Option<Bytes>,
+    is_hash: bool,
+) -> Result<(Found<'s>, Option<&'s [u8]>), Failure> {
+    let mut found = Vec::new();
+    let Some(shown) = shown else { return Ok((found, None)) };
+    let from = passed.map_or(Bound::Unbounded, Bound::Excluded);
+    let mut last = None;
+    for (looked_at, entry) in shown.bucket.range((from, Bound::Unbounded)).enumerate() {
+        let (key, value) = entry?;
+        if looked_at == asked.count {
+            return Ok((found, last));
+        }
+        last = Some(key);
+        let is_meant = asked.pattern.is_none_or(|pattern| glob::matches(pattern, key));
+        if !is_meant || shown.is_past(key, &keyspace.moment)? {
+            continue;
+        }
+        if is_hash {
+            found.push((key, value.ok_or_else(Failure::wrong_type)?));
+        } else if is_of(keyspace, asked, key)? {
+            found.push((key, &[]));
+        }
+    }
+    Ok((found, None))
+}
+
+fn is_of(keyspace: &Keyspace<'_>, asked: &Asked<'_>, key: &[u8]) -> Result<bool, Failure> {
+    let Some(kind) = &asked.kind else { return Ok(true) };
+    Ok(match keyspace.find(key)? {
+        None => false,
+        Some(held) => kind_of(&held)?.as_bytes() == kind,
+    })
+}

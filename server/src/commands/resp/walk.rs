@@ -1,0 +1,225 @@
+//! Commands that look at everything: in steps, twice where the reply begins with how much it is. Both times they look at the
+//! same state, so that they find the same.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use boltkv_protocol::ErrorCode;
+use boltkv_protocol::resp::{RespCommand, Version, Writer};
+use boltkv_storage::Tx;
+use bytes::{Bytes, BytesMut};
+
+use super::failure::Failure;
+use super::glob;
+use super::keyspace::Keyspace;
+use super::work::Call;
+use crate::commands::expiry::{Moment, Shown, View};
+use crate::commands::scan::Source;
+use crate::commands::state::State;
+
+/// The most entries that one step looks at,
+const STEP: u64 = 4_096;
+/// and that a transaction does, for which all writes wait.
+const MOST_IN_TXN: u64 = 100_000;
+
+/// A command that looks at everything, under way.
+#[derive(Debug)]
+pub(crate) struct RespRun {
+    tx: Arc<Tx>,
+    version: Version,
+    /// One time for all of it, so that what expires meanwhile is found twice or not at all.
+    now: u64,
+    walk: Walk,
+}
+
+impl Source for RespRun {
+    /// What it gives is in the file.
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stepped {
+    More,
+    Ended,
+    /// The next entry needs room for so many bytes.
+    Needs(usize),
+}
+
+impl RespRun {
+    pub(crate) fn new(tx: Arc<Tx>, version: Version, call: Call, now: u64) -> Self {
+        Self { tx, version, now, walk: Walk::new(call) }
+    }
+
+    /// Whether a part of the reply was written: what fails from then on ends the connection, for nothing else can be said.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.walk.phase == Phase::Telling
+    }
+
+    /// Writes the next part of the reply, of at most `room` bytes.
+    pub(crate) fn step(&mut self, room: usize, out: &mut BytesMut) -> Result<Stepped, Failure> {
+        let from = out.len();
+        let mut writer = Writer::new(out, self.version, room);
+        let view = View::new(&*self.tx, Moment::at(self.now));
+        let stepped = self.walk.step(&view, &mut writer)?;
+        if let Stepped::Needs(_) = stepped {
+            out.truncate(from);
+        }
+        Ok(stepped)
+    }
+}
+
+/// Answers one within a transaction.
+pub(super) fn answer(view: &View<'_, impl State>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let mut walk = Walk::new(call.clone());
+    loop {
+        match walk.step(view, out)? {
+            Stepped::Ended => return Ok(()),
+            // It is refused where the whole reply is too large.
+            Stepped::Needs(_) | Stepped::More if !out.fits() => return Ok(()),
+            Stepped::Needs(_) | Stepped::More if walk.looked_at > MOST_IN_TXN => {
+                let line = format!(
+                    "ERR in a transaction {} looks at {MOST_IN_TXN} entries at most, because all writes wait for it",
+                    call.spec.name
+                );
+                return Err(Failure::new(ErrorCode::TxnTooLarge, line));
+            }
+            Stepped::Needs(_) | Stepped::More => {}
+        }
+    }
+}
+
+/// What is walked through, and how far it has come.
+#[derive(Debug)]
+struct Walk {
+    call: Call,
+    phase: Phase,
+    /// The last key that was passed.
+    passed: Option<Bytes>,
+    /// How many there are.
+    count: usize,
+    looked_at: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Counting,
+    Telling,
+}
+
+impl Walk {
+    fn new(call: Call) -> Self {
+        Self { call, phase: Phase::Counting, passed: None, count: 0, looked_at: 0 }
+    }
+
+    fn step(&mut self, view: &View<'_, impl State>, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
+        let keyspace = Keyspace::of(view, self.call.db)?;
+        let shown = match self.call.spec.command {
+            RespCommand::Keys | RespCommand::DbSize => keyspace.shown,
+            _ => keyspace.hash(self.call.args.word(1))?,
+        };
+        let moment = &keyspace.moment;
+        if self.phase == Phase::Telling {
+            return self.tell(shown, moment, out);
+        }
+        if !self.count(shown, moment)? {
+            return Ok(Stepped::More);
+        }
+        match self.call.spec.command {
+            RespCommand::DbSize | RespCommand::HLen => {
+                out.count(self.count);
+                return Ok(Stepped::Ended);
+            }
+            RespCommand::HGetAll => out.map(self.count),
+            _ => out.array(self.count),
+        }
+        (self.phase, self.passed) = (Phase::Telling, None);
+        Ok(if self.count == 0 { Stepped::Ended } else { Stepped::More })
+    }
+
+    /// Counts on. Whether that was all.
+    fn count(&mut self, shown: Option<Shown<'_>>, moment: &Moment<'_>) -> Result<bool, Failure> {
+        let mut count = 0;
+        let ended = self.go_on(shown, moment, |walk, key, value| {
+            count += usize::from(walk.is_meant(key, value)?);
+            Ok(true)
+        })?;
+        self.count += count;
+        Ok(ended)
+    }
+
+    fn tell(
+        &mut self,
+        shown: Option<Shown<'_>>,
+        moment: &Moment<'_>,
+        out: &mut Writer<'_>,
+    ) -> Result<Stepped, Failure> {
+        let begun_with = out.len();
+        let mut needs = None;
+        let ended = self.go_on(shown, moment, |walk, key, value| {
+            if !walk.is_meant(key, value)? {
+                return Ok(true);
+            }
+            let before = out.len();
+            match walk.call.spec.command {
+                RespCommand::HVals => out.bulk(value.unwrap_or_default()),
+                RespCommand::HGetAll => {
+                    out.bulk(key);
+                    out.bulk(value.unwrap_or_default());
+                }
+                _ => out.bulk(key),
+            }
+            if out.fits() {
+                return Ok(true);
+            }
+            needs = (before == begun_with).then(|| out.len() - before);
+            out.rewind(before);
+            Ok(false)
+        })?;
+        Ok(match needs {
+            Some(needs) => Stepped::Needs(needs),
+            None if ended => Stepped::Ended,
+            None => Stepped::More,
+        })
+    }
+
+    /// Whether an entry is one of those that are asked for.
+    fn is_meant(&self, key: &[u8], value: Option<&[u8]>) -> Result<bool, Failure> {
+        match self.call.spec.command {
+            RespCommand::Keys => Ok(glob::matches(self.call.args.word(1), key)),
+            RespCommand::DbSize => Ok(true),
+            _ if value.is_none() => Err(Failure::wrong_type()),
+            _ => Ok(true),
+        }
+    }
+
+    /// Hands the next entries over, until one is not taken (it comes again) or the step was long enough. Whether that was all.
+    fn go_on(
+        &mut self,
+        shown: Option<Shown<'_>>,
+        moment: &Moment<'_>,
+        mut take: impl FnMut(&Self, &[u8], Option<&[u8]>) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let Some(shown) = shown else { return Ok(true) };
+        let from = self.passed.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut last, mut looked_at) = (None, 0);
+        let mut ended = true;
+        for entry in shown.bucket.range((from, Bound::<Bytes>::Unbounded)) {
+            let (key, value) = entry?;
+            if looked_at == STEP || !shown.is_past(key, moment)? && !take(self, key, value)? {
+                ended = false;
+                break;
+            }
+            looked_at += 1;
+            last = Some(key);
+        }
+        self.looked_at += looked_at;
+        if let Some(key) = last {
+            self.passed = Some(Bytes::copy_from_slice(key));
+        }
+        Ok(ended)
+    }
+}

@@ -1,0 +1,272 @@
+//! Commands on their way to where they are done, and what comes of them.
+
+use std::sync::Arc;
+
+use boltkv_protocol::resp::{Args, Group, Kind, RespCommand, Spec, Version, Writer, write_error_line};
+use boltkv_protocol::{ErrorCode, Path, ReadRequest, Reply};
+use bytes::{Bytes, BytesMut};
+
+use super::database::Database;
+use super::failure::Failure;
+use super::keyspace::{Keyspace, KeyspaceMut};
+use super::watching::{WatchedKeys, Watching};
+use super::{read, walk, write};
+use crate::commands::expiry::Timed;
+use crate::commands::number;
+use crate::commands::results::{Outcome, ReplyRoom};
+use crate::memory::Lease;
+
+/// Replies that take no more than this take no memory of the server's, as no other short reply does.
+const SHORT: usize = 256;
+
+/// A command with its words.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) spec: &'static Spec,
+    pub(crate) args: Args,
+    pub(crate) db: Database,
+}
+
+/// What is to be done, and how its reply is to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct RespWork {
+    pub(crate) what: What,
+    pub(crate) version: Version,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    One(Call),
+    /// Keys are to be watched for a connection.
+    Watch(Call, Arc<Watching>),
+    /// All of these as one, if nothing has changed that the connection watches.
+    Exec(Vec<Call>, Option<Arc<Watching>>),
+}
+
+impl Call {
+    /// The buckets that it reads, or changes.
+    pub(crate) fn places(&self) -> Vec<Path> {
+        let path = self.db.path();
+        match (self.spec.group, self.spec.command) {
+            (Group::Hash, _) => {
+                let hash = Path::from_names(path.names().chain([self.args.word(1)]));
+                // What is no path is refused when it is done; until then it is the database's own business.
+                vec![hash.unwrap_or_else(|_| path.clone())]
+            }
+            (_, RespCommand::FlushAll) => Database::all().map(|db| db.path().clone()).collect(),
+            // These name other databases.
+            (_, RespCommand::SwapDb | RespCommand::Move | RespCommand::Copy) => {
+                let others = self.args.from(1).filter_map(number::parse).filter_map(Database::new);
+                std::iter::once(self.db).chain(others).map(|db| db.path().clone()).collect()
+            }
+            _ => vec![path.clone()],
+        }
+    }
+}
+
+impl RespWork {
+    /// How it is done.
+    pub(crate) const fn kind(&self) -> Kind {
+        match &self.what {
+            What::One(call) => call.spec.kind,
+            What::Watch(..) | What::Exec(..) => Kind::Write,
+        }
+    }
+
+    /// What it is counted as.
+    pub(crate) const fn command(&self) -> RespCommand {
+        match &self.what {
+            What::One(call) | What::Watch(call, _) => call.spec.command,
+            What::Exec(..) => RespCommand::Exec,
+        }
+    }
+
+    /// The commands that it is made of.
+    pub(crate) fn calls(&self) -> &[Call] {
+        match &self.what {
+            What::One(call) | What::Watch(call, _) => std::slice::from_ref(call),
+            What::Exec(calls, _) => calls,
+        }
+    }
+
+    /// The same, keeping no buffer that it was read into.
+    pub(crate) fn detached(self) -> Self {
+        let detached = |call: Call| Call { args: call.args.detached(), ..call };
+        let what = match self.what {
+            What::One(call) => What::One(detached(call)),
+            What::Watch(call, watching) => What::Watch(detached(call), watching),
+            // What was queued was detached then.
+            exec @ What::Exec(..) => exec,
+        };
+        Self { what, ..self }
+    }
+
+    /// How many bytes it keeps in memory.
+    pub(crate) fn kept(&self) -> usize {
+        self.calls().iter().map(|call| size_of::<Call>() + call.args.kept()).sum()
+    }
+
+    /// The look-ups that it consists of, as far as they can be told before.
+    pub(crate) fn look_ups(&self) -> Vec<ReadRequest> {
+        let What::One(call) = &self.what else { return Vec::new() };
+        let (path, args) = (call.db.path(), &call.args);
+        let field_of = |key: &[u8]| Path::from_names(path.names().chain([key])).ok();
+        match call.spec.command {
+            RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
+                let Some(path) = field_of(args.word(1)) else { return Vec::new() };
+                let get = |at| ReadRequest::Get { path: path.clone(), key: args.slice(at) };
+                (2..args.len()).map(get).collect()
+            }
+            _ => {
+                let positions = call.spec.keys.positions(args.len());
+                positions.map(|at| ReadRequest::Get { path: path.clone(), key: args.slice(at) }).collect()
+            }
+        }
+    }
+}
+
+/// What was done, with its reply as it will be sent, once it is committed.
+#[derive(Debug)]
+pub(crate) struct RespDone {
+    reply: Bytes,
+    lease: Option<Lease>,
+    changed: bool,
+    failed: Option<ErrorCode>,
+}
+
+impl RespDone {
+    pub(in crate::commands) const fn is_change(&self) -> bool {
+        self.changed
+    }
+
+    pub(in crate::commands) fn reply(self) -> Outcome {
+        Outcome { reply: Reply::Value(self.reply), lease: self.lease, failed: self.failed }
+    }
+}
+
+/// Does it within the writer's transaction, or nothing of it.
+pub(in crate::commands) fn apply(
+    timed: &mut Timed<'_>,
+    work: &RespWork,
+    room: &ReplyRoom,
+    watched: &mut WatchedKeys,
+) -> RespDone {
+    let (mut out, mut lease, mut changed) = (BytesMut::new(), None, false);
+    let done = timed.undoably(|timed| {
+        let mut writer = Writer::new(&mut out, work.version, room.max_frame());
+        let mut doing = Doing { timed, watched, room, changed: false };
+        match &work.what {
+            What::One(call) => doing.one(call, &mut writer)?,
+            What::Watch(call, watching) => doing.watch(call, watching, &mut writer)?,
+            What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
+        }
+        changed = doing.changed;
+        if !writer.fits() {
+            return Err(too_large(room.max_frame()));
+        }
+        if writer.len() > SHORT {
+            let taken = room.try_take(writer.len());
+            lease = Some(taken.ok_or_else(|| Failure::from(room.no_memory("the reply")))?);
+        }
+        Ok(())
+    });
+    let Err(failure) = done else { return RespDone { reply: out.freeze(), lease, changed, failed: None } };
+    out.clear();
+    write_error_line(&failure.line, &mut out);
+    RespDone { reply: out.freeze(), lease: None, changed: false, failed: Some(failure.code) }
+}
+
+fn too_large(limit: usize) -> Failure {
+    Failure::new(ErrorCode::FrameTooLarge, format!("ERR the reply is larger than {limit} bytes (--max-frame)"))
+}
+
+/// What the writer is doing.
+struct Doing<'a, 't> {
+    timed: &'a mut Timed<'t>,
+    watched: &'a mut WatchedKeys,
+    room: &'a ReplyRoom,
+    changed: bool,
+}
+
+impl Doing<'_, '_> {
+    fn one(&mut self, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+        match call.spec.kind {
+            Kind::Read => read::answer(&self.timed.view(), call, self.room.scans(), out),
+            Kind::Walk => walk::answer(&self.timed.view(), call, out),
+            Kind::Write => {
+                let mut keyspace = KeyspaceMut::of(self.timed, self.watched, call.db);
+                let done = write::apply(&mut keyspace, call, out);
+                self.changed |= keyspace.has_changed();
+                done
+            }
+            Kind::Session => write::in_exec(call, self.timed.now(), out),
+        }
+    }
+
+    fn watch(&mut self, call: &Call, watching: &Arc<Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
+        const BESIDE: usize = 256;
+        for key in call.spec.keys_of(&call.args) {
+            if watching.has(call.db, key) {
+                continue;
+            }
+            let lease = self.room.try_take(key.len() + BESIDE);
+            let lease = lease.ok_or_else(|| Failure::from(self.room.no_memory("what is watched")))?;
+            let was_there = Keyspace::of(&self.timed.view(), call.db)?.exists(key)?;
+            self.watched.watch(watching, call.db, key, was_there, Some(lease));
+        }
+        out.ok();
+        Ok(())
+    }
+
+    /// Whether something that is watched has changed, or its time has come.
+    fn has_changed(&self, watching: &Watching) -> Result<bool, Failure> {
+        if watching.has_changed() {
+            return Ok(true);
+        }
+        for (db, key) in watching.were_there() {
+            if !Keyspace::of(&self.timed.view(), db)?.exists(&key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What a command is refused with is its own reply; the others are done all the same. Only where the engine fails,
+    /// nothing is.
+    fn exec(&mut self, calls: &[Call], watching: Option<&Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
+        if watching.map_or(Ok(false), |watching| self.has_changed(watching))? {
+            out.null_array();
+            return Ok(());
+        }
+        out.array(calls.len());
+        for call in calls {
+            let (written, changed) = (out.len(), self.changed);
+            let Self { timed, watched, room, .. } = self;
+            let (done, has_changed) = {
+                let mut has_changed = changed;
+                let done = timed.attempt(|timed| {
+                    let mut doing = Doing { timed, watched, room, changed };
+                    let done = doing.one(call, out);
+                    has_changed = doing.changed;
+                    done
+                });
+                (done, has_changed)
+            };
+            match done {
+                Ok(()) => self.changed = has_changed,
+                Err(failure) if ends_all(failure.code) => return Err(failure),
+                Err(failure) => {
+                    out.rewind(written);
+                    out.error(&failure.line);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what this says holds for the transaction as a whole.
+const fn ends_all(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::StorageFailed | ErrorCode::NoSpace | ErrorCode::Overloaded)
+}

@@ -1,0 +1,40 @@
+//! Commands that change something, each kind in its file.
+
+use boltkv_protocol::ErrorCode;
+use boltkv_protocol::resp::{Group, RespCommand, Writer};
+
+use super::failure::Failure;
+use super::keyspace::KeyspaceMut;
+use super::work::Call;
+use super::{bits, databases, hashes, keys, strings};
+
+/// Does a command. What it has changed when it fails is taken back by who calls this.
+pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    match call.spec.group {
+        Group::String => strings::apply(keyspace, call, out),
+        Group::Bitmap => bits::apply(keyspace, call, out),
+        Group::Hash => hashes::apply(keyspace, call, out),
+        Group::Generic => keys::apply(keyspace, call, out),
+        Group::Server | Group::Transactions | Group::Connection => databases::apply(keyspace, call, out),
+    }
+}
+
+/// Answers a command of the connection that stands within a transaction.
+pub(super) fn in_exec(call: &Call, now: u64, out: &mut Writer<'_>) -> Result<(), Failure> {
+    match call.spec.command {
+        RespCommand::Ping if call.args.len() > 1 => out.bulk(call.args.word(1)),
+        RespCommand::Ping => out.simple("PONG"),
+        RespCommand::Echo => out.bulk(call.args.word(1)),
+        RespCommand::Select | RespCommand::Unwatch => out.ok(),
+        RespCommand::Time => {
+            out.array(2);
+            out.bulk((now / 1_000).to_string().as_bytes());
+            out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
+        }
+        _ => {
+            let line = format!("ERR {} is not allowed in transactions", call.spec.name);
+            return Err(Failure::new(ErrorCode::Unsupported, line));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Removing what has expired, between groups: when the earliest time comes, a step after each group, and one after the other
+//! where there are none. Each is a transaction of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use boltkv_storage::{Db, Durability, Error};
+use tracing::{debug, warn};
+
+use crate::commands::{Backlog, Clock, Timed, earliest};
+use crate::stats::Stats;
+
+/// Of so many steps one is synced, and the last. What a crash takes of the others is done again: nobody had been told of it.
+const SYNCED_EVERY: u32 = 16;
+
+/// When so many keys were removed, their pages are not left to wait for whenever the next checkpoint comes.
+const MANY: u64 = 10_000;
+
+/// How long to wait after a step that failed, at first, and at most.
+const WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Removes keys whose time has come. It knows when that will be next, so that a file without such keys costs nothing.
+pub(super) struct Reclaim {
+    db: Db,
+    clock: Clock,
+    stats: Arc<Stats>,
+    backlog: Backlog,
+    /// No key expires before that; `None`: none ever does.
+    due: Option<u64>,
+    /// How many keys were removed since it was last seen to that their pages can be used again.
+    removed: u64,
+    /// How many steps were taken since the last that was synced.
+    unsynced: u32,
+    /// After a step that failed: when to try again, and how long that was.
+    wait: Option<(Instant, Duration)>,
+}
+
+impl Reclaim {
+    pub(super) fn new(db: Db, clock: Clock, stats: Arc<Stats>) -> Self {
+        // Whether there is anything, and from when on, the first step finds out.
+        Self { db, clock, stats, backlog: Backlog::default(), due: Some(0), removed: 0, unsynced: 0, wait: None }
+    }
+
+    /// A key is to expire then.
+    pub(super) fn expect(&mut self, at: Option<u64>) {
+        if let Some(at) = at {
+            self.due = Some(self.due.map_or(at, |due| due.min(at)));
+        }
+    }
+
+    /// How long there is nothing to do; `None` where there will not be anything.
+    pub(super) fn idle_for(&self) -> Option<Duration> {
+        if let Some((again, _)) = self.wait {
+            return Some(again.saturating_duration_since(Instant::now()));
+        }
+        if !self.backlog.is_empty() {
+            return Some(Duration::ZERO);
+        }
+        self.due.map(|due| self.clock.sleep_until(due))
+    }
+
+    /// Takes a step if there is something to do. `false` where that failed.
+    pub(super) fn step_if_due(&mut self) -> bool {
+        if self.wait.is_some_and(|(again, _)| again > Instant::now()) {
+            return true;
+        }
+        if self.backlog.is_empty() && self.due.is_none_or(|due| due > self.clock.now()) {
+            return true;
+        }
+        let Err(error) = self.step() else {
+            self.wait = None;
+            return true;
+        };
+        let wait = self.wait.map_or(WAIT, |(_, wait)| (2 * wait).min(LONGEST_WAIT));
+        self.wait = Some((Instant::now() + wait, wait));
+        self.backlog = Backlog::default();
+        warn!(%error, "what has expired could not be removed; nobody sees it, but it takes its place in the file");
+        false
+    }
+
+    fn step(&mut self) -> Result<(), Error> {
+        if self.backlog.is_empty() {
+            let tx = self.db.begin()?;
+            self.backlog.gather(&tx, self.clock.now())?;
+            if self.backlog.is_empty() {
+                self.due = earliest(&tx)?;
+                if self.removed >= MANY {
+                    self.removed = 0;
+                    self.db.checkpoint_soon();
+                }
+                return Ok(());
+            }
+        }
+        let mut tx = self.db.begin_mut()?;
+        let mut timed = Timed::new(&mut tx, self.clock.now());
+        let stepped = self.backlog.step(&mut timed)?;
+        let expired = timed.expired;
+        let begun = Instant::now();
+        self.unsynced += 1;
+        if self.unsynced >= SYNCED_EVERY || stepped.is_over() {
+            self.unsynced = 0;
+            tx.commit()?;
+        } else {
+            tx.commit_with(Durability::Never)?;
+        }
+        self.stats.committed(begun.elapsed());
+        self.stats.expired(expired);
+        debug!(expired, "removed what has expired");
+        self.removed += expired;
+        self.backlog.committed(&stepped);
+        Ok(())
+    }
+}

@@ -1,0 +1,253 @@
+//! Keys and hashes of the Redis dialect.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use boltkv_server::Clock;
+use common::{Resp, TestServer};
+
+const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+
+/// Says each, and compares the replies.
+fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
+    for (said, expected) in dialogue {
+        assert_eq!(client.ask(said), *expected, "{said}");
+    }
+}
+
+#[test]
+fn a_hash_is_a_bucket_and_goes_with_its_last_field() {
+    let server = TestServer::start();
+    let (mut client, mut text) = (server.resp(), server.text());
+    let dialogue = [
+        ("HSET h a 1 b 2 a 3", "2"),
+        ("HGET h a", r#""3""#),
+        ("HMGET h b none a", r#"["2" nil "3"]"#),
+        ("HLEN h", "2"),
+        ("HEXISTS h a", "1"),
+        ("HSTRLEN h a", "1"),
+        ("HKEYS h", r#"["a" "b"]"#),
+        ("HVALS h", r#"["3" "2"]"#),
+        ("HSETNX h a 9", "0"),
+        ("HSETNX h c 9", "1"),
+        ("HINCRBY h c -10", "-1"),
+        ("HINCRBYFLOAT h c 1.5", r#""0.5""#),
+        ("HSET h a", "-ERR wrong number of arguments for 'hset' command"),
+        ("TYPE h", "hash"),
+        ("GET h", WRONG),
+        ("HDEL h a b nothing", "2"),
+        ("HDEL h c", "1"),
+        ("EXISTS h", "0"),
+        ("HSET h x y", "1"),
+    ];
+    say(&mut client, &dialogue);
+    assert_eq!(text.ask("BUCKET USE default/h"), "OK");
+    assert_eq!(text.ask("GET x"), "y");
+    assert_eq!(client.ask("SET h text"), "OK", "SET takes the place of whatever there was");
+    assert_eq!(client.ask("HGET h x"), WRONG);
+}
+
+#[test]
+fn a_bucket_that_holds_buckets_is_no_hash() {
+    let server = TestServer::start();
+    let (mut client, mut text) = (server.resp(), server.text());
+    assert_eq!(text.ask("BUCKET CREATE default/b/within"), "OK");
+    let dialogue =
+        [("TYPE b", "bucket"), ("HGETALL b", WRONG), ("HSET b f v", WRONG), ("DEL b", "1"), ("TYPE b", "none")];
+    say(&mut client, &dialogue);
+}
+
+#[test]
+fn maps_are_maps_and_nulls_nulls_where_resp3_is_spoken() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    client.ask("HSET h a 1 b 2");
+    assert!(client.ask("HELLO 3").starts_with('{'));
+    assert_eq!(client.ask("HGETALL h"), r#"{"a" "1" "b" "2"}"#);
+    client.send(b"*2\r\n$3\r\nGET\r\n$4\r\nnone\r\n");
+    assert_eq!(client.reply(), "nil");
+    assert_eq!(client.ask("HRANDFIELD h -1 WITHVALUES").len(), r#"[["a" "1"]]"#.len());
+}
+
+#[test]
+fn keys_are_renamed_copied_and_moved_with_their_times() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let dialogue = [
+        ("SET a 1", "OK"),
+        ("HSET h f v", "1"),
+        ("EXPIRE a 1000", "1"),
+        ("EXPIRE h 2000", "1"),
+        ("RENAME a b", "OK"),
+        ("RENAME h g", "OK"),
+        ("TTL b", "1000"),
+        ("TTL g", "2000"),
+        ("RENAME a x", "-ERR no such key"),
+        ("RENAMENX b g", "0"),
+        ("RENAME b g", "OK"),
+        ("GET g", r#""1""#),
+        ("TTL g", "1000"),
+        ("COPY g c", "1"),
+        ("COPY g c", "0"),
+        ("HSET h f v", "1"),
+        ("COPY h c REPLACE", "1"),
+        ("TTL c", "-1"),
+        ("HGET c f", r#""v""#),
+        ("COPY h h", "-ERR source and destination objects are the same"),
+        ("COPY h k DB 3", "1"),
+        ("MOVE g 3", "1"),
+        ("EXISTS g", "0"),
+        ("MOVE h 0", "-ERR source and destination objects are the same"),
+        ("SWAPDB 0 3", "OK"),
+        ("KEYS *", r#"["g" "k"]"#),
+        ("TTL g", "1000"),
+        ("SWAPDB 5 6", "OK"),
+        ("DBSIZE", "2"),
+        ("FLUSHDB", "OK"),
+        ("DBSIZE", "0"),
+        ("SELECT 3", "OK"),
+        ("DBSIZE", "2"),
+    ];
+    say(&mut client, &dialogue);
+    assert!(server.db.check().unwrap().is_empty());
+}
+
+#[test]
+fn what_has_expired_is_in_no_reply() {
+    let clock = Clock::by_hand(1_000_000);
+    let server = TestServer::start_with(|config| config.clock = clock.clone());
+    let mut client = server.resp();
+    client.ask_all(&["SET a 1", "SET b 2", "HSET h f v", "PEXPIRE a 100", "PEXPIRE h 100"]);
+    assert_eq!(client.ask("PTTL a"), "100");
+    clock.set(1_000_100);
+    let dialogue = [
+        ("GET a", "nil"),
+        ("EXISTS a b h", "1"),
+        ("KEYS *", r#"["b"]"#),
+        ("DBSIZE", "1"),
+        ("SCAN 0", r#"["0" ["b"]]"#),
+        ("RANDOMKEY", r#""b""#),
+        ("HGETALL h", "[]"),
+        ("TTL a", "-2"),
+        ("TYPE h", "none"),
+        ("RENAME a x", "-ERR no such key"),
+        ("HSET h g w", "1"),
+        ("HGETALL h", r#"["g" "w"]"#),
+        ("TTL h", "-1"),
+        ("EXPIRE b -1", "1"),
+        ("DBSIZE", "1"),
+        ("EXPIRE b 10 NX GT", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("EXPIRE b 9223372036854775807", "-ERR invalid expire time in 'expire' command"),
+    ];
+    say(&mut client, &dialogue);
+}
+
+#[test]
+fn a_scan_tells_every_key_that_stays_once_whatever_else_comes_and_goes() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.resp(), server.resp());
+    let sets: Vec<_> = (0..1_000).map(|n| format!("SET key:{n:05} v")).collect();
+    client.ask_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
+    let (mut cursor, mut found, mut steps) = ("0".to_owned(), Vec::new(), 0);
+    loop {
+        let reply = client.ask(&format!("SCAN {cursor} COUNT 13 MATCH key:*"));
+        let mut words = reply.split(['"', '[', ']', ' ']).filter(|word| !word.is_empty());
+        cursor = words.next().unwrap().to_owned();
+        found.extend(words.map(str::to_owned));
+        if cursor == "0" {
+            break;
+        }
+        other.ask_all(&[&*format!("SET other:{steps} v"), &*format!("DEL other:{}", steps / 2)]);
+        steps += 1;
+    }
+    assert!(steps >= 1_000 / 13);
+    assert_eq!(found.len(), 1_000);
+    assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 1_000);
+    assert_eq!(client.ask("SCAN x"), "-ERR invalid cursor");
+    assert!(client.ask("SCAN 12345").starts_with("-ERR invalid cursor: "));
+}
+
+#[test]
+fn what_looks_at_everything_is_told_whole_however_large_it_is() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let value = "v".repeat(300);
+    for chunk in (0..20_000).collect::<Vec<_>>().chunks(500) {
+        let fields: Vec<_> = chunk.iter().map(|n| format!("f{n:05} {value}")).collect();
+        assert_eq!(client.ask(&format!("HSET h {}", fields.join(" "))), "500");
+    }
+    assert_eq!(client.ask("HLEN h"), "20000");
+    let all = client.ask("HGETALL h");
+    assert_eq!(all.matches(&value).count(), 20_000);
+    assert_eq!(client.ask("HKEYS h").matches("\"f").count(), 20_000);
+    assert_eq!(client.ask("HSCAN h 0 COUNT 1000000").matches("\"f").count(), 10_000);
+    assert_eq!(client.ask("HRANDFIELD h 15000").split(' ').collect::<BTreeSet<_>>().len(), 15_000);
+}
+
+#[test]
+fn a_value_larger_than_a_connection_s_own_room_is_told_and_so_are_many() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let value = "x".repeat(3 << 20);
+    assert_eq!(client.ask_words(&["SET", "large", &value]), "OK");
+    assert_eq!(client.ask("GET large").len(), value.len() + 2);
+    assert_eq!(client.ask("MGET large large none").len(), 2 * value.len() + 2 * 2 + 2 + 3 + 2);
+    assert_eq!(client.ask("STRLEN large"), value.len().to_string());
+}
+
+#[test]
+fn what_is_dumped_is_restored() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    client.ask_all(&["SET s value", "HSET h a 1 b 2"]);
+    for key in ["s", "h"] {
+        client.send(format!("*2\r\n$4\r\nDUMP\r\n$1\r\n{key}\r\n").as_bytes());
+        let dump = unescape(&client.reply());
+        let restore = |name: &str, more: &[&[u8]]| {
+            let mut words: Vec<&[u8]> = vec![b"RESTORE", name.as_bytes(), b"0", &dump];
+            words.extend(more);
+            common::resp::request(&words)
+        };
+        client.send(&restore("copy", &[]));
+        assert_eq!(client.reply(), "OK");
+        client.send(&restore("copy", &[]));
+        assert_eq!(client.reply(), "-BUSYKEY Target key name already exists.");
+        client.send(&restore("copy", &[b"REPLACE"]));
+        assert_eq!(client.reply(), "OK");
+        assert_eq!(client.ask("TYPE copy"), client.ask(&format!("TYPE {key}")));
+        client.ask("DEL copy");
+    }
+    assert_eq!(client.ask("RESTORE x 0 nonsense"), "-ERR DUMP payload version or checksum are wrong");
+    assert_eq!(client.ask("RESTORE x -1 nonsense"), "-ERR Invalid TTL value, must be >= 0");
+}
+
+/// The bytes that a reply shows.
+fn unescape(shown: &str) -> Vec<u8> {
+    let text = &shown[1..shown.len() - 1];
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, behind @ ..] = rest {
+        rest = match (first, behind) {
+            (b'\\', [b'x', high, low, behind @ ..]) => {
+                let digits = [*high, *low];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+                behind
+            }
+            (b'\\', [escaped, behind @ ..]) => {
+                bytes.push(match escaped {
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    other => *other,
+                });
+                behind
+            }
+            (byte, behind) => {
+                bytes.push(*byte);
+                behind
+            }
+        };
+    }
+    bytes
+}

@@ -1,0 +1,179 @@
+//! MULTI, EXEC and WATCH of the Redis dialect.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use boltkv_server::Clock;
+use common::{Resp, TestServer};
+
+/// Says each, and compares the replies.
+fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
+    for (said, expected) in dialogue {
+        assert_eq!(client.ask(said), *expected, "{said}");
+    }
+}
+
+#[test]
+fn what_is_said_between_multi_and_exec_is_done_as_one_with_its_replies_in_order() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let dialogue = [
+        ("SET a 1", "OK"),
+        ("MULTI", "OK"),
+        ("SET a 2", "QUEUED"),
+        ("GET a", "QUEUED"),
+        ("HSET h f v", "QUEUED"),
+        ("HGETALL h", "QUEUED"),
+        ("KEYS *", "QUEUED"),
+        ("PING", "QUEUED"),
+        ("DEL a", "QUEUED"),
+        ("EXEC", r#"[OK "2" 1 ["f" "v"] ["a" "h"] PONG 1]"#),
+        ("EXISTS a", "0"),
+        ("EXEC", "-ERR EXEC without MULTI"),
+    ];
+    let before = server.db.stats().txid;
+    say(&mut client, &dialogue);
+    assert_eq!(server.db.stats().txid, before + 2, "one transaction for SET and one for all the others");
+}
+
+#[test]
+fn a_command_that_fails_in_exec_hurts_no_other_and_leaves_nothing_of_itself() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let dialogue = [
+        ("SET s text", "OK"),
+        ("MULTI", "OK"),
+        ("HSET s f v", "QUEUED"),
+        ("HSET h f v", "QUEUED"),
+        ("HINCRBY h f 1", "QUEUED"),
+        ("HINCRBY n f 1", "QUEUED"),
+        ("SET x 1", "QUEUED"),
+        (
+            "EXEC",
+            "[-WRONGTYPE Operation against a key holding the wrong kind of value 1 -ERR hash value is not an integer 1 OK]",
+        ),
+        ("GET s", r#""text""#),
+        ("HGETALL h", r#"["f" "v"]"#),
+        ("GET x", r#""1""#),
+    ];
+    say(&mut client, &dialogue);
+}
+
+#[test]
+fn what_cannot_be_queued_has_exec_refuse_everything() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let dialogue = [
+        ("MULTI", "OK"),
+        ("SET a 1", "QUEUED"),
+        ("GET", "-ERR wrong number of arguments for 'get' command"),
+        ("SET b 1", "QUEUED"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors."),
+        ("EXISTS a b", "0"),
+        ("MULTI", "OK"),
+        ("MULTI", "-ERR MULTI calls can not be nested"),
+        ("WATCH a", "-ERR WATCH inside MULTI is not allowed"),
+        ("SELECT 2", "QUEUED"),
+        ("SET c 1", "QUEUED"),
+        ("DISCARD", "OK"),
+        ("DISCARD", "-ERR DISCARD without MULTI"),
+        ("SET d 1", "OK"),
+        ("KEYS *", r#"["d"]"#),
+        ("MULTI", "OK"),
+        ("SELECT 2", "QUEUED"),
+        ("SET e 1", "QUEUED"),
+        ("EXEC", "[OK OK]"),
+        ("KEYS *", r#"["e"]"#),
+        ("SELECT 16", "-ERR DB index is out of range"),
+    ];
+    say(&mut client, &dialogue);
+}
+
+#[test]
+fn exec_does_nothing_where_a_watched_key_was_changed_by_whatever_dialect() {
+    let server = TestServer::start();
+    let (mut client, mut other, mut text) = (server.resp(), server.resp(), server.text());
+    other.ask("SET a 1");
+    other.ask("HSET h f v");
+    let changes = [
+        (true, "SET a 1"),
+        (false, "SET a 2"),
+        (false, "INCR a"),
+        (false, "DELRANGE a b"),
+        (false, "SET a 3"),
+        (false, "BUCKET DELETE default/h"),
+        (true, "FLUSHALL"),
+    ];
+    for (is_resp, change) in changes {
+        assert_eq!(client.ask_all(&["SET mine 1", "WATCH a h", "MULTI", "SET mine 2"]), ["OK", "OK", "OK", "QUEUED"]);
+        if is_resp {
+            other.ask(change);
+        } else {
+            text.ask(change);
+        }
+        assert_eq!(client.ask("EXEC"), "nil", "{change}");
+    }
+}
+
+#[test]
+fn exec_is_done_where_nothing_watched_was_changed_and_forgets_what_was() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.resp(), server.resp());
+    let begin = ["SET a 1", "WATCH a nothing", "MULTI", "SET b 2"];
+    client.ask_all(&begin);
+    other.ask("SET c 1");
+    other.ask("GET a");
+    assert_eq!(client.ask("EXEC"), "[OK]");
+    for forget in ["UNWATCH", "RESET"] {
+        client.ask_all(&["WATCH a", forget]);
+        other.ask("SET a 9");
+        assert_eq!(client.ask_all(&["MULTI", "SET b 3", "EXEC"]), ["OK", "QUEUED", "[OK]"], "{forget}");
+    }
+    // What was not there is not there after FLUSHALL either.
+    client.ask("WATCH missing");
+    other.ask("FLUSHALL");
+    assert_eq!(client.ask_all(&["MULTI", "PING", "EXEC"]), ["OK", "QUEUED", "[PONG]"]);
+}
+
+#[test]
+fn a_watched_key_whose_time_has_come_was_changed() {
+    let clock = Clock::by_hand(1_000_000);
+    let server = TestServer::start_with(|config| config.clock = clock.clone());
+    let mut client = server.resp();
+    client.ask_all(&["SET a 1", "PEXPIRE a 100", "WATCH a gone", "MULTI", "PING"]);
+    clock.set(1_000_100);
+    assert_eq!(client.ask("EXEC"), "nil");
+    assert_eq!(client.ask_all(&["WATCH a", "MULTI", "PING", "EXEC"])[3], "[PONG]", "it was gone before");
+}
+
+#[test]
+fn eight_clients_that_watch_before_they_add_lose_no_addition() {
+    let server = TestServer::start();
+    let add = || {
+        let mut client = server.resp();
+        for _ in 0..25 {
+            loop {
+                client.ask("WATCH n");
+                let number: u64 = client.ask("GET n").trim_matches('"').parse().unwrap_or(0);
+                let set = format!("SET n {}", number + 1);
+                if client.ask_all(&["MULTI", &set, "EXEC"])[2] != "nil" {
+                    break;
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(add))));
+    assert_eq!(server.resp().ask("GET n"), r#""200""#);
+}
+
+#[test]
+fn a_pipeline_of_writes_is_committed_in_groups() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let before = server.db.stats().txid;
+    let sets: Vec<_> = (0..500).map(|n| format!("SET k{n} {n}")).collect();
+    let replies = client.ask_all(&sets.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(replies.iter().all(|reply| reply == "OK"));
+    assert!(server.db.stats().txid - before < 100);
+    assert_eq!(client.ask("DBSIZE"), "500");
+}
