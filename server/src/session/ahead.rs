@@ -58,6 +58,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         match &taken.asked {
             Asked::Read(_, request) => standing.may(request).is_ok(),
             Asked::OfSnapshot(_, _, read) => standing.may(read).is_ok(),
+            Asked::Resp(_, work) => standing.may(&**work).is_ok(),
             _ => false,
         }
     }

@@ -159,12 +159,13 @@ impl<S: Socket> Connection<S> {
         let mut conn = *self;
         let _place = conn.shared.encryption.place(conn.peer.origin(), conn.end.clone());
         let encrypting = conn.wire.encrypted(config);
-        conn.wire = tokio::select! {
+        let (wire, names) = tokio::select! {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
         };
+        conn.wire = wire;
         conn.listed.says(|said| said.encrypted = true);
-        conn.known = conn.shared.access.recognize(&conn.wire.peer_names(), &conn.end);
+        conn.known = conn.shared.access.recognize(&names, &conn.end);
         Ok(Box::new(conn))
     }
 

@@ -103,19 +103,15 @@ impl<S: Socket> Wire<S> {
         Ok(())
     }
 
-    /// Encrypted from now on: what has arrived is the beginning of that.
+    /// Encrypted from now on: what has arrived is the beginning of that. With it, the names that the peer has a certificate for.
     ///
     /// # Errors
     /// The socket's, or what is wrong with what the peer sends.
-    pub(crate) async fn encrypted(self, config: Arc<ServerConfig>) -> io::Result<Self> {
+    pub(crate) async fn encrypted(self, config: Arc<ServerConfig>) -> io::Result<(Self, Vec<String>)> {
         let Self { socket, memory, input, .. } = self;
         let socket = socket.encrypted(input.bytes, config).await?;
-        Ok(Self::new(socket, memory))
-    }
-
-    /// The names that the peer has a certificate for.
-    pub(super) fn peer_names(&self) -> Vec<String> {
-        self.socket.peer_names()
+        let names = socket.peer_names();
+        Ok((Self::new(socket, memory), names))
     }
 
     /// From now on it has nothing of the server's memory for replies, or may have.
