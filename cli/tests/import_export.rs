@@ -172,6 +172,26 @@ fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
     assert_eq!(server.run(["export", "--resume"]).code, Some(2));
 }
 
+// Promises: ops-export-live.
+#[test]
+fn an_unfinished_export_that_another_one_is_writing_is_left_to_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
+    make(&file);
+    let server = Server::start(&file);
+    let partial = output.with_file_name("out.partial");
+    let kept = "{\"bucket\":\"empty\"}\n{\"bucket\":\"use";
+    std::fs::write(&partial, kept).unwrap();
+    let other = std::fs::File::open(&partial).unwrap();
+    other.lock().unwrap();
+    let refused = server.run(args!["export", "--resume", "--output", &output]).failed(1);
+    assert!(refused.contains("out.partial: another export is writing it"), "{refused}");
+    assert!(std::fs::read_to_string(&partial).unwrap() == kept && !output.exists());
+    drop(other);
+    server.run(args!["export", "--resume", "--output", &output]).done();
+    assert!(std::fs::read(&output).unwrap() == server.run(["export"]).done());
+}
+
 // Promises: ops-export-state.
 #[test]
 fn an_export_is_one_state_whatever_is_written_and_ends_where_that_is_lost() {

@@ -203,6 +203,7 @@ fn a_bucket_is_moved_with_all_within_and_has_its_new_paths_name() {
     client.write(&move_to("b/x/y", "y"));
     assert_eq!(client.value("y", "k").as_deref(), Some(&b"v"[..]));
     client.write(&create_if_missing("a/y"));
+    client.write(&set("a", "value", "v"));
     for (from, to, code) in [
         ("a/x", "b/x", ErrorCode::BucketNotFound),
         ("y", "none/y", ErrorCode::BucketNotFound),
@@ -210,6 +211,7 @@ fn a_bucket_is_moved_with_all_within_and_has_its_new_paths_name() {
         ("y", "y", ErrorCode::BucketExists),
         ("b", "b/x/b", ErrorCode::IncompatibleValue),
         ("y", "a", ErrorCode::BucketExists),
+        ("y", "a/value", ErrorCode::IncompatibleValue),
         ("a/z", "a/w", ErrorCode::BucketNotFound),
         ("/", "a", ErrorCode::BucketNameRequired),
         ("y", "/", ErrorCode::BucketNameRequired),

@@ -1,8 +1,8 @@
 //! An export that was not finished: how much of it is whole, and where it goes on.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Seek as _, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use boltkv_lines::Line;
@@ -28,8 +28,7 @@ impl Partial {
     /// Opens what there is of the export to `output`, or begins it. The last line is cut off, for it may not be whole.
     pub(crate) fn open(output: &Path, is_csv: bool, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
         let path = Self::path(output);
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
-        let mut file = options.open(&path).map_err(&failed)?;
+        let mut file = own(&path, &failed)?;
         let (bytes, last) = whole_lines(&mut Input::open(Some(&path), is_csv)?);
         file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(&failed)?;
         Ok(Self { file, last })
@@ -40,6 +39,27 @@ impl Partial {
         self.file.set_len(0)?;
         self.file.rewind()?;
         Ok(Self { last: None, ..self })
+    }
+}
+
+/// Opens the file, or makes it, for one export alone, until it is closed: two would write into each other's lines.
+fn own(path: &Path, failed: &impl Fn(io::Error) -> Failure) -> Outcome<File> {
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+    loop {
+        let file = options.open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Failure::not_done(format!("{}: another export is writing it", path.display())));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        // An export that was finished since it was opened has given it the other name.
+        match (file.metadata(), path.metadata()) {
+            (Ok(own), Ok(there)) if (own.dev(), own.ino()) == (there.dev(), there.ino()) => return Ok(file),
+            (Err(error), _) => return Err(failed(error)),
+            _ => {}
+        }
     }
 }
 

@@ -366,8 +366,8 @@ impl TxMut {
         let Some(writer) = self.writer.as_mut() else { return Err(Error::Poisoned { reason: "no writer".into() }) };
         let sync = match writer.must_sync(durability) {
             false => Sync::Later,
-            // Making the file smaller takes pages that are free in the file as it is on the disk.
-            true if writer.journal.is_some() && writer.shrinking == 0 => Sync::Journal,
+            // Both metas have to speak of the end that the file is to be cut to.
+            true if writer.journal.is_some() && !self.work.lower_mark => Sync::Journal,
             true => Sync::Point { store_freelist: self.shared.stores_freelist() },
         };
         self.committing = true;

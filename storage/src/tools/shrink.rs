@@ -136,13 +136,13 @@ impl Db {
         let before = self.file_len()?;
         // Whoever may not write may not shrink. What was deleted makes room.
         while self.begin_mut()?.has_detached() {}
-        // What the state on the disk still needs is not free.
-        self.checkpoint()?;
         let _low = KeepLow::new(self);
         let mut moved = 0;
         let mut written_back = 0;
         let mut fewest = usize::MAX;
         'rounds: loop {
+            // What the state on the disk still needs is not free.
+            self.checkpoint()?;
             let target = self.target_mark()?;
             let places = high_places(&self.begin()?, target)?;
             // A rewrite takes along the low pages on the way to a high one, and they may come to lie high: where a

@@ -129,6 +129,28 @@ fn it_tells_how_far_it_is_and_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn meanwhile_a_commit_of_others_is_one_sync_of_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let db = Options::new().journal(crate::JournalOptions::new()).open(&file).unwrap();
+    half_empty(&db);
+    let mut syncs = Vec::new();
+    let shrunk = db
+        .shrink_telling(|_| {
+            let before = db.stats().commits.syncs;
+            db.update(|tx| tx.bucket_mut("kept")?.put(key(7), vec![2; 100])).unwrap();
+            syncs.push(db.stats().commits.syncs - before);
+            true
+        })
+        .unwrap();
+    assert!(!syncs.is_empty() && syncs.iter().all(|&syncs| syncs == 1), "{syncs:?}");
+    assert!(shrunk.after < shrunk.before, "{shrunk:?}");
+    assert_all_there(&db);
+    db.close().unwrap();
+    assert_either_meta_opens(&file);
+}
+
+#[test]
 fn what_a_reader_can_see_is_not_cut_off() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("db");
