@@ -50,6 +50,25 @@ fn a_hash_is_a_bucket_and_goes_with_its_last_field() {
 }
 
 #[test]
+fn keys_and_fields_of_no_bytes_have_a_name_in_the_file() {
+    let server = TestServer::start();
+    let (mut client, mut text) = (server.resp(), server.text());
+    let mut ask = |words: &[&str]| client.tell_words(words);
+    assert_eq!(ask(&["SET", "", "nothing"]), "OK");
+    assert_eq!(ask(&["GET", ""]), r#""nothing""#);
+    assert_eq!(ask(&["HSET", "h", "", "none"]), "1");
+    assert_eq!(ask(&["HGETALL", "h"]), r#"["" "none"]"#);
+    assert_eq!(ask(&["HMGET", "h", "", "x"]), r#"["none" nil]"#);
+    assert_eq!(ask(&["KEYS", "*"]), r#"["" "h"]"#);
+    assert_eq!(ask(&["SCAN", "0"]), r#"["0" ["" "h"]]"#);
+    assert_eq!(text.ask("GET boltkv.empty"), "nothing");
+    assert_eq!(ask(&["EXPIRE", "", "100"]), "1");
+    assert_eq!(ask(&["RENAME", "", "a"]), "OK");
+    assert_eq!(ask(&["TTL", "a"]), "100");
+    assert_eq!(ask(&["DEL", "", "a"]), "1");
+}
+
+#[test]
 fn a_bucket_that_holds_buckets_is_no_hash() {
     let server = TestServer::start();
     let (mut client, mut text) = (server.resp(), server.text());

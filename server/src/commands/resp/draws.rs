@@ -8,6 +8,7 @@ use boltkv_storage::Bucket;
 
 use super::failure::Failure;
 use super::keyspace::Keyspace;
+use super::names::said;
 use super::number;
 
 /// The most entries that are drawn at once.
@@ -47,7 +48,7 @@ pub(super) fn random_key(keyspace: &Keyspace<'_>, out: &mut Writer<'_>) -> Resul
         match draw.entry(&bucket)? {
             Some((key, _)) if keyspace.is_gone(key)? => {}
             drawn => {
-                out.maybe(drawn.map(|(key, _)| key));
+                out.maybe(drawn.map(|(key, _)| said(key)));
                 return Ok(());
             }
         }
@@ -56,7 +57,7 @@ pub(super) fn random_key(keyspace: &Keyspace<'_>, out: &mut Writer<'_>) -> Resul
     for entry in bucket.iter().take(usize::try_from(MOST).unwrap_or(usize::MAX)) {
         let (key, _) = entry?;
         if !keyspace.is_gone(key)? {
-            out.bulk(key);
+            out.bulk(said(key));
             return Ok(());
         }
     }
@@ -69,7 +70,7 @@ pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writ
     let hash = keyspace.hash(args.word(1))?.map(|shown| shown.bucket);
     let Some(count) = args.get(2) else {
         let drawn = hash.map_or(Ok(None), |hash| Draw::new().entry(&hash))?;
-        out.maybe(drawn.map(|(field, _)| field));
+        out.maybe(drawn.map(|(field, _)| said(field)));
         return Ok(());
     };
     let count = number::integer(count)?;
@@ -101,7 +102,7 @@ fn write(fields: &Fields<'_>, with_values: bool, out: &mut Writer<'_>) {
         if in_pairs {
             out.array(2);
         }
-        out.bulk(field);
+        out.bulk(said(field));
         if with_values {
             out.bulk(value);
         }

@@ -5,6 +5,7 @@ use boltkv_protocol::resp::{Args, Writer};
 
 use super::failure::Failure;
 use super::keyspace::{Change, Held, Keyspace, KeyspaceMut};
+use super::names::said;
 use super::number;
 use super::rdb::{self, Dumped};
 
@@ -34,7 +35,7 @@ pub(super) fn dump(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -
             }
             let mut dump = rdb::begin_hash(fields.len());
             for (field, value) in fields {
-                rdb::put_string(field, &mut dump);
+                rdb::put_string(said(field), &mut dump);
                 rdb::put_string(value, &mut dump);
             }
             rdb::finish(dump)

@@ -5,6 +5,7 @@ use boltkv_protocol::resp::{Args, RespCommand, Writer};
 
 use super::failure::Failure;
 use super::keyspace::{Change, Keyspace, KeyspaceMut};
+use super::names::stored;
 use super::scans::Scans;
 use super::work::Call;
 use super::{draws, number, scan};
@@ -39,7 +40,7 @@ pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut W
 /// A field of the hash that the first argument names.
 fn field<'s>(keyspace: &Keyspace<'s>, args: &Args, at: usize) -> Result<Option<&'s [u8]>, Failure> {
     let Some(hash) = keyspace.hash(args.word(1))? else { return Ok(None) };
-    Ok(hash.get(args.word(at), &keyspace.moment)?)
+    Ok(hash.get(stored(args.word(at)), &keyspace.moment)?)
 }
 
 fn get(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
@@ -62,7 +63,7 @@ fn get_several(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Re
     out.array(args.len() - 2);
     for field in args.from(2) {
         match &hash {
-            Some(hash) => out.maybe(hash.get(field, &keyspace.moment)?),
+            Some(hash) => out.maybe(hash.get(stored(field), &keyspace.moment)?),
             None => out.null(),
         }
     }

@@ -5,6 +5,7 @@ use boltkv_storage::{Bucket, BucketMut, Error};
 
 use super::database::Database;
 use super::failure::Failure;
+use super::names::stored;
 use super::watching::WatchedKeys;
 use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
 use crate::commands::results::ReplyRoom;
@@ -53,7 +54,7 @@ impl<'s> Keyspace<'s> {
 
     /// What a key holds, if it is there.
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Held<'s>>, Failure> {
-        let Some(shown) = &self.shown else { return Ok(None) };
+        let (Some(shown), key) = (&self.shown, stored(key)) else { return Ok(None) };
         match shown.get(key, &self.moment) {
             Ok(value) => Ok(value.map(Held::String)),
             Err(Error::IncompatibleValue { .. }) => {
@@ -92,7 +93,7 @@ impl<'s> Keyspace<'s> {
 
     /// When a key will be gone, in milliseconds since 1970; `None` where it stays, or is not there.
     pub(super) fn expires_at(&self, key: &[u8]) -> Result<Option<u64>, Failure> {
-        let time = self.shown.map_or(Ok(None), |shown| shown.time_of(key, &self.moment))?;
+        let time = self.shown.map_or(Ok(None), |shown| shown.time_of(stored(key), &self.moment))?;
         Ok(time.filter(|time| *time != NEVER))
     }
 
@@ -168,6 +169,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// Puts a value under a key, in the place of whatever it held. The key's time stays: see [`Self::expire`].
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let key = stored(key);
         let path = self.db.path();
         let time = self.timed.enter(path, key)?;
         let put = self.bucket()?.put(key, value);
@@ -208,6 +210,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// Removes a key, whatever it holds. Whether it was there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<bool, Failure> {
+        let key = stored(key);
         let removed = self.timed.remove_key(self.db.path(), key)?;
         if removed {
             self.touch(key);
@@ -221,6 +224,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         key: &[u8],
         act: impl FnOnce(&mut HashMut<'_, 't>) -> Result<(T, Change), Failure>,
     ) -> Result<T, Failure> {
+        let key = stored(key);
         self.timed.enter(self.db.path(), key)?;
         // Whether it is one: nothing is made of what is something else.
         self.look()?.hash(key)?;
@@ -241,6 +245,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// From when on a key that is there is gone, in milliseconds since 1970; `None`: it stays. Whether that changed anything.
     pub(super) fn expire(&mut self, key: &[u8], at: Option<u64>) -> Result<bool, Failure> {
+        let key = stored(key);
         let changed = self.timed.set_expiry(self.db.path(), key, at)?;
         if changed {
             self.touch(key);
@@ -250,6 +255,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// Gives what a key holds, with its time, another key, in the place of whatever that held.
     pub(super) fn transfer(&mut self, from: &[u8], db: Database, to: &[u8]) -> Result<(), Failure> {
+        let (from, to) = (stored(from), stored(to));
         self.in_database(db, |there| there.remove(to))?;
         let look = self.look()?;
         let time = look.expires_at(from)?;
@@ -282,6 +288,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// Whoever watches the key is told that it has changed.
     pub(super) fn touch(&mut self, key: &[u8]) {
+        let key = stored(key);
         self.changed = true;
         self.watched.touch(self.db.path(), key);
     }
@@ -336,6 +343,7 @@ pub(super) struct HashMut<'a, 't> {
 impl HashMut<'_, '_> {
     /// The value of a field.
     pub(super) fn get(&mut self, field: &[u8]) -> Result<Option<&[u8]>, Failure> {
+        let field = stored(field);
         self.timed.enter(&self.path, field)?;
         // It outlives the handle: a look-up in the transaction itself.
         let bucket = self.timed.tx.bucket_path(self.path.names())?;
@@ -344,6 +352,7 @@ impl HashMut<'_, '_> {
 
     /// Puts a field, which stays.
     pub(super) fn put(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let field = stored(field);
         let time = self.timed.enter(&self.path, field)?;
         self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
         if time.is_some() {
@@ -354,6 +363,7 @@ impl HashMut<'_, '_> {
 
     /// Removes a field. Whether it was there.
     pub(super) fn delete(&mut self, field: &[u8]) -> Result<bool, Failure> {
+        let field = stored(field);
         let time = self.timed.enter(&self.path, field)?;
         let deleted = self.timed.tx.bucket_mut_path(self.path.names())?.delete(field)?;
         if time.is_some() {

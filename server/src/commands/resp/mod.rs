@@ -14,7 +14,7 @@
 //! - `walk`: those that look at everything, in steps
 //! - `sizes`: how many keys the databases have, and how much room one takes
 //! - `watching`: what WATCH is told
-//! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
+//! - `names`: keys and fields of no bytes; `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
 //!   is said where something cannot be done
 
 mod bitfield;
@@ -31,6 +31,7 @@ mod keys;
 mod keyspace;
 mod lcs;
 mod long_double;
+mod names;
 mod number;
 mod numbers;
 mod places;
@@ -50,6 +51,7 @@ mod write;
 
 pub(crate) use database::Database;
 pub(crate) use failure::Failure;
+pub(crate) use names::EMPTY as EMPTY_NAME;
 pub(in crate::commands) use read::answer;
 pub(in crate::commands) use scans::Scans;
 pub(crate) use sizes::key_counts;

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::{Keyspace, kind_of};
+use super::names::said;
 use super::number;
 use super::scans::Scans;
 use super::work::Call;
@@ -41,7 +42,7 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
     out.bulk(next.to_string().as_bytes());
     out.array(if is_hash { 2 * found.len() } else { found.len() });
     for (key, value) in found {
-        out.bulk(key);
+        out.bulk(said(key));
         if is_hash {
             out.bulk(value);
         }
@@ -98,7 +99,7 @@ fn look<'s>(
             return Ok((found, last));
         }
         last = Some(key);
-        let is_meant = asked.pattern.is_none_or(|pattern| glob::matches(pattern, key));
+        let is_meant = asked.pattern.is_none_or(|pattern| glob::matches(pattern, said(key)));
         if !is_meant || shown.is_past(key, &keyspace.moment)? {
             continue;
         }

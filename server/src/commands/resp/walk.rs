@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::Keyspace;
+use super::names::said;
 use super::work::Call;
 use crate::commands::expiry::{Moment, Shown, View};
 use crate::commands::scan::Source;
@@ -167,10 +168,10 @@ impl Walk {
             match walk.call.spec.command {
                 RespCommand::HVals => out.bulk(value.unwrap_or_default()),
                 RespCommand::HGetAll => {
-                    out.bulk(key);
+                    out.bulk(said(key));
                     out.bulk(value.unwrap_or_default());
                 }
-                _ => out.bulk(key),
+                _ => out.bulk(said(key)),
             }
             if out.fits() {
                 return Ok(true);
@@ -189,7 +190,7 @@ impl Walk {
     /// Whether an entry is one of those that are asked for.
     fn is_meant(&self, key: &[u8], value: Option<&[u8]>) -> Result<bool, Failure> {
         match self.call.spec.command {
-            RespCommand::Keys => Ok(glob::matches(self.call.args.word(1), key)),
+            RespCommand::Keys => Ok(glob::matches(self.call.args.word(1), said(key))),
             RespCommand::DbSize => Ok(true),
             _ if value.is_none() => Err(Failure::wrong_type()),
             _ => Ok(true),

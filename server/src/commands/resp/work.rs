@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::{Keyspace, KeyspaceMut};
+use super::names::stored;
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
 use crate::commands::expiry::Timed;
@@ -65,7 +66,7 @@ impl Call {
         let path = self.db.path();
         match (self.spec.group, self.spec.command) {
             (Group::Hash, _) => {
-                let hash = Path::from_names(path.names().chain([self.args.word(1)]));
+                let hash = Path::from_names(path.names().chain([stored(self.args.word(1))]));
                 // What is no path is refused when it is done; until then it is the database's own business.
                 vec![hash.unwrap_or_else(|_| path.clone())]
             }
@@ -126,7 +127,7 @@ impl RespWork {
     pub(crate) fn look_ups(&self) -> Vec<ReadRequest> {
         let What::One(call) = &self.what else { return Vec::new() };
         let (path, args) = (call.db.path(), &call.args);
-        let field_of = |key: &[u8]| Path::from_names(path.names().chain([key])).ok();
+        let field_of = |key: &[u8]| Path::from_names(path.names().chain([stored(key)])).ok();
         match call.spec.command {
             RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
                 let Some(path) = field_of(args.word(1)) else { return Vec::new() };
@@ -240,7 +241,7 @@ impl Doing<'_, '_> {
             let lease = self.room.try_take(key.len() + BESIDE);
             let lease = lease.ok_or_else(|| Failure::from(self.room.no_memory("what is watched")))?;
             let was_there = Keyspace::of(&self.timed.view(), call.db)?.exists(key)?;
-            self.watched.watch(watching, call.db, key, was_there, Some(lease));
+            self.watched.watch(watching, call.db, stored(key), was_there, Some(lease));
         }
         out.ok();
         Ok(())
