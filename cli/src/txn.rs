@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
 use boltkv_lines::Object;
 use boltkv_protocol::text::{self, Queued, QueuedAnswers, TextCommand};
-use boltkv_protocol::{MAX_FRAME_LIMIT, Reply, Txn};
+use boltkv_protocol::{MAX_FRAME_LIMIT, NEVER, Reply, Txn};
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 use serde::Serialize;
@@ -35,7 +35,8 @@ use crate::remote::{InBucket, Remote};
 
 With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\"b64\"} (null where there is no such key), \
 {\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n}, \
-{\"range\":{\"deleted\":n,\"more\":false}} or {\"entries\":[…]}, as of `scan --json`.
+{\"range\":{\"deleted\":n,\"more\":false}} {\"changed\":true}, {\"expires\":ms} \
+or {\"entries\":[…]}, as of `scan --json`.
 
 Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was \
 done; 3 no server was reached: nothing was done; 4 there was no answer: all of it may be done, or nothing.")]
@@ -192,7 +193,14 @@ enum Came {
     Count(u64),
     Number(i64),
     Sequence(u64),
-    Range { deleted: u64, more: bool },
+    Range {
+        deleted: u64,
+        more: bool,
+    },
+    /// Whether it was changed when a key expires.
+    Changed(bool),
+    /// When a key expires, in milliseconds since 1970; null: never.
+    Expires(Option<u64>),
     Entries(Vec<Object>),
 }
 
@@ -204,6 +212,8 @@ fn print_json(txid: u64, replies: Vec<Reply>) -> io::Result<()> {
         Reply::Number { value, .. } => Came::Number(value),
         Reply::Sequence { sequence, .. } => Came::Sequence(sequence),
         Reply::DeletedRange { deleted, more, .. } => Came::Range { deleted, more },
+        Reply::ExpirySet { changed, .. } => Came::Changed(changed),
+        Reply::ExpiryTime { at, .. } => Came::Expires(Some(at).filter(|at| *at != NEVER)),
         Reply::Entries(entries) => Came::Entries(entries.iter().map(|entry| Object::of(entry, false)).collect()),
         // The only error that is a result: there is no such key.
         Reply::Error(_) => Came::Value(None),

@@ -280,6 +280,7 @@ fn tell_until_sequence(client: &mut Binary, server: &TestServer) -> Vec<boltkv_p
     }
 }
 
+// Promises: ops-expiry-file.
 #[test]
 fn what_has_expired_is_removed_from_the_file_while_others_write() {
     const KEYS: u32 = 100_000;

@@ -44,7 +44,9 @@ fn arrived(event: LineEvent) {
         Ok(Some(TextCommand::ReadEach { reads, .. })) => {
             let keys = reads.map(|request| match request {
                 ReadRequest::Get { key, .. } => key.len(),
-                other @ (ReadRequest::Ping(_) | ReadRequest::Sequence(_)) => panic!("MGET asks for {other:?}"),
+                other @ (ReadRequest::Ping(_) | ReadRequest::Sequence(_) | ReadRequest::ExpiryTime { .. }) => {
+                    panic!("MGET asks for {other:?}")
+                }
             });
             assert!(keys.sum::<usize>() <= text.len(), "words are longer than their line");
         }

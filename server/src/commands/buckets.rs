@@ -13,6 +13,7 @@ pub(super) fn in_new_bucket(
     act: impl FnOnce(&mut Timed<'_>) -> Result<Effect, Refused>,
 ) -> Result<Effect, Refused> {
     let made = make_missing(timed.tx, path)?;
+    made.forget_times(timed, path)?;
     let done = act(timed);
     if done.is_err() {
         made.undo(timed.tx, path)?;
@@ -60,9 +61,21 @@ pub(super) fn move_bucket(timed: &mut Timed<'_>, path: &Path, to: &Path) -> Resu
 
 pub(super) fn create(timed: &mut Timed<'_>, path: &Path) -> Result<Effect, Refused> {
     timed.enter_bucket(path)?;
+    if timed.any()? {
+        return timed.undoably(|timed| {
+            let created = create_in(timed.tx, path)?;
+            // Of one that somebody else has taken away, times may be left.
+            timed.forget_bucket(path)?;
+            Ok(created)
+        });
+    }
+    create_in(timed.tx, path)
+}
+
+fn create_in(tx: &mut TxMut, path: &Path) -> Result<Effect, Refused> {
     match split(path)? {
-        (Parent::Root, name) => timed.tx.create_bucket(name).map(drop)?,
-        (Parent::Bucket(parents), name) => timed.tx.bucket_mut_path(parents)?.create_bucket(name).map(drop)?,
+        (Parent::Root, name) => tx.create_bucket(name).map(drop)?,
+        (Parent::Bucket(parents), name) => tx.bucket_mut_path(parents)?.create_bucket(name).map(drop)?,
     }
     Ok(Effect::Written)
 }
@@ -70,7 +83,9 @@ pub(super) fn create(timed: &mut Timed<'_>, path: &Path) -> Result<Effect, Refus
 /// Creates what is missing of a path: all of it, or after an error nothing.
 pub(super) fn create_missing(timed: &mut Timed<'_>, path: &Path) -> Result<Effect, Refused> {
     timed.enter_bucket(path)?;
-    Ok(make_missing(timed.tx, path)?.effect())
+    let made = make_missing(timed.tx, path)?;
+    made.forget_times(timed, path)?;
+    Ok(made.effect())
 }
 
 pub(super) fn delete_bucket(timed: &mut Timed<'_>, path: &Path) -> Result<Effect, Refused> {
@@ -116,6 +131,18 @@ struct Made {
 impl Made {
     const fn effect(&self) -> Effect {
         if self.existed == self.depth { Effect::Unchanged } else { Effect::Written }
+    }
+
+    /// Of new buckets times may be left, where somebody else has taken others of their names away.
+    fn forget_times(&self, timed: &mut Timed<'_>, path: &Path) -> Result<()> {
+        if self.existed == self.depth || !timed.any()? {
+            return Ok(());
+        }
+        match Path::from_names(path.names().take(self.existed + 1)) {
+            Ok(topmost) => timed.undoably(|timed| timed.forget_bucket(&topmost)),
+            // What begins a path is one.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Takes the new buckets away again, as far as they were made.

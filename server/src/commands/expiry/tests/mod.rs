@@ -1,6 +1,7 @@
 //! What is stored about times is looked over here, for all tests of this crate.
 
 mod model;
+mod random;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
