@@ -80,7 +80,7 @@ fn server(folder: &Path) -> Server {
 }
 
 #[boltkv_needs::program("redis-server")]
-// Promises: ops-redis.
+// Promises: ops-from-redis.
 #[test]
 fn all_that_a_redis_has_comes_over_and_only_once() {
     let (folder, redis) = (tempfile::tempdir().unwrap(), Redis::start(&[]));
