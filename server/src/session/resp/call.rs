@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use boltkv_protocol::resp::{self, Args, Kind, RespCommand, Version, Writer, write_error_line};
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, Token};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::connection::{self, Client};
