@@ -23,7 +23,7 @@ const COMMANDS: [(&[&str], &str); 13] = [
     (&["mget"], "`boltkv get KEY…` takes several keys"),
     (&["mset", "multi", "exec"], "`boltkv txn` does several requests as one transaction"),
     (&["flushall", "flushdb"], "`boltkv delete-range --all` removes the keys of a bucket"),
-    (&["expire", "ttl", "persist", "lease"], "keys do not expire: what is put is there until it is removed"),
+    (&["setex", "psetex", "lease"], "`boltkv set KEY VALUE --ttl 10s` puts what is gone after a time"),
     (
         &["info", "endpoint"],
         "`boltkv stats` prints the server's figures, `boltkv health` says whether it does its work",
@@ -44,7 +44,7 @@ const OPTIONS: [(&[&str], &str, &str); 6] = [
         "addr",
         "`boltkv scan PREFIX` prints what starts so, `boltkv delete-range --prefix PREFIX` removes it",
     ),
-    (&["--ttl", "--ex", "--px", "--lease"], "addr", "keys do not expire: what is put is there until it is removed"),
+    (&["--ex", "--px", "--lease"], "ttl", "--ttl 10s says after which time a key is gone"),
     (&["-v"], "version", "`boltkv --version` prints the version"),
 ];
 

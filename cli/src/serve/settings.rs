@@ -144,7 +144,7 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 39] = [
+    const FIELDS: [(&str, &str); 41] = [
         ("listen", "--listen=127.0.0.1:1"),
         ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
@@ -186,6 +186,9 @@ mod tests {
         ("tls", ""),
         // What `discard_journal` becomes when the file is opened.
         ("journal.discard", ""),
+        // A server has the system's.
+        ("clock.seen", ""),
+        ("clock.by_hand", ""),
     ];
 
     /// Fields whose defaults are not the library's, and why.

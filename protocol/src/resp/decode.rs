@@ -195,6 +195,14 @@ impl RespCodec {
 /// the inner one: there is no number.
 fn number_at(input: &[u8], pos: usize, long: ProtocolError) -> Result<Option<(Option<i64>, usize)>, ProtocolError> {
     let rest = input.get(pos..).unwrap_or_default();
+    // Nearly all have one digit or two.
+    match *rest {
+        [one @ b'0'..=b'9', b'\r', _, ..] => return Ok(Some((Some(i64::from(one - b'0')), pos + 3))),
+        [ten @ b'0'..=b'9', one @ b'0'..=b'9', b'\r', _, ..] => {
+            return Ok(Some((Some(i64::from(ten - b'0') * 10 + i64::from(one - b'0')), pos + 4)));
+        }
+        _ => {}
+    }
     let Some(len) = rest.iter().take(MAX_INLINE).position(|byte| *byte == b'\r') else {
         return if rest.len() >= MAX_INLINE { Err(long) } else { Ok(None) };
     };

@@ -22,7 +22,7 @@ const MOST_OF_FILE: u64 = 4 * 1024;
 /// The options that are about a Redis.
 #[derive(Debug, Args)]
 pub(in crate::import) struct RedisArgs {
-    /// Copy this Redis: HOST:PORT, HOST, or redis://[USER@]HOST[:PORT][/DATABASE]; none: what `BOLTKV_REDIS_URL` says
+    /// Copy this Redis: `HOST:PORT`, `HOST`, or `redis://[USER@]HOST[:PORT][/DATABASE]`; none: what `BOLTKV_REDIS_URL` says
     #[arg(
         long,
         value_name = "ADDRESS",

@@ -87,10 +87,12 @@ impl Tally {
         self.left_out.values().map(|left_out| left_out.count).sum()
     }
 
-    /// Compares how many keys there are now. What expires meanwhile is missing on one side.
-    pub(super) const fn verify(&mut self, source: u64, target: u64, left_out: u64) {
+    /// Compares how many keys there are now. What expires meanwhile is missing on one side: of the keys that were put, and of
+    /// so many that may have been passed over for it.
+    pub(super) const fn verify(&mut self, source: u64, target: u64, left_out: u64, passed_over: u64) {
         (self.source_keys, self.target_keys) = (source, target);
-        self.complete = target.saturating_add(self.timed).saturating_add(left_out) >= source;
+        let accounted = target.saturating_add(left_out).saturating_add(self.timed).saturating_add(passed_over);
+        self.complete = accounted >= source;
     }
 }
 

@@ -128,6 +128,17 @@ impl Source {
         }
     }
 
+    /// How many keys of a database have a time, by what INFO says; 0 where it says nothing.
+    pub(super) async fn timed(&mut self, number: u32) -> Outcome<u64> {
+        let mut commands = Commands::default();
+        commands.add(&[b"INFO", b"keyspace"]);
+        let Some(Reply::Value(info)) = self.ask(&commands).await?.pop() else { return Ok(0) };
+        let info = String::from_utf8_lossy(&info);
+        let of = info.lines().find_map(|line| line.strip_prefix(&format!("db{number}:")));
+        let count = of.and_then(|fields| fields.split(',').find_map(|field| field.strip_prefix("expires=")));
+        Ok(count.and_then(|count| count.parse().ok()).unwrap_or(0))
+    }
+
     /// What time it is there, in milliseconds since 1970.
     pub(super) async fn now(&mut self) -> Outcome<u64> {
         let Reply::Array(parts) = self.one(&[b"TIME"]).await? else { return Err(self.unexpected("TIME")) };
