@@ -139,6 +139,20 @@ pub(crate) fn address_or_socket(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// Before the address of a port that speaks the Redis dialect only.
+pub(crate) const REDIS: &str = "redis://";
+
+/// The port of Redis.
+const REDIS_PORT: u16 = 6379;
+
+/// As [`address_or_socket`], or a port for the Redis dialect, as in `redis://127.0.0.1:6379`.
+pub(crate) fn place_to_listen(text: &str) -> Result<String, &'static str> {
+    match text.strip_prefix(REDIS) {
+        Some(rest) => Ok(format!("{REDIS}{}", address_with(rest.strip_suffix('/').unwrap_or(rest), REDIS_PORT)?)),
+        None => address_or_socket(text),
+    }
+}
+
 /// As [`address`], with another usual port.
 pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str> {
     if text.is_empty() {
@@ -163,6 +177,22 @@ pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_for_clients_of_redis_is_theirs_unless_another_is_named() {
+        let place = |text| place_to_listen(text).unwrap();
+        assert_eq!(place("redis://127.0.0.1"), "redis://127.0.0.1:6379");
+        assert_eq!(
+            (place("redis://[::1]:0/"), place("127.0.0.1")),
+            ("redis://[::1]:0".into(), "127.0.0.1:7878".into())
+        );
+        assert!(
+            ["redis://", "redis://:6379", "redis://6379", "redis://unix:a"]
+                .map(place_to_listen)
+                .iter()
+                .all(Result::is_err)
+        );
+    }
 
     #[test]
     fn a_time_may_be_a_fraction_have_a_unit_and_be_nothing_absurd() {

@@ -35,7 +35,7 @@ use crate::remote::{InBucket, Remote};
 
 With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\"b64\"} (null where there is no such key), \
 {\"written\":true}, {\"deleted\":true} (false where there was nothing), {\"count\":n}, {\"number\":n}, {\"sequence\":n}, \
-{\"range\":{\"deleted\":n,\"more\":false}} {\"changed\":true}, {\"expires\":ms} \
+{\"range\":{\"deleted\":n,\"more\":false}}, {\"changed\":true}, {\"expires\":ms} \
 or {\"entries\":[…]}, as of `scan --json`.
 
 Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was \

@@ -76,7 +76,7 @@ fn json_has_these_fields_whose_figures_agree() {
     assert_eq!(
         names(&told),
         format!(
-            "{{addr before[{}] boltkv form place server settings{settings} target tests[{}]}}",
+            "{{addr before[{}] boltkv dialect form place server settings{settings} target tests[{}]}}",
             test("{}"),
             test(&format!("{{get{kind} scan{kind} set{kind}}}"))
         )
@@ -92,6 +92,23 @@ fn json_has_these_fields_whose_figures_agree() {
     assert_eq!(kinds.values().map(|kind| kind["requests"].as_u64().unwrap()).sum::<u64>(), 400);
     assert!(mixed["latency_us"]["p50"].as_f64().unwrap() <= mixed["latency_us"]["p99.9"].as_f64().unwrap());
     assert!(deleted["missing"].as_u64().unwrap() >= 200, "of 200 keys: {deleted}");
+}
+
+#[test]
+fn boltkv_is_asked_as_redis_is_in_a_database_that_is_empty_before_and_after() {
+    let (_folder, server) = server();
+    let args = ["--dialect", "resp", "--database", "2", "-t", "set,get,delete"];
+    let said = server.run(SMALL.iter().chain(&args)).done_text();
+    let first = said.lines().next().unwrap_or_default();
+    assert!(first.starts_with("boltkv, as Redis ") && first.ends_with(": database 2"), "{said}");
+    let told = object(server.run(SMALL.iter().chain(&args).chain(&["--json"])));
+    assert_eq!((&told["target"], &told["dialect"]), (&"boltkv".into(), &"resp".into()));
+    assert_eq!(told["tests"][2]["requests"], 400);
+    server.run(["set", "--bucket", "default", "precious", "value"]).done();
+    let said = server.run(SMALL.iter().chain(&["--dialect", "resp"])).failed(1);
+    assert!(said.contains("database 0 has 1 keys") && said.contains("--database"), "{said}");
+    let said = server.run(["bench", "--dialect", "resp", "--target", "redis"]).failed(2);
+    assert!(said.contains("--dialect is for boltkv"), "{said}");
 }
 
 #[test]

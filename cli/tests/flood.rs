@@ -207,6 +207,60 @@ fn by_writes_with_long_paths() {
     });
 }
 
+/// A request of a client of Redis.
+fn array(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend(format!("${}\r\n", word.len()).into_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+/// Floods a server by so many clients of Redis who all send the same and read nothing.
+#[track_caller]
+fn flood_by_clients_of_redis(count: usize, sent: &[u8]) {
+    flood(|server| {
+        let sockets = (0..count).map(|_| text(server));
+        sockets
+            .map(|mut socket| {
+                stuff(&mut socket, sent);
+                socket
+            })
+            .collect()
+    });
+}
+
+#[test]
+fn by_arrays_half_of_which_comes() {
+    let whole = array(&[b"SET", b"k", &vec![b'v'; MAX_FRAME - 100]]);
+    flood_by_clients_of_redis(30, &whole[..MAX_FRAME / 2]);
+    flood_by_clients_of_redis(30, &whole[..whole.len() - 1]);
+}
+
+#[test]
+fn by_arrays_of_many_words() {
+    let words = "$1\r\na\r\n".repeat(130_000);
+    flood_by_clients_of_redis(60, format!("*131072\r\n{words}").as_bytes());
+    flood_by_clients_of_redis(60, &array(&[&b"MGET"[..]; 1_000]).repeat(50));
+}
+
+#[test]
+fn by_replies_to_clients_of_redis_that_nobody_reads() {
+    let long = vec![b'e'; 100_000];
+    let asked: [&[&[u8]]; 4] = [&[b"COMMAND", b"DOCS"], &[b"INFO"], &[b"ECHO", &long], &[b"COMMAND"]];
+    flood_by_clients_of_redis(60, &asked.map(array).concat().repeat(200));
+}
+
+#[test]
+fn by_transactions_that_are_not_done() {
+    let set = array(&[b"SET", b"k", &vec![b'v'; 100_000]]);
+    flood_by_clients_of_redis(60, &[array(&[b"MULTI"]), set.repeat(30)].concat());
+    let watches: Vec<u8> = (0..5_000).flat_map(|n| array(&[b"WATCH", format!("{n:01000}").as_bytes()])).collect();
+    flood_by_clients_of_redis(20, &watches);
+}
+
 #[test]
 fn by_connections_that_do_nothing() {
     let (count, each) = (900, 4 * KIB);

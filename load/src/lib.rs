@@ -12,7 +12,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | [`Work`], [`Mix`], [`Op`] | what is to be asked, how often, of which keys |
-//! | [`Server`], [`Target`] | who is asked, and a place there of our own: made, and removed again |
+//! | [`Server`], [`Target`], [`Dialect`] | who is asked, and a place there of our own: made, and removed again |
 //! | [`run`] | asks, and says what it took: [`Measured`] |
 //! | [`plot`] | draws what was measured |
 //! | `wire` | the protocols, a file each; they know nothing of sockets or time |
@@ -40,5 +40,5 @@ pub use mix::{Mix, MixError, Op};
 pub use plot::plot;
 pub use run::{Live, run};
 pub use series::{Series, Slice};
-pub use server::{Server, Target};
+pub use server::{Dialect, Server, Target};
 pub use work::{Limit, MOST_MEMORY, Work};

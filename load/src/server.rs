@@ -19,11 +19,29 @@ use lines::Lines;
 /// Which server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// boltkv, by its binary protocol.
+    /// boltkv, by its binary protocol or by RESP 2: see [`Dialect`].
     Boltkv,
     /// Redis or Valkey, by RESP 2.
     Redis,
     /// memcached, by its text protocol.
+    Memcached,
+}
+
+/// Which of its protocols boltkv is asked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    /// Its own, in binary.
+    #[default]
+    Binary,
+    /// That of Redis, RESP 2.
+    Resp,
+}
+
+/// The protocol that a server is asked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoken {
+    Binary,
+    Resp,
     Memcached,
 }
 
@@ -35,11 +53,13 @@ const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 pub struct Server {
     /// Which server it is.
     pub target: Target,
+    /// boltkv: by which of its protocols.
+    pub dialect: Dialect,
     /// Where: a host and a port.
     pub addr: String,
-    /// boltkv: the bucket.
+    /// boltkv, in binary: the bucket.
     pub bucket: Path,
-    /// Redis: the number of the database.
+    /// Redis, and boltkv by RESP: the number of the database.
     pub database: u32,
     /// How long an answer may take while places are made and removed.
     pub timeout: Duration,
@@ -69,6 +89,17 @@ impl Target {
     }
 }
 
+impl Dialect {
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Resp => "resp",
+        }
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -76,13 +107,21 @@ impl fmt::Display for Target {
 }
 
 impl Server {
+    const fn spoken(&self) -> Spoken {
+        match (self.target, self.dialect) {
+            (Target::Boltkv, Dialect::Binary) => Spoken::Binary,
+            (Target::Boltkv, Dialect::Resp) | (Target::Redis, _) => Spoken::Resp,
+            (Target::Memcached, _) => Spoken::Memcached,
+        }
+    }
+
     /// The place that is ours, for people: `bucket boltkv-bench`.
     #[must_use]
     pub fn place(&self) -> String {
-        match self.target {
-            Target::Boltkv => format!("bucket {}", self.bucket),
-            Target::Redis => format!("database {}", self.database),
-            Target::Memcached => "the whole cache".to_owned(),
+        match self.spoken() {
+            Spoken::Binary => format!("bucket {}", self.bucket),
+            Spoken::Resp => format!("database {}", self.database),
+            Spoken::Memcached => "the whole cache".to_owned(),
         }
     }
 
@@ -91,10 +130,10 @@ impl Server {
     /// # Errors
     /// Those of connecting, and what is no such server.
     pub fn version(&self) -> Result<String, Error> {
-        match self.target {
-            Target::Boltkv => Ok(boltkv::Connected::new(self)?.hello.server),
-            Target::Redis => Lines::connect(self)?.redis_version(),
-            Target::Memcached => Lines::connect(self)?.memcached_version(),
+        match self.spoken() {
+            Spoken::Binary => Ok(boltkv::Connected::new(self)?.hello.server),
+            Spoken::Resp => Lines::introduced(self)?.redis_version(self.target),
+            Spoken::Memcached => Lines::connect(self)?.memcached_version(),
         }
     }
 
@@ -103,23 +142,23 @@ impl Server {
     /// # Errors
     /// [`Error::Occupied`] where it is there, or not empty; what the server refuses; those of connecting.
     pub fn prepare(&self) -> Result<(), Error> {
-        match self.target {
-            Target::Boltkv => boltkv::Connected::new(self)?.create(&self.bucket),
-            Target::Redis => Lines::connect(self)?.redis_is_empty(self.database),
-            Target::Memcached => Lines::connect(self)?.memcached_is_empty(),
+        match self.spoken() {
+            Spoken::Binary => boltkv::Connected::new(self)?.create(&self.bucket),
+            Spoken::Resp => Lines::introduced(self)?.redis_is_empty(self.database),
+            Spoken::Memcached => Lines::connect(self)?.memcached_is_empty(),
         }
     }
 
-    /// Removes it, with all that a run has put there. Only for whoever has [prepared](Self::prepare) it: of Redis and
-    /// memcached all is removed, because there was nothing.
+    /// Removes it, with all that a run has put there. Only for whoever has [prepared](Self::prepare) it: of databases and
+    /// caches all is removed, because there was nothing.
     ///
     /// # Errors
     /// What the server refuses; those of connecting.
     pub fn remove(&self) -> Result<(), Error> {
-        match self.target {
-            Target::Boltkv => boltkv::Connected::new(self)?.delete(&self.bucket),
-            Target::Redis => Lines::connect(self)?.redis_flush(self.database),
-            Target::Memcached => Lines::connect(self)?.memcached_flush(),
+        match self.spoken() {
+            Spoken::Binary => boltkv::Connected::new(self)?.delete(&self.bucket),
+            Spoken::Resp => Lines::introduced(self)?.redis_flush(self.database),
+            Spoken::Memcached => Lines::connect(self)?.memcached_flush(),
         }
     }
 
@@ -133,19 +172,19 @@ impl Server {
 
     /// Opens a connection for a run.
     pub(crate) fn open(&self, work: &Work) -> Result<Opened, Error> {
-        match self.target {
-            Target::Boltkv => {
+        match self.spoken() {
+            Spoken::Binary => {
                 let connected = boltkv::Connected::new(self)?;
                 connected.hello.can(work)?;
                 let wire = Boltkv::new(self.bucket.clone(), connected.hello.max_frame, work.pipeline);
                 Ok((connected.stream, Box::new(wire)))
             }
-            Target::Redis => {
-                let mut lines = Lines::connect(self)?;
+            Spoken::Resp => {
+                let mut lines = Lines::introduced(self)?;
                 lines.redis_select(self.database)?;
                 Ok((lines.into_stream(), Box::new(Redis::default())))
             }
-            Target::Memcached => Ok((self.connect()?, Box::new(Memcached::default()))),
+            Spoken::Memcached => Ok((self.connect()?, Box::new(Memcached::default()))),
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use boltkv_load::{Error, Limit, Mix, Op, Order, Target, Work, run};
+use boltkv_load::{Error, Limit, Mix, Op, Order, Server, Target, Work, run};
 use boltkv_storage::Db;
 use common::{TestServer, at, measure};
 
@@ -133,9 +133,29 @@ fn who_is_not_there_or_somebody_else_is_named() {
     let nobody = measure(&at(Target::Boltkv, free), &small("get", 1));
     assert!(matches!(nobody, Err(Error::Connect { .. })), "{nobody:?}");
     let server = TestServer::start();
-    for target in [Target::Redis, Target::Memcached] {
-        let other = at(target, server.address).version();
-        assert!(matches!(other, Err(Error::Protocol { .. } | Error::Refused { .. })), "{target}: {other:?}");
-    }
+    let other = at(Target::Memcached, server.address).version();
+    assert!(matches!(other, Err(Error::Protocol { .. } | Error::Refused { .. })), "{other:?}");
     assert!(server.server().version().unwrap().starts_with("boltkv/"));
+}
+
+#[test]
+fn asked_as_redis_is_boltkv_is_loaded_asked_and_emptied() {
+    let server = TestServer::start();
+    let place = Server { database: 3, ..server.resp() };
+    assert!(place.version().unwrap().starts_with("boltkv"));
+    place.prepare().unwrap();
+    let work = Work { pipeline: 5, ..small("get", 1) };
+    let loaded = measure(&place, &work.loading(Order::Shuffled)).unwrap();
+    assert_eq!((loaded.requests, loaded.failed()), (work.keys, 0));
+    assert!(matches!(place.prepare(), Err(Error::Occupied(_))));
+    assert_eq!(held(&server.db, "db3").map(|(keys, _)| keys as u64), Some(work.keys), "a database is a bucket");
+    let mixed = measure(&place, &Work { pipeline: 5, ..small("get:80+set:20", 3000) }).unwrap();
+    assert_eq!((mixed.requests, mixed.failed(), mixed.of[&Op::Get].missing), (3000, 0, 0));
+    let scan = Work { scan_length: 0, connections: 2, pipeline: 1, ..small("scan", 4) };
+    assert_eq!(measure(&place, &scan).unwrap().of[&Op::Scan].entries, 4 * work.keys);
+    let deleted = measure(&place, &Work { order: Order::Sequential, ..small("delete", 2 * work.keys) }).unwrap();
+    assert_eq!((deleted.requests, deleted.of[&Op::Delete].missing), (2 * work.keys, work.keys));
+    measure(&place, &work.loading(Order::Shuffled)).unwrap();
+    place.remove().unwrap();
+    place.prepare().unwrap();
 }

@@ -80,11 +80,14 @@ pub struct Config {
     pub clock: Clock,
 }
 
-/// Where a server listens. As text: `127.0.0.1:7878`, `unix:/run/boltkv.sock`.
+/// Where a server listens. As text: `127.0.0.1:7878`, `redis://127.0.0.1:6379`, `unix:/run/boltkv.sock`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
     /// A port of an address of this machine.
     Tcp(SocketAddr),
+    /// The same, of a port that speaks the Redis dialect only, whatever a connection begins with: lines, too. Inside TLS the
+    /// same goes.
+    Redis(SocketAddr),
     /// A socket in the file system, which whoever may write to it may connect to. It is made when the server is bound, in the
     /// place of one that a server has left behind, and removed when that ends.
     Unix {
@@ -99,7 +102,10 @@ impl Listen {
     /// The address and its port, where it is one.
     #[must_use]
     pub const fn tcp(&self) -> Option<SocketAddr> {
-        if let Self::Tcp(address) = self { Some(*address) } else { None }
+        match self {
+            Self::Tcp(address) | Self::Redis(address) => Some(*address),
+            Self::Unix { .. } => None,
+        }
     }
 }
 
@@ -113,6 +119,7 @@ impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
+            Self::Redis(address) => write!(f, "redis://{address}"),
             Self::Unix { path, .. } => write!(f, "unix:{}", path.display()),
         }
     }

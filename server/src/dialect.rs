@@ -1,4 +1,4 @@
-//! Which dialect a connection speaks: its first byte says. What is not spoken here is refused in its own words.
+//! Which dialect a connection speaks: its first byte says, where its port does not. What is not spoken here is refused in its own words.
 
 use std::io;
 
@@ -12,6 +12,7 @@ use tracing::debug;
 use crate::commands::Failure;
 use crate::session::{BinaryCodec, Connection, Event, RespCodec, Session, Socket, TextCodec};
 use crate::silent::Silent;
+use crate::sockets::Speaks;
 
 /// A TLS alert, fatal: `handshake_failure` (RFC 8446, section 6), in the record layer every version reads.
 const TLS_REFUSAL: &[u8] = &[0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
@@ -66,6 +67,14 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
     Ok(())
 }
 
+/// The dialect of a connection that begins with this byte.
+const fn spoken(speaks: Speaks, first_byte: u8) -> Dialect {
+    match (speaks, Dialect::of(first_byte)) {
+        (Speaks::Redis, Dialect::Binary | Dialect::Text) => Dialect::Resp,
+        (_, dialect) => dialect,
+    }
+}
+
 /// Whether a connection that is not encrypted is not served: where others can be, and it comes from elsewhere.
 fn must_encrypt<S: Socket>(conn: &Connection<S>) -> bool {
     conn.shared.encryption.is_on() && !conn.peer.is_here()
@@ -101,7 +110,7 @@ async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>,
 /// Waits for the first byte, which stays in the input. `None` if none comes.
 async fn first_byte<S: Socket>(conn: &mut Connection<S>, deadline: Instant) -> io::Result<Option<Dialect>> {
     match conn.event(true, Some(deadline)).await? {
-        Event::Progress => Ok(conn.wire.input.bytes.first().map(|byte| Dialect::of(*byte))),
+        Event::Progress => Ok(conn.wire.input.bytes.first().map(|byte| spoken(conn.speaks, *byte))),
         // Nothing was said that could be answered, and another one may wait for the place.
         Event::Stop => Err(io::ErrorKind::ConnectionAborted.into()),
         Event::Answered(_) | Event::Deadline => Ok(None),

@@ -17,7 +17,7 @@ use crate::peer::Peer;
 use crate::session::{Connection, Stream};
 use crate::shared::Shared;
 use crate::silent::SilentOnes;
-use crate::sockets::Sockets;
+use crate::sockets::{Sockets, Speaks};
 use crate::stats::Stats;
 
 /// Waits between attempts when the system cannot give us a connection, for want of descriptors or memory.
@@ -66,9 +66,9 @@ impl Listener {
             // Nobody closes it.
             let Ok(arrival) = Arc::clone(&self.arriving).acquire_owned().await else { return };
             match self.sockets.accept().await {
-                Ok((socket, peer)) => {
+                Ok((socket, peer, speaks)) => {
                     pause = FIRST_PAUSE;
-                    self.welcome(socket, peer, arrival);
+                    self.welcome(socket, peer, speaks, arrival);
                 }
                 // That connection's own trouble.
                 Err(error) if is_of_one_connection(&error) => {}
@@ -85,19 +85,19 @@ impl Listener {
         }
     }
 
-    fn welcome(&self, socket: Stream, peer: Peer, arrival: OwnedSemaphorePermit) {
+    fn welcome(&self, socket: Stream, peer: Peer, speaks: Speaks, arrival: OwnedSemaphorePermit) {
         if let Err(error) = socket.prepare() {
             debug!(%peer, %error, "gone before it was served");
             return;
         }
         let slots = Arc::clone(&self.slots);
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
-            self.serve(socket, peer, arrival, async { Ok(slot) });
+            self.serve(socket, peer, speaks, arrival, async { Ok(slot) });
         } else if self.silent.end_one() {
             debug!(%peer, "takes the place of one that was silent");
-            self.serve(socket, peer, arrival, slots.acquire_owned());
+            self.serve(socket, peer, speaks, arrival, slots.acquire_owned());
         } else {
-            self.refuse(socket, peer);
+            self.refuse(socket, peer, speaks);
         }
     }
 
@@ -106,6 +106,7 @@ impl Listener {
         &self,
         socket: Stream,
         peer: Peer,
+        speaks: Speaks,
         arrival: OwnedSemaphorePermit,
         slot: impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send + 'static,
     ) {
@@ -118,17 +119,17 @@ impl Listener {
             let Ok(slot) = slot.await else { return };
             drop(arrival);
             let open = OpenConnection::new(Arc::clone(&shared.stats), peer, slot);
-            open.log_end(dialect::serve(Connection::new(socket, peer, shared, stop), silent).await);
+            open.log_end(dialect::serve(Connection::new(socket, peer, speaks, shared, stop), silent).await);
         };
         // Whatever is logged of its requests says whose they are.
         self.tasks.spawn(served.instrument(debug_span!("connection", %peer)));
     }
 
-    fn refuse(&self, socket: Stream, peer: Peer) {
+    fn refuse(&self, socket: Stream, peer: Peer, speaks: Speaks) {
         self.shared.stats.connection_refused();
         debug!(%peer, "over the limit of connections");
         let Ok(permit) = Arc::clone(&self.refusals).try_acquire_owned() else { return };
-        let conn = Connection::new(socket, peer, Arc::clone(&self.shared), self.stop.child_token());
+        let conn = Connection::new(socket, peer, speaks, Arc::clone(&self.shared), self.stop.child_token());
         let message = format!("the server has {} connections open", self.shared.limits.max_connections);
         self.tasks.spawn(async move {
             let _permit = permit;

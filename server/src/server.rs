@@ -249,7 +249,8 @@ impl Server {
 
 /// The port that clients of the Redis dialect are told of.
 fn first_port(addresses: &[Listen]) -> u16 {
-    addresses.iter().find_map(Listen::tcp).map_or(0, |address| address.port())
+    let redis = addresses.iter().find(|listen| matches!(listen, Listen::Redis(_)));
+    redis.into_iter().chain(addresses).find_map(Listen::tcp).map_or(0, |address| address.port())
 }
 
 /// Ready when no more writes can be done, where the server is to stop then. A write that fails says so itself; what the

@@ -29,9 +29,18 @@ pub(crate) struct Sockets {
     first: AtomicUsize,
 }
 
+/// What may be spoken on a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaks {
+    /// Every dialect: the first byte says which.
+    Any,
+    /// The Redis dialect only.
+    Redis,
+}
+
 #[derive(Debug)]
 enum Socket {
-    Tcp(TcpListener),
+    Tcp(TcpListener, Speaks),
     Unix { socket: UnixListener, _name: SocketFile },
 }
 
@@ -59,11 +68,11 @@ impl Sockets {
     }
 
     /// Waits for the next connection, from wherever.
-    pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer)> {
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Peer, Speaks)> {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
 
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer)>> {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer, Speaks)>> {
         let first = self.first.fetch_add(1, Relaxed) % self.all.len().max(1);
         let (before, from) = self.all.split_at(first);
         for socket in from.iter().chain(before) {
@@ -81,7 +90,12 @@ impl Socket {
             Listen::Tcp(address) => {
                 let socket = listen_on_port(*address)?;
                 let address = socket.local_addr()?;
-                Ok((Self::Tcp(socket), Listen::Tcp(address)))
+                Ok((Self::Tcp(socket, Speaks::Any), Listen::Tcp(address)))
+            }
+            Listen::Redis(address) => {
+                let socket = listen_on_port(*address)?;
+                let address = socket.local_addr()?;
+                Ok((Self::Tcp(socket, Speaks::Redis), Listen::Redis(address)))
             }
             Listen::Unix { path, mode } => {
                 let (socket, name) = listen_on_file(path, *mode)?;
@@ -90,12 +104,14 @@ impl Socket {
         }
     }
 
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer)>> {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Stream, Peer, Speaks)>> {
         match self {
-            Self::Tcp(socket) => socket.poll_accept(cx).map_ok(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer))),
+            Self::Tcp(socket, speaks) => {
+                socket.poll_accept(cx).map_ok(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer), *speaks))
+            }
             Self::Unix { socket, .. } => socket.poll_accept(cx).map_ok(|(stream, _)| {
                 let user = stream.peer_cred().ok().map(|peer| peer.uid());
-                (Stream::Unix(stream), Peer::Unix(user))
+                (Stream::Unix(stream), Peer::Unix(user), Speaks::Any)
             }),
         }
     }

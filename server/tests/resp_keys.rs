@@ -229,11 +229,11 @@ fn what_is_dumped_is_restored() {
             words.extend(more);
             common::resp::encode(&words)
         };
-        client.send(&restore("copy", &[]));
+        client.send(restore("copy", &[]));
         assert_eq!(client.reply().shown(), "OK");
-        client.send(&restore("copy", &[]));
+        client.send(restore("copy", &[]));
         assert_eq!(client.reply().shown(), "-BUSYKEY Target key name already exists.");
-        client.send(&restore("copy", &[b"REPLACE"]));
+        client.send(restore("copy", &[b"REPLACE"]));
         assert_eq!(client.reply().shown(), "OK");
         assert_eq!(client.tell("TYPE copy"), client.tell(&format!("TYPE {key}")));
         client.tell("DEL copy");

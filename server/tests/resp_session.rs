@@ -22,6 +22,7 @@ fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
     &at.unwrap_or_else(|| panic!("no {name} in {value:?}"))[1]
 }
 
+// Promises: resp-hello.
 #[test]
 fn hello_says_which_version_is_spoken_and_changes_nothing_where_it_is_wrong() {
     let server = TestServer::start();
@@ -51,6 +52,7 @@ fn hello_says_which_version_is_spoken_and_changes_nothing_where_it_is_wrong() {
     assert!(matches!(client.ask(&["HELLO"]), Value::Array(_)));
 }
 
+// Promises: resp-auth.
 #[test]
 fn a_token_is_said_in_auth_or_hello_and_who_has_none_is_told_nothing() {
     let server = guarded();
@@ -82,6 +84,7 @@ fn without_tokens_auth_is_answered_as_redis_does_without_passwords() {
     assert_eq!(client.say("PING"), "PONG");
 }
 
+// Promises: resp-admin.
 #[test]
 fn what_is_for_operators_needs_their_right() {
     let server = guarded();
@@ -153,6 +156,7 @@ fn connections_have_names_are_listed_and_ended() {
     assert_eq!((one.say("CLIENT NO-EVICT on"), one.say("CLIENT NO-TOUCH x")), ("OK".into(), "ERR syntax error".into()));
 }
 
+// Promises: resp-command.
 #[test]
 fn commands_tell_of_themselves() {
     let server = TestServer::start();
@@ -182,6 +186,7 @@ fn commands_tell_of_themselves() {
     }
 }
 
+// Promises: resp-config.
 #[test]
 fn settings_are_told_and_not_changed() {
     let server = TestServer::start();
@@ -203,6 +208,7 @@ fn settings_are_told_and_not_changed() {
     }
 }
 
+// Promises: resp-info.
 #[test]
 fn figures_are_told_by_the_names_that_programs_look_for() {
     let server = TestServer::start();

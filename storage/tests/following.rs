@@ -38,10 +38,10 @@ fn a_follower_that_is_begun_again_anywhere_builds_the_same_state() {
             change(&db, &mut random);
             // Has records in which nothing was changed, and takes numbers of which there are none.
             if random.once_in(20) {
-                let mut moved = 0;
+                let mut so_far = 0;
                 let count_moves = |at: Shrinking| {
-                    moves += usize::from(at.moved > moved);
-                    moved = at.moved;
+                    moves += usize::from(at.moved > so_far);
+                    so_far = at.moved;
                     true
                 };
                 db.shrink_telling(count_moves).unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use boltkv_load::{Limit, Op, Order, Server, Target, Work};
+use boltkv_load::{Dialect, Limit, Op, Order, Server, Target, Work};
 use boltkv_protocol::{Path, Token};
 
 use crate::daemon::{Daemon, Ready};
@@ -88,6 +88,7 @@ fn row(kind: Kind, plan: &Plan, program: &std::path::Path) -> Result<Row> {
     let token = guard.as_ref().filter(|_| kind.is_of_strangers()).map_or(Token::NONE, Guard::token);
     let server = Server {
         target: Target::Boltkv,
+        dialect: Dialect::Binary,
         addr: addr.clone(),
         bucket: Path::from_names(["crowds"])?,
         database: 0,

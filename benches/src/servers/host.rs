@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use boltkv_load::{Limit, Order, Server, Target, Work, run};
+use boltkv_load::{Dialect, Limit, Order, Server, Target, Work, run};
 use boltkv_protocol::Token;
 
 use super::rows::{Data, KIBI, LARGE, Row, SMALL, Who};
@@ -75,7 +75,15 @@ impl Host {
         };
         let bucket = format!("bench-{}", data.value_size);
         let bucket = bucket.parse().unwrap_or(boltkv_protocol::Path::ROOT);
-        Server { target, addr: self.addr.clone(), bucket, database: data.number, timeout: PATIENCE, token: Token::NONE }
+        Server {
+            target,
+            dialect: Dialect::Binary,
+            addr: self.addr.clone(),
+            bucket,
+            database: data.number,
+            timeout: PATIENCE,
+            token: Token::NONE,
+        }
     }
 
     /// A work over entries of this size.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use boltkv_load::{Limit, Measured, Mix};
+use boltkv_load::{Limit, Measured, Mix, Target};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -17,6 +17,7 @@ struct Object<'a> {
     form: u32,
     boltkv: &'static str,
     target: &'static str,
+    dialect: Option<&'static str>,
     server: &'a str,
     addr: &'a str,
     place: String,
@@ -99,6 +100,7 @@ pub(super) fn print(report: &Report, out: &mut impl Write) -> io::Result<()> {
         form: FORM,
         boltkv: env!("CARGO_PKG_VERSION"),
         target: server.target.name(),
+        dialect: (server.target == Target::Boltkv).then(|| server.dialect.name()),
         server: &report.version,
         addr: &server.addr,
         place: server.place(),

@@ -27,7 +27,7 @@ use signals::Stop;
 /// Measure how fast a server answers, and how evenly
 ///
 /// Loads keys of its own, then runs each test by itself. On boltkv it works in a bucket that it creates and removes again;
-/// of Redis it wants a database that is empty, of memcached an empty cache. It touches nothing else.
+/// of Redis, and of boltkv by Redis' protocol, it wants a database that is empty, of memcached an empty cache. It touches nothing else.
 ///
 /// Without --rate each connection asks again when it was answered (a closed loop). With it, requests are due at even
 /// intervals, and a latency counts from when its request was due, also where the server kept it from being sent: a stall
@@ -39,10 +39,11 @@ use signals::Stop;
   boltkv bench -t get -n 1000000 --distribution zipfian
   boltkv bench -t set --rate 5000 --duration 60s --plot set.svg
   boltkv bench -t set --load random --age 3     # a file on which was written for long
+  boltkv bench --dialect resp -t get,set        # boltkv, asked by Redis' protocol
   boltkv bench --target redis -t get,set        # the same for Redis, on 127.0.0.1:6379
 
 A test is a request (get, set, delete, scan) or a mix of them with shares. Of boltkv a scan asks for --scan-length entries \
-from a key on; of Redis it is SCAN with COUNT and an MGET of what it found. There is no target etcd: its HTTP gateway \
+from a key on; by Redis' protocol it is SCAN with COUNT and an MGET of what it found. There is no target etcd: its HTTP gateway \
 would be measured, not etcd. JSON has times in microseconds.
 
 Exit code 1: some requests failed, or a connection was lost; what was measured is printed all the same. 128 and the \
@@ -54,6 +55,9 @@ pub(crate) struct Bench {
     /// Which server it is
     #[arg(long, value_enum, default_value = "boltkv")]
     target: Who,
+    /// By which protocol boltkv is asked [default: binary]
+    #[arg(long, value_enum)]
+    dialect: Option<Dialect>,
     #[arg(long, value_name = "ADDRESS", help = WHERE)]
     addr: Option<String>,
     /// Connections
@@ -95,10 +99,11 @@ pub(crate) struct Bench {
     /// So many times as many keys as there are, drawn at random, are written once more after loading
     #[arg(long, value_name = "TIMES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1000))]
     age: u64,
-    /// The bucket that is made, and removed at the end; names separated by `/`
+    /// The bucket that is made, and removed at the end; names separated by `/`. By Redis' protocol there are none: see
+    /// --database
     #[arg(long, short = 'b', value_name = "PATH", default_value = "boltkv-bench", value_parser = path_parser())]
     bucket: Path,
-    /// Of Redis: the number of the database, which has to be empty
+    /// Of Redis, and of boltkv by its protocol: the number of the database, which has to be empty
     #[arg(long, value_name = "N", default_value_t = 0)]
     database: u32,
     #[command(flatten)]
@@ -135,6 +140,15 @@ enum Who {
     Boltkv,
     Redis,
     Memcached,
+}
+
+/// By which protocol boltkv is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Dialect {
+    /// Its own
+    Binary,
+    /// That of Redis
+    Resp,
 }
 
 /// Which keys are asked for.
@@ -242,6 +256,9 @@ impl Bench {
     fn occupied(&self, error: Error) -> Failure {
         let Error::Occupied(why) = &error else { return failure(error) };
         let way_on = match self.target {
+            Who::Boltkv if self.dialect == Some(Dialect::Resp) => {
+                "name another by --database, or use what is there by --reuse"
+            }
             Who::Boltkv => "name another by --bucket, use what is there by --reuse, or `boltkv bucket delete` it",
             Who::Redis => "name another by --database, or use what is there by --reuse",
             Who::Memcached => "use what is there by --reuse",
@@ -281,6 +298,15 @@ impl From<Who> for Target {
             Who::Boltkv => Self::Boltkv,
             Who::Redis => Self::Redis,
             Who::Memcached => Self::Memcached,
+        }
+    }
+}
+
+impl From<Dialect> for boltkv_load::Dialect {
+    fn from(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Binary => Self::Binary,
+            Dialect::Resp => Self::Resp,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use boltkv_client::Token;
-use boltkv_load::{Limit, Mix, Op, Order, Server, Target, Work};
+use boltkv_load::{Dialect, Limit, Mix, Op, Order, Server, Target, Work};
 
 use super::{Bench, Distribution, Report};
 use crate::arguments::{Size, address_with};
@@ -38,7 +38,10 @@ impl Bench {
         if self.bucket.is_root() {
             return Err(Failure::usage("there are only buckets at the top, /: name one of them"));
         }
-        let target = Target::from(self.target);
+        let (target, dialect) = (Target::from(self.target), self.dialect.map_or(Dialect::Binary, Dialect::from));
+        if self.dialect.is_some() && target != Target::Boltkv {
+            return Err(Failure::usage(format!("--dialect is for boltkv: {target} has only one protocol here")));
+        }
         let variable = address_variable().filter(|_| target == Target::Boltkv);
         let named = self.addr.clone().or_else(|| env::var(variable?).ok());
         if named.as_ref().is_some_and(|named| named.starts_with("unix:")) {
@@ -49,6 +52,7 @@ impl Bench {
         let addr = address_with(named.as_deref().unwrap_or("127.0.0.1"), target.usual_port());
         Ok(Server {
             target,
+            dialect,
             addr: addr.map_err(|why| Failure::usage(format!("--addr: {why}")))?,
             bucket: self.bucket.clone(),
             database: self.database,

@@ -88,6 +88,12 @@ impl Progress {
         Self::start(ProgressBar::new(total), Unit::Other("pages".into()), template)
     }
 
+    /// A bar over so many keys.
+    pub(crate) fn of_keys(total: u64) -> Self {
+        let template = "{wide_bar} {human_pos} of {human_len} keys, {per_sec}, {eta} left";
+        Self::start(ProgressBar::new(total), Unit::Other("keys".into()), template)
+    }
+
     fn start(bar: ProgressBar, unit: Unit, template: &str) -> Self {
         bar.set_draw_target(ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {

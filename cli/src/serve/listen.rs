@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use boltkv_server::Listen;
 
-use crate::arguments::UNIX;
+use crate::arguments::{REDIS, UNIX};
 
 /// Its owner may connect to a socket, and nobody else.
 const USUAL_MODE: u32 = 0o600;
@@ -15,9 +15,13 @@ const USUAL_MODE: u32 = 0o600;
 /// It names nothing, or an address beyond loopback where nothing says that it may be: why it cannot be used, to stand behind
 /// the setting's name.
 pub(super) fn parse(text: &str, may_be_anywhere: bool) -> Result<Listen, String> {
-    match text.strip_prefix(UNIX) {
-        Some(socket) => unix(socket).map_err(|why| format!("is {text}: {why}")),
-        None => address(text, may_be_anywhere, "read and write everything").map(Listen::Tcp),
+    const COULD: &str = "read and write everything";
+    if let Some(socket) = text.strip_prefix(UNIX) {
+        return unix(socket).map_err(|why| format!("is {text}: {why}"));
+    }
+    match text.strip_prefix(REDIS) {
+        Some(of_redis) => address(of_redis, may_be_anywhere, COULD).map(Listen::Redis),
+        None => address(text, may_be_anywhere, COULD).map(Listen::Tcp),
     }
 }
 
@@ -84,6 +88,14 @@ mod tests {
         for text in ["unix:", "unix:?mode=600", "unix:a?mode=", "unix:a?mode=rw", "unix:a?mode=1777", "unix:a?mode=9"] {
             assert!(parse(text, true).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_port_may_be_for_the_redis_dialect_only() {
+        let address = "127.0.0.1:6379".parse().unwrap();
+        assert_eq!(parse("redis://127.0.0.1:6379", false).unwrap(), Listen::Redis(address));
+        assert!(parse("redis://0.0.0.0:6379", false).is_err());
+        assert!(parse("redis://", true).is_err());
     }
 
     #[test]

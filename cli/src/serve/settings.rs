@@ -17,7 +17,7 @@ use super::limits::LimitArgs;
 use super::listen;
 use super::log::{self, Format};
 use super::timeouts::TimeoutArgs;
-use crate::arguments::address_or_socket;
+use crate::arguments::place_to_listen;
 
 /// The settings that cannot come from a file or the environment, and why: they are for one start.
 pub(super) const FLAGS_ONLY: [(&str, &str); 2] =
@@ -32,9 +32,9 @@ pub(crate) struct Settings {
     /// The bolt file to serve
     #[arg(long, value_name = "FILE", default_value = "./boltkv.db")]
     pub(super) db: PathBuf,
-    /// Where to listen: HOST or HOST:PORT, port 0 takes a free one; or unix:PATH, a socket that its owner may connect to,
-    /// unix:PATH?mode=0660 one that its group may, too. May be given again
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = address_or_socket)]
+    /// Where to listen: HOST or HOST:PORT, port 0 takes a free one; `redis://HOST:PORT`, a port for clients of Redis only; or
+    /// unix:PATH, a socket that its owner may connect to, unix:PATH?mode=0660 one that its group may, too. May be given again
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878", value_parser = place_to_listen)]
     listen: Vec<String>,
     /// Where to tell over HTTP how the server is, HOST:PORT: /livez, /readyz, /metrics; port 0 takes a free one. Default:
     /// nowhere

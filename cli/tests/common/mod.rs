@@ -13,6 +13,7 @@ pub mod files;
 pub mod http;
 pub mod linked;
 pub mod peer;
+pub mod redis;
 pub mod server;
 pub mod shim;
 pub mod surgery;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::Server;
+use super::{Server, Target};
 use crate::Error;
 use crate::wire::{command, number, shown};
 
@@ -31,13 +31,22 @@ impl<'a> Lines<'a> {
         Ok(Self { stream: BufReader::new(server.connect()?), server })
     }
 
+    /// A connection that speaks Redis' protocol, and has said who asks, where there is something to say.
+    pub(super) fn introduced(server: &'a Server) -> Result<Self, Error> {
+        let mut lines = Self::connect(server)?;
+        if !server.token.is_none() {
+            lines.redis(&[b"AUTH", server.token.secret()])?;
+        }
+        Ok(lines)
+    }
+
     /// The socket; nothing is unread.
     pub(super) fn into_stream(self) -> TcpStream {
         self.stream.into_inner()
     }
 
-    /// Redis' name and version.
-    pub(super) fn redis_version(mut self) -> Result<String, Error> {
+    /// The server's name and version. boltkv tells Redis' version as its own, whose commands it has, for clients that ask.
+    pub(super) fn redis_version(mut self, target: Target) -> Result<String, Error> {
         let info = self.redis(&[b"INFO", b"server"])?;
         let field = |name: &str| {
             let mut lines = info.lines();
@@ -45,6 +54,7 @@ impl<'a> Lines<'a> {
         };
         match (field("valkey_version"), field("redis_version")) {
             (Some(version), _) => Ok(format!("Valkey {version}")),
+            (None, Some(version)) if target == Target::Boltkv => Ok(format!("boltkv, as Redis {version}")),
             (None, Some(version)) => Ok(format!("Redis {version}")),
             (None, None) => Err(self.server.broken("it does not tell its version")),
         }

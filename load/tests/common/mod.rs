@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use boltkv_load::{Error, Measured, Server, Target, Work, run};
+use boltkv_load::{Dialect, Error, Measured, Server, Target, Work, run};
 use boltkv_protocol::Token;
 
 pub use running::{PATIENCE, TestServer};
@@ -19,12 +19,18 @@ impl TestServer {
     pub fn server(&self) -> Server {
         at(Target::Boltkv, self.address)
     }
+
+    /// The same, asked as Redis is.
+    pub fn resp(&self) -> Server {
+        Server { dialect: Dialect::Resp, ..self.server() }
+    }
 }
 
 /// A server that is somewhere.
 pub fn at(target: Target, address: SocketAddr) -> Server {
     Server {
         target,
+        dialect: Dialect::Binary,
         addr: address.to_string(),
         bucket: "bench".parse().unwrap(),
         database: 0,

@@ -202,8 +202,17 @@ fn number_at(input: &[u8], pos: usize, long: ProtocolError) -> Result<Option<(Op
     if rest.len() < len + 2 {
         return Ok(None);
     }
-    let number = std::str::from_utf8(&rest[..len]).ok().and_then(|digits| digits.parse().ok());
+    let number = plain_number(&rest[..len]);
     Ok(Some((number, pos + len + 2)))
+}
+
+/// A number in its one plain form, as Redis has it: no `+`, and no zeros before.
+fn plain_number(digits: &[u8]) -> Option<i64> {
+    match digits {
+        [b'0'] => Some(0),
+        [b'1'..=b'9', ..] | [b'-', b'1'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse().ok(),
+        _ => None,
+    }
 }
 
 fn decode_line(input: &mut BytesMut) -> Result<Option<Args>, ProtocolError> {

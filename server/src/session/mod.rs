@@ -65,6 +65,7 @@ use crate::memory::Lease;
 use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::silent::Silent;
+use crate::sockets::Speaks;
 use crate::writer::{Answered, Push, Ticket};
 
 /// What a connection has, before it is known what it speaks and after.
@@ -77,6 +78,8 @@ pub(crate) struct Connection<S> {
     /// What ends this connection.
     end: CancellationToken,
     pub(crate) peer: Peer,
+    /// What may be spoken on it.
+    pub(crate) speaks: Speaks,
     /// Where it is listed for whoever looks after the server.
     pub(crate) listed: Listed,
     /// Who it is by its certificate, until a session goes by it.
@@ -126,7 +129,13 @@ pub(crate) enum Event {
 
 impl<S: Socket> Connection<S> {
     /// On the heap, so that the futures through which it goes stay small.
-    pub(crate) fn new(socket: S, peer: Peer, shared: Arc<Shared>, stop: CancellationToken) -> Box<Self> {
+    pub(crate) fn new(
+        socket: S,
+        peer: Peer,
+        speaks: Speaks,
+        shared: Arc<Shared>,
+        stop: CancellationToken,
+    ) -> Box<Self> {
         let listed = shared.clients.add(peer, stop.clone());
         Box::new(Self {
             wire: Wire::new(socket, Arc::clone(&shared.memory)),
@@ -138,6 +147,7 @@ impl<S: Socket> Connection<S> {
             stop: Box::pin(stop.cancelled_owned()),
             peer,
             known: None,
+            speaks,
             stranger: None,
             stopping: false,
             answers: None,

@@ -51,7 +51,6 @@ mod write;
 
 pub(crate) use database::Database;
 pub(crate) use failure::Failure;
-pub(crate) use names::EMPTY as EMPTY_NAME;
 pub(in crate::commands) use read::answer;
 pub(in crate::commands) use scans::Scans;
 pub(crate) use sizes::key_counts;

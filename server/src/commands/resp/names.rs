@@ -3,10 +3,10 @@
 //! Redis has keys and fields of no bytes; the file has none: there, such a one is called [`EMPTY`].
 
 /// What a key or field of no bytes is called in the file.
-pub(crate) const EMPTY: &[u8] = b"boltkv.empty";
+pub(super) const EMPTY: &[u8] = b"boltkv.empty";
 
 /// What a name is in the file.
-pub(crate) const fn stored(name: &[u8]) -> &[u8] {
+pub(super) const fn stored(name: &[u8]) -> &[u8] {
     if name.is_empty() { EMPTY } else { name }
 }
 

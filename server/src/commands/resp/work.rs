@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::{Keyspace, KeyspaceMut};
-use super::names::stored;
+use super::names::{EMPTY, stored};
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
 use crate::commands::expiry::Timed;
@@ -59,6 +59,11 @@ impl Call {
     /// Whether it is for whoever looks after the server.
     pub(crate) fn is_for_operators(&self) -> bool {
         self.spec.subcommand(self.args.word(1)).is_some_and(|sub| sub.for_operators)
+    }
+
+    /// The word at `at`, as the name that the file has for it.
+    pub(crate) fn key(&self, at: usize) -> Bytes {
+        if self.args.word(at).is_empty() { Bytes::from_static(EMPTY) } else { self.args.slice(at) }
     }
 
     /// The buckets that it reads, or changes.
@@ -131,12 +136,12 @@ impl RespWork {
         match call.spec.command {
             RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
                 let Some(path) = field_of(args.word(1)) else { return Vec::new() };
-                let get = |at| ReadRequest::Get { path: path.clone(), key: args.slice(at) };
+                let get = |at| ReadRequest::Get { path: path.clone(), key: call.key(at) };
                 (2..args.len()).map(get).collect()
             }
             _ => {
                 let positions = call.spec.keys.positions(args.len());
-                positions.map(|at| ReadRequest::Get { path: path.clone(), key: args.slice(at) }).collect()
+                positions.map(|at| ReadRequest::Get { path: path.clone(), key: call.key(at) }).collect()
             }
         }
     }

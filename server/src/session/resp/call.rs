@@ -12,7 +12,7 @@ use super::multi::RespMulti;
 use super::refusals::{auth_comes_first, failed, http, no_subcommand, not_in_transactions, protocol_error, unknown};
 use super::{client, server};
 use crate::clients::Client as Listed;
-use crate::commands::{Asker, Call, EMPTY_NAME, Failure, Reader, RespWork, ScanRun, Watching, What};
+use crate::commands::{Asker, Call, Failure, Reader, RespWork, ScanRun, Watching, What};
 use crate::counters::Command;
 use crate::session::codec::{Asked, Asking, Codec, Due, MOST_OF_STRANGER, Step};
 use crate::session::multi::QueueRoom;
@@ -130,9 +130,7 @@ impl RespCodec {
     fn call(&mut self, call: Call) -> RespAsked {
         match (call.kind(), call.spec.command) {
             (_, RespCommand::Get) => {
-                let key =
-                    if call.args.word(1).is_empty() { Bytes::from_static(EMPTY_NAME) } else { call.args.slice(1) };
-                let request = ReadRequest::Get { path: call.db.path().clone(), key };
+                let request = ReadRequest::Get { path: call.db.path().clone(), key: call.key(1) };
                 Asked::Read(self.due(Tag::Value), request)
             }
             (_, RespCommand::Watch) if self.multi.is_some() => {

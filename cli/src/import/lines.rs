@@ -1,62 +1,19 @@
-//! `boltkv import`: an export's lines into the file of a running server.
+//! An export's lines, put in.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
+use boltkv_client::{Client, Error, Path, TxnPart};
 use boltkv_lines::Line;
 use boltkv_protocol::{Cond, Txn, WriteRequest};
-use clap::Args;
 use serde::Serialize;
 
+use super::{BATCH, BATCH_BYTES, Import, LONGEST_PAUSE, may_be_sent_again};
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, json_line};
 use crate::lines::Input;
-use crate::remote::Remote;
-
-/// A transaction has at most so many lines, because all other writes wait for it,
-const BATCH_LINES: usize = 1_000;
-/// and no further one once they have so many bytes.
-const BATCH_BYTES: u64 = 1 << 20;
-/// The longest pause before a server that is away or busy is tried again; the first is a tenth.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// Put the lines of an export into the file of a running server
-///
-/// Reads what `boltkv export` and `boltkv file export` write: buckets that are missing are made, their sequences set, entries
-/// put, nothing deleted. A bucket's line must come before what is in it. Lines are put in 1,000 (or 1 MiB) at a time, each
-/// time as one transaction. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
-/// cannot be used ends it: then all lines before that one are there, nothing of it or after it is, and the message says how
-/// many they were. To import the same lines again does no harm.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  boltkv import everything.jsonl
-  boltkv export --addr old:7878 | boltkv import --addr new:7878
-  boltkv import --skip 52000 everything.jsonl   # goes on behind what a message has said is there
-  boltkv import --csv users.csv
-
-Exit codes: 1 a line that cannot be used, or a refusal; 3 the server was away for too long; 4 it is not known whether \
-the lines that the message names are there: the same import, or --skip, goes on")]
-pub(crate) struct Import {
-    /// What to read; `-`, or none, is standard input
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
-    /// Read comma-separated values: a header that names the columns bucket, key and value (and sequence, base64), then a
-    /// record for each entry or bucket
-    #[arg(long)]
-    csv: bool,
-    /// Pass over the first so many lines (of CSV: records), which are there already
-    #[arg(long, value_name = "LINES", default_value_t = 0)]
-    skip: u64,
-    /// Say as a JSON object how many lines were put in: {"lines":N}
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    remote: Remote,
-}
 
 #[derive(Serialize)]
 struct Done {
@@ -72,12 +29,7 @@ enum Refused {
 }
 
 impl Import {
-    pub(crate) fn run(&self) -> Outcome {
-        let mut input = Input::open(self.file.as_deref(), self.csv)?;
-        self.remote.run(async |client| self.import(&client, &mut input).await)
-    }
-
-    async fn import(&self, client: &Client, input: &mut Input) -> Outcome {
+    pub(super) async fn import(&self, client: &Client, input: &mut Input) -> Outcome {
         let there = Arc::new(AtomicU64::new(self.skip));
         let _interrupt = Interrupt::new({
             let there = Arc::clone(&there);
@@ -186,18 +138,10 @@ fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
     failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&state)
 }
 
-/// Whether what was not done, or may have been, is tried again: to put the same lines in twice does no harm.
-fn may_be_sent_again(error: &Error) -> bool {
-    match error.code() {
-        Some(ErrorCode::NoSpace | ErrorCode::StorageFailed) => false,
-        _ => error.is_passing() || error.is_outcome_unknown(),
-    }
-}
-
 /// As many lines as are sent together; and whether they are the last, or the one after them cannot be read.
 fn gather(input: &mut Input) -> (Vec<Line>, Option<Result<(), String>>) {
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    while lines.len() < BATCH_LINES && bytes < BATCH_BYTES {
+    while lines.len() < BATCH && bytes < BATCH_BYTES {
         match input.next() {
             Ok(Some((line, len))) => {
                 lines.push(line);
