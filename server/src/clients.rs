@@ -123,9 +123,10 @@ impl Clients {
         page(some.iter().map(|client| client.row(now)), most)
     }
 
-    /// All of them.
+    /// All of them but those that were killed: they go as soon as their tasks notice, and whoever asks after that must not
+    /// find them.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
-        self.lock().values().cloned().collect()
+        self.lock().values().filter(|client| !client.is_killed()).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
@@ -258,6 +259,7 @@ mod tests {
         assert!(clients.kill(2) && !clients.kill(3));
         assert!(ends[1].is_cancelled() && !ends[0].is_cancelled());
         assert!(two.is_killed() && !one.is_killed());
+        assert_eq!(clients.all().iter().map(|client| client.id).collect::<Vec<_>>(), [1]);
         drop(one);
         assert_eq!(clients.rows(0, usize::MAX).len(), 1);
         assert!(clients.rows(2, usize::MAX).is_empty());
