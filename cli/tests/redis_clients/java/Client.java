@@ -94,7 +94,8 @@ public final class Client {
         db.hset("hash", "f", "text");
         refused("wrong type", "WRONGTYPE Operation", () -> db.get("hash"));
         refused("no number", "ERR value is not an integer", () -> db.incr("text"));
-        refused("no command", "ERR unknown command", () -> db.sendCommand(() -> "NONSENSE".getBytes(StandardCharsets.UTF_8)));
+        byte[] nonsense = "NONSENSE".getBytes(StandardCharsets.UTF_8);
+        refused("no command", "ERR unknown command", () -> db.sendCommand(() -> nonsense));
     }
 
     private static void iterators(Jedis db) {

@@ -1,5 +1,6 @@
 // A boltkv server as ioredis sees it: `io.js HOST PORT`. Ends with 1 at the first surprise, and says what it was.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, ReplyError } from 'ioredis';
 
 const [host, port] = process.argv.slice(2);
@@ -23,7 +24,7 @@ async function values(db) {
   assert.equal(await db.set('s', '4', 'KEEPTTL'), 'OK');
   assert.ok((await db.ttl('s')) > 90);
   assert.equal(await db.pexpire('s', 20), 1);
-  for (let tries = 0; tries < 3000 && (await db.exists('s')); tries++) await new Promise((then) => setTimeout(then, 10));
+  for (let tries = 0; tries < 3000 && (await db.exists('s')); tries++) await sleep(10);
   assert.equal(await db.get('s'), null);
   assert.equal(await db.mset({ m1: 'a', m2: 'ü' }), 'OK');
   assert.deepEqual(await db.mget('m1', 'none', 'm2'), ['a', null, 'ü']);
@@ -45,7 +46,8 @@ async function values(db) {
 async function refusals(db) {
   await db.set('text', 'text');
   await db.hset('hash', 'f', 'text');
-  const refused = (call, message) => assert.rejects(call, (error) => error instanceof ReplyError && message.test(error.message));
+  const refused = (call, message) =>
+    assert.rejects(call, (error) => error instanceof ReplyError && message.test(error.message));
   await refused(db.get('hash'), /^WRONGTYPE Operation/);
   await refused(db.incr('text'), /^ERR value is not an integer/);
   await refused(db.call('NONSENSE'), /^ERR unknown command/);

@@ -1,12 +1,14 @@
 // A boltkv server as node-redis sees it: `node.js HOST PORT`. Ends with 1 at the first surprise, and says what it was.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createClient, createClientPool, ErrorReply, RESP_TYPES, WatchError } from 'redis';
 
 const [host, port] = process.argv.slice(2);
 const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
 const large = Buffer.alloc(5 << 20, bytes);
 
-const options = (RESP) => ({ socket: { host, port: Number(port), reconnectStrategy: false }, database: 3, name: 'judge', RESP });
+const socket = { host, port: Number(port), reconnectStrategy: false };
+const options = (RESP) => ({ socket, database: 3, name: 'judge', RESP });
 const pool = (RESP) => createClientPool(options(RESP), { minimum: 1, maximum: 5, acquireTimeout: 60_000 });
 
 async function session(db, protocol) {
@@ -27,7 +29,7 @@ async function values(db) {
   assert.equal(await db.set('s', '4', { expiration: 'KEEPTTL' }), 'OK');
   assert.ok((await db.ttl('s')) > 90);
   assert.ok(await db.pExpire('s', 20));
-  for (let tries = 0; tries < 3000 && (await db.exists('s')); tries++) await new Promise((then) => setTimeout(then, 10));
+  for (let tries = 0; tries < 3000 && (await db.exists('s')); tries++) await sleep(10);
   assert.equal(await db.get('s'), null);
   await db.mSet({ m1: 'a', m2: 'ü' });
   assert.deepEqual(await db.mGet(['m1', 'none', 'm2']), ['a', null, 'ü']);
@@ -50,11 +52,13 @@ async function values(db) {
 async function refusals(db) {
   await db.set('text', 'text');
   await db.hSet('hash', 'f', 'text');
-  const refused = (call, message) => assert.rejects(call, (error) => error instanceof ErrorReply && message.test(error.message));
+  const refused = (call, message) =>
+    assert.rejects(call, (error) => error instanceof ErrorReply && message.test(error.message));
   await refused(db.get('hash'), /^WRONGTYPE Operation/);
   await refused(db.incr('text'), /^ERR value is not an integer/);
   await refused(db.sendCommand(['NONSENSE']), /^ERR unknown command/);
-  const answers = await db.multi().set('text', 'more').hGet('text', 'f').get('text').exec().catch((error) => error.replies);
+  const commands = db.multi().set('text', 'more').hGet('text', 'f').get('text');
+  const answers = await commands.exec().catch((error) => error.replies);
   assert.ok(answers[1] instanceof ErrorReply);
   assert.equal(answers[2], 'more');
 }
