@@ -198,7 +198,7 @@ fn number_at(input: &[u8], pos: usize, long: ProtocolError) -> Result<Option<(Op
     // Nearly all have one digit or two.
     match *rest {
         [one @ b'0'..=b'9', b'\r', _, ..] => return Ok(Some((Some(i64::from(one - b'0')), pos + 3))),
-        [ten @ b'0'..=b'9', one @ b'0'..=b'9', b'\r', _, ..] => {
+        [ten @ b'1'..=b'9', one @ b'0'..=b'9', b'\r', _, ..] => {
             return Ok(Some((Some(i64::from(ten - b'0') * 10 + i64::from(one - b'0')), pos + 4)));
         }
         _ => {}
