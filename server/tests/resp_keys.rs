@@ -217,6 +217,58 @@ fn a_value_larger_than_a_connection_s_own_room_is_told_and_so_are_many() {
 }
 
 #[test]
+fn what_takes_more_room_than_there_is_is_refused_before_it_is_taken() {
+    let server = TestServer::start_with(|config| {
+        config.limits.max_frame = 1 << 20;
+        config.limits.memory = Some(8 << 20);
+    });
+    let mut client = server.resp();
+    // Two bytes in a list that is packed a hundred times over, for each of a million fields.
+    let mut dump = b"\x10\xc3\x81".to_vec();
+    dump.extend_from_slice(&(1_u64 << 40).to_be_bytes());
+    dump.extend_from_slice(&[0; 200]);
+    dump.extend_from_slice(&[10, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let reply = client.tell_words(&[b"RESTORE", &b"h"[..], b"0", &dump]);
+    assert!(reply.starts_with("-ERR "), "{reply}");
+    let value = "v".repeat(1 << 19);
+    assert_eq!(client.tell_words(&["SET", "k", &value]), "OK");
+    let mut copies = vec!["MULTI".to_owned()];
+    copies.extend((0..60).map(|n| format!("COPY k c{n}")));
+    copies.push("EXEC".to_owned());
+    let replies = client.tell_all(&copies.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(replies.last().unwrap().contains("OVERLOADED"), "{:?}", replies.last());
+    assert_eq!(client.tell("DBSIZE"), "1", "nothing of it was done");
+    let long = "x".repeat(2_000);
+    assert!(client.tell(&format!("KEYS *[{long}]")).contains("at most 1024"));
+}
+
+#[test]
+fn a_field_that_has_expired_is_neither_copied_nor_drawn() {
+    let clock = Clock::by_hand(1_000_000);
+    let server = TestServer::start_with(|config| config.clock = clock.clone());
+    let (mut client, mut text) = (server.resp(), server.text());
+    client.tell("HSET h a 1 b 2 c 3");
+    text.ask("BUCKET USE default/h");
+    assert_eq!((text.ask("PEXPIRE a 100"), text.ask("PEXPIRE c 5000")), ("1".to_owned(), "1".to_owned()));
+    clock.set(1_000_100);
+    let dialogue = [
+        ("HRANDFIELD h 10", r#"["b" "c"]"#),
+        ("COPY h h2", "1"),
+        ("HGETALL h2", r#"["b" "2" "c" "3"]"#),
+        ("HINCRBY h2 c 1", "4"),
+    ];
+    for (said, expected) in dialogue {
+        let mut reply = client.tell(said);
+        if said.starts_with("HRANDFIELD") && reply == r#"["c" "b"]"# {
+            reply = expected.to_owned();
+        }
+        assert_eq!(reply, expected, "{said}");
+    }
+    clock.set(1_005_001);
+    assert_eq!(client.tell("HGETALL h2"), r#"["b" "2"]"#, "the time was copied, and stayed when the number was raised");
+}
+
+#[test]
 fn what_is_dumped_is_restored() {
     let server = TestServer::start();
     let mut client = server.resp();

@@ -177,3 +177,27 @@ fn a_pipeline_of_writes_is_committed_in_groups() {
     assert!(server.db.stats().txid - before < 100);
     assert_eq!(client.tell("DBSIZE"), "500");
 }
+
+#[test]
+fn a_database_that_is_selected_in_a_transaction_is_gone_to_only_where_that_is_done() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.resp(), server.resp());
+    client.tell("WATCH w");
+    other.tell("SET w 1");
+    let replies = client.tell_all(&["MULTI", "SELECT 1", "SET x 1", "EXEC", "SET here 1", "KEYS *"]);
+    assert_eq!(replies[3..], ["nil", "OK", r#"["here" "w"]"#]);
+    let replies = client.tell_all(&["MULTI", "SELECT 1", "SET x 1", "EXEC", "KEYS *", "SELECT 0", "DBSIZE"]);
+    assert_eq!(replies[3..], ["[OK OK]", r#"["x"]"#, "OK", "2"]);
+}
+
+#[test]
+fn very_many_watched_keys_are_found_as_quickly_as_few() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let keys: Vec<_> = (0..60_000).map(|n| format!("k{n}")).collect();
+    let watch: Vec<_> = std::iter::once("WATCH").chain(keys.iter().map(String::as_str)).collect();
+    assert_eq!(client.tell_words(&watch), "OK");
+    assert_eq!(client.tell_words(&watch), "OK", "they are watched already");
+    server.resp().tell("SET k59999 1");
+    assert_eq!(client.tell_all(&["MULTI", "PING", "EXEC"])[2], "nil");
+}

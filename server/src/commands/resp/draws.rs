@@ -10,6 +10,7 @@ use super::failure::Failure;
 use super::keyspace::Keyspace;
 use super::names::said;
 use super::number;
+use crate::commands::expiry::{Moment, Shown};
 
 /// The most entries that are drawn at once.
 const MOST: i64 = 1_000_000;
@@ -65,11 +66,34 @@ pub(super) fn random_key(keyspace: &Keyspace<'_>, out: &mut Writer<'_>) -> Resul
     Ok(())
 }
 
+/// A hash without the fields that have expired.
+struct Fresh<'s, 'm> {
+    hash: Shown<'s>,
+    moment: &'m Moment<'s>,
+}
+
+impl<'s> Fresh<'s, '_> {
+    fn hides(&self, field: &[u8]) -> Result<bool, Failure> {
+        Ok(self.hash.is_past(field, self.moment)?)
+    }
+
+    /// A field; `None` where nearly all have expired.
+    fn draw(&self, draw: &mut Draw) -> Result<Option<Field<'s>>, Failure> {
+        for _ in 0..TRIES {
+            match draw.entry(&self.hash.bucket)? {
+                Some((field, _)) if self.hides(field)? => {}
+                drawn => return Ok(drawn),
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// HRANDFIELD.
 pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let hash = keyspace.hash(args.word(1))?.map(|shown| shown.bucket);
+    let hash = keyspace.hash(args.word(1))?.map(|hash| Fresh { hash, moment: &keyspace.moment });
     let Some(count) = args.get(2) else {
-        let drawn = hash.map_or(Ok(None), |hash| Draw::new().entry(&hash))?;
+        let drawn = hash.map_or(Ok(None), |hash| hash.draw(&mut Draw::new()))?;
         out.maybe(drawn.map(|(field, _)| said(field)));
         return Ok(());
     };
@@ -109,25 +133,28 @@ fn write(fields: &Fields<'_>, with_values: bool, out: &mut Writer<'_>) {
     }
 }
 
-fn repeated<'s>(hash: &Bucket<'s>, count: u64) -> Result<Fields<'s>, Failure> {
+fn repeated<'s>(hash: &Fresh<'s, '_>, count: u64) -> Result<Fields<'s>, Failure> {
     let mut draw = Draw::new();
     let mut drawn = Vec::new();
     for _ in 0..count {
-        drawn.extend(draw.entry(hash)?);
+        let Some(field) = hash.draw(&mut draw)? else { break };
+        drawn.push(field);
     }
     Ok(drawn)
 }
 
 /// So many fields, none twice; all where there are no more.
-fn distinct<'s>(hash: &Bucket<'s>, count: usize) -> Result<Fields<'s>, Failure> {
+fn distinct<'s>(hash: &Fresh<'s, '_>, count: usize) -> Result<Fields<'s>, Failure> {
     let mut all = Vec::new();
     // Where it is most of them, they are drawn from a list of all.
-    for entry in hash.iter().take(count.saturating_mul(3)) {
+    for entry in hash.hash.bucket.iter().take(count.saturating_mul(3)) {
         let (field, value) = entry?;
-        all.push((field, value.ok_or_else(Failure::wrong_type)?));
+        if !hash.hides(field)? {
+            all.push((field, value.ok_or_else(Failure::wrong_type)?));
+        }
     }
     let mut draw = Draw::new();
-    if all.len() < count.saturating_mul(3) {
+    if all.len() < count.saturating_mul(2) {
         for at in 0..count.min(all.len()) {
             let other = at + draw.below(all.len() - at);
             all.swap(at, other);
@@ -140,7 +167,7 @@ fn distinct<'s>(hash: &Bucket<'s>, count: usize) -> Result<Fields<'s>, Failure> 
         if drawn.len() == count {
             return Ok(drawn);
         }
-        if let Some((field, value)) = draw.entry(hash)?
+        if let Some((field, value)) = hash.draw(&mut draw)?
             && seen.insert(field)
         {
             drawn.push((field, value));

@@ -9,8 +9,9 @@ use super::names::said;
 use super::number;
 use super::rdb::{self, Dumped};
 
-/// The most fields of a hash that are written at once.
-const MOST_FIELDS: usize = 1_000_000;
+/// The most bytes of a hash that are written at once, and what a field counts for beside its own.
+const MOST: usize = 16 << 20;
+const BESIDE: usize = 64;
 
 pub(super) fn dump(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
     let dump = match keyspace.find(args.word(1))? {
@@ -20,16 +21,16 @@ pub(super) fn dump(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -
         }
         Some(Held::String(value)) => rdb::write_string(value),
         Some(Held::Hash(hash)) => {
-            let mut fields = Vec::new();
+            let (mut fields, mut bytes) = (Vec::new(), 0);
             for entry in &hash.bucket {
                 let (field, value) = entry?;
                 let value = value.ok_or_else(Failure::wrong_type)?;
                 if !hash.is_past(field, &keyspace.moment)? {
                     fields.push((field, value));
                 }
-                if fields.len() > MOST_FIELDS {
-                    let line =
-                        format!("ERR hashes of more than {MOST_FIELDS} fields are not dumped; read them with HSCAN");
+                bytes += field.len() + value.len() + 2 * BESIDE;
+                if bytes > MOST {
+                    let line = format!("ERR hashes of more than {MOST} bytes are not dumped; read them with HSCAN");
                     return Err(Failure::new(ErrorCode::ValueTooLarge, line));
                 }
             }
@@ -61,7 +62,8 @@ pub(super) fn restore(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut
     if !options.replaces && keyspace.look()?.exists(key)? {
         return Err(Failure::say(ErrorCode::BucketExists, "BUSYKEY Target key name already exists."));
     }
-    let dumped = rdb::read(args.word(3))?;
+    let dumped = rdb::read(args.word(3), keyspace.most())?;
+    keyspace.make_room(dumped.bytes())?;
     keyspace.remove(key)?;
     let at = match time {
         0 => None,

@@ -1,5 +1,27 @@
 //! Patterns: `*`, `?`, `[a-z]`, `[^a]`, and a backslash before what stands for itself.
 
+use boltkv_protocol::ErrorCode;
+
+use super::failure::Failure;
+
+/// The longest pattern, in bytes.
+const LONGEST: usize = 1_024;
+
+/// Refuses a pattern that takes too long to be compared with anything.
+pub(super) fn check(pattern: &[u8]) -> Result<(), Failure> {
+    if pattern.len() <= LONGEST {
+        return Ok(());
+    }
+    let line = format!("ERR the pattern has {} bytes; at most {LONGEST} are taken", pattern.len());
+    Err(Failure::new(ErrorCode::Malformed, line))
+}
+
+/// What it is to compare a pattern with a text, in entries that are only passed.
+pub(super) const fn work(pattern: &[u8], text: &[u8]) -> u64 {
+    const OF_AN_ENTRY: usize = 4_096;
+    1 + (pattern.len() * text.len() / OF_AN_ENTRY) as u64
+}
+
 /// Whether `text` is what a pattern means. It takes time by the product of both lengths, never more.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut pattern, mut text) = (pattern, text);

@@ -128,7 +128,7 @@ fn increment(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'
                 .ok_or_else(|| Failure::say(ErrorCode::IncompatibleValue, "ERR hash value is not an integer"))?,
         };
         let sum = number.checked_add(delta).ok_or_else(Failure::overflow)?;
-        hash.put(args.word(2), sum.to_string().as_bytes())?;
+        hash.replace(args.word(2), sum.to_string().as_bytes())?;
         Ok((sum, Change::Something))
     })?;
     out.integer(sum);
@@ -143,7 +143,7 @@ fn increment_float(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Wr
         let old = hash.get(args.word(2))?.unwrap_or(b"0");
         number::float(old).map_err(|_| Failure::say(ErrorCode::IncompatibleValue, "ERR hash value is not a float"))?;
         let sum = number::add_float(old, args.word(3))?;
-        hash.put(args.word(2), sum.as_bytes())?;
+        hash.replace(args.word(2), sum.as_bytes())?;
         Ok((sum, Change::Something))
     })?;
     out.bulk(sum.as_bytes());

@@ -203,6 +203,18 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Ok(())
     }
 
+    /// The longest value that is made.
+    pub(super) fn most(&self) -> usize {
+        self.room.map_or(usize::MAX, ReplyRoom::max_frame)
+    }
+
+    /// Room for what is copied, which may be more than one value.
+    pub(super) fn make_room_for_copy(&mut self, len: usize) -> Result<(), Failure> {
+        let piece = self.most().max(1);
+        (0..len / piece).try_for_each(|_| self.make_room(piece))?;
+        self.make_room(len % piece)
+    }
+
     /// The memory that values take that were made.
     pub(super) const fn take_made(&mut self) -> Option<Lease> {
         self.made.take()
@@ -262,6 +274,9 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         match look.find(from)? {
             None => return Err(Failure::no_such_key()),
             Some(Held::String(value)) => {
+                let len = value.len();
+                self.make_room(len)?;
+                let Some(Held::String(value)) = self.look()?.find(from)? else { return Ok(()) };
                 let value = value.to_vec();
                 self.remove(from)?;
                 self.in_database(db, |there| {
@@ -358,6 +373,20 @@ impl HashMut<'_, '_> {
         if time.is_some() {
             self.timed.forget(&self.path, field)?;
         }
+        Ok(())
+    }
+
+    /// Puts a field, which expires when it did before.
+    pub(super) fn replace(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let field = stored(field);
+        self.timed.enter(&self.path, field)?;
+        self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
+        Ok(())
+    }
+
+    /// From when on a field that is there is gone; `None`: it stays.
+    pub(super) fn expire(&mut self, field: &[u8], at: Option<u64>) -> Result<(), Failure> {
+        self.timed.set_expiry(&self.path, stored(field), at)?;
         Ok(())
     }
 

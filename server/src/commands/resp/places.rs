@@ -1,15 +1,15 @@
 //! Keys that are given another place: RENAME, COPY, MOVE.
 
-use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{Args, RespCommand, Writer};
-use boltkv_storage::Bucket;
+use boltkv_protocol::{ErrorCode, NEVER};
 use bytes::Bytes;
 
 use super::database::Database;
 use super::failure::Failure;
-use super::keyspace::{Change, HashMut, Held, KeyspaceMut};
+use super::keyspace::{Change, Held, KeyspaceMut};
 use super::number;
 use super::work::Call;
+use crate::commands::expiry::Moment;
 
 /// The most entries that are copied at once, while all writes wait.
 const MOST_COPIED: usize = 100_000;
@@ -68,14 +68,17 @@ pub(super) fn copy(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Wr
     }
     let is_taken = keyspace.in_database(db, |there| there.look().and_then(|look| look.exists(to)))?;
     let look = keyspace.look()?;
-    let held = match look.find(from)? {
-        Some(held) if replaces || !is_taken => Copied::of(&held)?,
+    let len = match look.find(from)? {
+        Some(held) if replaces || !is_taken => len_of(&held)?,
         _ => {
             out.flag(false);
             return Ok(());
         }
     };
-    let expires = look.expires_at(from)?;
+    keyspace.make_room_for_copy(len)?;
+    let look = keyspace.look()?;
+    let Some(held) = look.find(from)? else { return Err(Failure::no_such_key()) };
+    let (held, expires) = (Copied::of(&held, &look.moment)?, look.expires_at(from)?);
     keyspace.in_database(db, |there| {
         there.remove(to)?;
         held.put(there, to)?;
@@ -90,53 +93,62 @@ fn database(word: &[u8]) -> Result<Database, Failure> {
     Database::new(number).ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR DB index is out of range"))
 }
 
+/// How many bytes a copy takes in memory.
+fn len_of(held: &Held<'_>) -> Result<usize, Failure> {
+    const BESIDE: usize = 64;
+    let Held::Hash(hash) = held else {
+        return Ok(if let Held::String(value) = held { value.len() } else { 0 });
+    };
+    let mut len = 0;
+    for (number, entry) in hash.bucket.iter().enumerate() {
+        let (field, value) = entry?;
+        // What holds buckets is no hash, and how deep they lie is not looked at here.
+        len += field.len() + value.ok_or_else(Failure::wrong_type)?.len() + 2 * BESIDE;
+        if number >= MOST_COPIED {
+            let line = format!("ERR at most {MOST_COPIED} fields are copied at once, because all writes wait for it");
+            return Err(Failure::new(ErrorCode::TxnTooLarge, line));
+        }
+    }
+    Ok(len)
+}
+
 /// What a key holds, apart from the transaction that it was read in.
 enum Copied {
     Value(Bytes),
-    Bucket(Vec<(Bytes, Copied)>),
+    /// Fields, their values, and when they expire.
+    Hash(Vec<(Bytes, Bytes, Option<u64>)>),
 }
 
 impl Copied {
-    fn of(held: &Held<'_>) -> Result<Self, Failure> {
-        let mut left = MOST_COPIED;
-        match held {
-            Held::String(value) => Ok(Self::Value(Bytes::copy_from_slice(value))),
-            Held::Hash(hash) => Self::of_bucket(&hash.bucket, &mut left),
+    fn of(held: &Held<'_>, moment: &Moment<'_>) -> Result<Self, Failure> {
+        let hash = match held {
+            Held::String(value) => return Ok(Self::Value(Bytes::copy_from_slice(value))),
+            Held::Hash(hash) => hash,
+        };
+        let mut fields = Vec::new();
+        for entry in &hash.bucket {
+            let (field, value) = entry?;
+            // One that has expired is not there.
+            if let Some(time) = hash.time_of(field, moment)? {
+                let (field, value) = (Bytes::copy_from_slice(field), value.unwrap_or_default());
+                fields.push((field, Bytes::copy_from_slice(value), Some(time).filter(|time| *time != NEVER)));
+            }
         }
-    }
-
-    fn of_bucket(bucket: &Bucket<'_>, left: &mut usize) -> Result<Self, Failure> {
-        let mut entries = Vec::new();
-        for entry in bucket {
-            let (key, value) = entry?;
-            *left = left.checked_sub(1).ok_or_else(|| {
-                let line =
-                    format!("ERR at most {MOST_COPIED} fields are copied at once, because all writes wait for it");
-                Failure::new(ErrorCode::TxnTooLarge, line)
-            })?;
-            // What holds buckets is no hash, and how deep they lie is not looked at here.
-            let value = value.ok_or_else(Failure::wrong_type)?;
-            entries.push((Bytes::copy_from_slice(key), Self::Value(Bytes::copy_from_slice(value))));
-        }
-        Ok(Self::Bucket(entries))
+        Ok(Self::Hash(fields))
     }
 
     fn put(&self, keyspace: &mut KeyspaceMut<'_, '_>, key: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Value(value) => keyspace.put(key, value),
-            Self::Bucket(entries) => keyspace.in_hash(key, |hash| {
-                Self::fill(hash, entries)?;
+            Self::Hash(fields) => keyspace.in_hash(key, |hash| {
+                for (field, value, time) in fields {
+                    hash.put(field, value)?;
+                    if time.is_some() {
+                        hash.expire(field, *time)?;
+                    }
+                }
                 Ok(((), Change::Something))
             }),
         }
-    }
-
-    fn fill(hash: &mut HashMut<'_, '_>, entries: &[(Bytes, Self)]) -> Result<(), Failure> {
-        for (field, value) in entries {
-            if let Self::Value(value) = value {
-                hash.put(field, value)?;
-            }
-        }
-        Ok(())
     }
 }

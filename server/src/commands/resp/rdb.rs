@@ -27,6 +27,16 @@ pub(super) enum Dumped {
     Hash(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
+impl Dumped {
+    /// How many bytes it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::String(value) => value.len(),
+            Self::Hash(fields) => fields.iter().map(|(field, value)| field.len() + value.len() + 2 * BESIDE).sum(),
+        }
+    }
+}
+
 fn bad_format() -> Failure {
     Failure::say(ErrorCode::IncompatibleValue, "ERR Bad data format")
 }
@@ -70,8 +80,8 @@ fn put_len(len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what DUMP gave.
-pub(super) fn read(dump: &[u8]) -> Result<Dumped, Failure> {
+/// Reads what DUMP gave, if that takes no more than `most` bytes: what was packed can be a thousand times as long.
+pub(super) fn read(dump: &[u8], most: usize) -> Result<Dumped, Failure> {
     let wrong = || Failure::say(ErrorCode::IncompatibleValue, "ERR DUMP payload version or checksum are wrong");
     let (value, footer) = dump.split_at_checked(dump.len().wrapping_sub(FOOTER)).ok_or_else(wrong)?;
     let (version, checksum) = footer.split_at(2);
@@ -81,19 +91,21 @@ pub(super) fn read(dump: &[u8]) -> Result<Dumped, Failure> {
     if version > NEWEST || !is_whole {
         return Err(wrong());
     }
-    let mut reader = Reader(value);
+    let mut reader = Reader(value, most);
     let kind = reader.byte().ok_or_else(bad_format)?;
     let read = match kind {
         TYPE_STRING => reader.string().map(Dumped::String),
         TYPE_HASH => reader.hash(),
-        TYPE_HASH_ZIPLIST => reader.string().and_then(|list| pairs(ziplist(&list)?)),
-        TYPE_HASH_LISTPACK => reader.string().and_then(|list| pairs(listpack(&list)?)),
+        TYPE_HASH_ZIPLIST => reader.string().and_then(|list| pairs(ziplist(&list, most)?)),
+        TYPE_HASH_LISTPACK => reader.string().and_then(|list| pairs(listpack(&list, most)?)),
         _ => {
             let line = format!("ERR this dump holds type {kind} of Redis; only strings and hashes can be restored");
             return Err(Failure::new(ErrorCode::Unsupported, line));
         }
     };
-    read.filter(|_| reader.0.is_empty()).ok_or_else(bad_format)
+    // What is out of room has none left.
+    let failure = if reader.1 == 0 { Failure::string_too_long } else { bad_format };
+    read.filter(|_| reader.0.is_empty()).ok_or_else(failure)
 }
 
 fn pairs(list: Vec<Vec<u8>>) -> Option<Dumped> {
@@ -105,8 +117,11 @@ fn pairs(list: Vec<Vec<u8>>) -> Option<Dumped> {
     (!fields.is_empty()).then_some(Dumped::Hash(fields))
 }
 
-/// What is left to read.
-struct Reader<'d>(&'d [u8]);
+/// What is left to read, and how many bytes may yet be made of it.
+struct Reader<'d>(&'d [u8], usize);
+
+/// Bytes that a string takes beside its own.
+const BESIDE: usize = 64;
 
 /// A length, or how the string that follows is written otherwise.
 enum Len {
@@ -125,6 +140,13 @@ impl<'d> Reader<'d> {
         let (taken, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(taken)
+    }
+
+    /// Takes room for a string.
+    fn spend(&mut self, len: usize) -> Option<()> {
+        let left = self.1.checked_sub(len.saturating_add(BESIDE));
+        self.1 = left.unwrap_or(0);
+        left.map(drop)
     }
 
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
@@ -146,12 +168,16 @@ impl<'d> Reader<'d> {
 
     fn string(&mut self) -> Option<Vec<u8>> {
         let number = match self.len()? {
-            Len::Bytes(len) => return self.take(len).map(<[u8]>::to_vec),
+            Len::Bytes(len) => {
+                self.spend(len)?;
+                return self.take(len).map(<[u8]>::to_vec);
+            }
             Len::Encoded(0) => i64::from(i8::from_le_bytes(self.array()?)),
             Len::Encoded(1) => i16::from_le_bytes(self.array()?).into(),
             Len::Encoded(2) => i32::from_le_bytes(self.array()?).into(),
             Len::Encoded(3) => {
                 let (Len::Bytes(packed), Len::Bytes(len)) = (self.len()?, self.len()?) else { return None };
+                self.spend(len)?;
                 return unpack(self.take(packed)?, len);
             }
             Len::Encoded(_) => return None,
@@ -176,7 +202,7 @@ fn unpack(packed: &[u8], len: usize) -> Option<Vec<u8>> {
     if len / 264 > packed.len() {
         return None;
     }
-    let mut reader = Reader(packed);
+    let mut reader = Reader(packed, 0);
     let mut out = Vec::with_capacity(len);
     while let Some(control) = reader.byte() {
         if control < 0x20 {
@@ -200,8 +226,8 @@ fn unpack(packed: &[u8], len: usize) -> Option<Vec<u8>> {
 }
 
 /// The entries of a list as Redis 7 keeps a small hash.
-fn listpack(list: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut reader = Reader(list);
+fn listpack(list: &[u8], most: usize) -> Option<Vec<Vec<u8>>> {
+    let mut reader = Reader(list, most);
     let total: [u8; 4] = reader.array()?;
     reader.take(2)?;
     if usize::try_from(u32::from_le_bytes(total)).ok()? != list.len() {
@@ -211,6 +237,7 @@ fn listpack(list: &[u8]) -> Option<Vec<Vec<u8>>> {
     loop {
         let before = reader.0.len();
         let first = reader.byte()?;
+        reader.spend(0)?;
         let number = match first {
             0xff => return reader.0.is_empty().then_some(entries),
             0x00..0x80 => Some(i64::from(first)),
@@ -250,8 +277,8 @@ fn listpack(list: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// The same as Redis kept it before 7.
-fn ziplist(list: &[u8]) -> Option<Vec<Vec<u8>>> {
-    let mut reader = Reader(list);
+fn ziplist(list: &[u8], most: usize) -> Option<Vec<Vec<u8>>> {
+    let mut reader = Reader(list, most);
     let total: [u8; 4] = reader.array()?;
     reader.take(6)?;
     if usize::try_from(u32::from_le_bytes(total)).ok()? != list.len() {
@@ -266,6 +293,7 @@ fn ziplist(list: &[u8]) -> Option<Vec<Vec<u8>>> {
             _ => {}
         }
         let first = reader.byte()?;
+        reader.spend(0)?;
         let number = match first {
             0x00..0x40 => {
                 entries.push(reader.take(first.into())?.to_vec());
@@ -329,12 +357,15 @@ mod tests {
     fn what_is_written_is_read() {
         for len in [0, 1, 63, 64, 16_383, 16_384, 70_000] {
             let value: Vec<_> = (0..=u8::MAX).cycle().take(len).collect();
-            assert_eq!(read(&write_string(&value)).unwrap(), Dumped::String(value));
+            assert_eq!(read(&write_string(&value), usize::MAX).unwrap(), Dumped::String(value));
         }
         let mut hash = begin_hash(1);
         put_string(b"field", &mut hash);
         put_string(b"value", &mut hash);
-        assert_eq!(read(&finish(hash)).unwrap(), Dumped::Hash(vec![(b"field".to_vec(), b"value".to_vec())]));
+        assert_eq!(
+            read(&finish(hash), usize::MAX).unwrap(),
+            Dumped::Hash(vec![(b"field".to_vec(), b"value".to_vec())])
+        );
     }
 
     #[test]
@@ -348,7 +379,24 @@ mod tests {
         let len = u32::try_from(list.len()).unwrap().to_le_bytes();
         list[..4].copy_from_slice(&len);
         let words: Vec<_> = ["a", "5", "-1", "-32768"].iter().map(|word| word.as_bytes().to_vec()).collect();
-        assert_eq!(listpack(&list), Some(words));
+        assert_eq!(listpack(&list, 1 << 10), Some(words));
+    }
+
+    #[test]
+    fn what_is_packed_takes_no_more_than_it_may() {
+        // A string of 200 bytes, and a list of many short ones: two bytes for each, and 64 in memory.
+        let mut dump = vec![TYPE_STRING, 0xc3, 5, 0x40, 200];
+        dump.extend_from_slice(b"\x00\x61\xe0\xbe\x00");
+        let dump = finish(dump);
+        assert_eq!(read(&dump, 1_000).unwrap(), Dumped::String(vec![b'a'; 200]));
+        assert_eq!(read(&dump, 200).unwrap_err(), Failure::string_too_long());
+        let mut list = vec![0; 6];
+        list.extend([1, 1].repeat(1_000));
+        list.push(0xff);
+        let len = u32::try_from(list.len()).unwrap().to_le_bytes();
+        list[..4].copy_from_slice(&len);
+        assert_eq!(listpack(&list, 100_000).map(|list| list.len()), Some(1_000));
+        assert_eq!(listpack(&list, 10_000), None);
     }
 
     #[test]
@@ -364,8 +412,8 @@ mod tests {
                 // Without its checksum, what is damaged is read.
                 let end = damaged.len() - 8;
                 damaged[end..].fill(0);
-                let _ = read(&damaged);
-                let _ = (listpack(&damaged), ziplist(&damaged));
+                let _ = read(&damaged, 1 << 20);
+                let _ = (listpack(&damaged, 1 << 20), ziplist(&damaged, 1 << 20));
             }
         }
     }

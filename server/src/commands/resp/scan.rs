@@ -64,7 +64,10 @@ fn parse(call: &Call, at: usize) -> Result<Asked<'_>, Failure> {
     while at < args.len() {
         let value = args.get(at + 1).ok_or_else(Failure::syntax)?;
         match args.word(at).to_ascii_lowercase().as_slice() {
-            b"match" => asked.pattern = Some(value).filter(|pattern| *pattern != b"*"),
+            b"match" => {
+                glob::check(value)?;
+                asked.pattern = Some(value).filter(|pattern| *pattern != b"*");
+            }
             b"count" => {
                 let count = number::integer(value)?;
                 asked.count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
@@ -92,10 +95,12 @@ fn look<'s>(
     let mut found = Vec::new();
     let Some(shown) = shown else { return Ok((found, None)) };
     let from = passed.map_or(Bound::Unbounded, Bound::Excluded);
-    let mut last = None;
+    let (mut last, mut work) = (None, 0);
     for (looked_at, entry) in shown.bucket.range((from, Bound::Unbounded)).enumerate() {
         let (key, value) = entry?;
-        if looked_at == asked.count {
+        // A step of few entries may be as much work as one of many.
+        work += asked.pattern.map_or(1, |pattern| glob::work(pattern, key));
+        if looked_at == asked.count || looked_at > 0 && work > MOST as u64 {
             return Ok((found, last));
         }
         last = Some(key);

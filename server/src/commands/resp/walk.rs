@@ -118,6 +118,9 @@ impl Walk {
 
     fn step(&mut self, view: &View<'_, impl State>, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
         let keyspace = Keyspace::of(view, self.call.db)?;
+        if self.call.spec.command == RespCommand::Keys {
+            glob::check(self.call.args.word(1))?;
+        }
         let shown = match self.call.spec.command {
             RespCommand::Keys | RespCommand::DbSize => keyspace.shown,
             _ => keyspace.hash(self.call.args.word(1))?,
@@ -207,14 +210,16 @@ impl Walk {
         let Some(shown) = shown else { return Ok(true) };
         let from = self.passed.clone().map_or(Bound::Unbounded, Bound::Excluded);
         let (mut last, mut looked_at) = (None, 0);
+        let pattern = if self.call.spec.command == RespCommand::Keys { self.call.args.slice(1) } else { Bytes::new() };
+        let pattern = &pattern[..];
         let mut ended = true;
         for entry in shown.bucket.range((from, Bound::<Bytes>::Unbounded)) {
             let (key, value) = entry?;
-            if looked_at == STEP || !shown.is_past(key, moment)? && !take(self, key, value)? {
+            if looked_at >= STEP || !shown.is_past(key, moment)? && !take(self, key, value)? {
                 ended = false;
                 break;
             }
-            looked_at += 1;
+            looked_at += glob::work(pattern, key);
             last = Some(key);
         }
         self.looked_at += looked_at;

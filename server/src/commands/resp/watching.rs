@@ -23,7 +23,7 @@ pub(crate) struct Watching {
 #[derive(Debug, Default)]
 struct Keys {
     /// Each key, and whether it was there.
-    all: Vec<(Database, Bytes, bool)>,
+    all: HashMap<(Database, Bytes), bool>,
     /// The memory that they take.
     leases: Vec<Lease>,
 }
@@ -37,13 +37,13 @@ impl Watching {
     /// Those that were there when they began to be watched.
     pub(super) fn were_there(&self) -> Vec<(Database, Bytes)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.all.iter().filter(|(.., was_there)| *was_there).map(|(db, key, _)| (*db, key.clone())).collect()
+        keys.all.iter().filter(|(_, was_there)| **was_there).map(|(key, _)| key.clone()).collect()
     }
 
     /// Whether the key is watched already.
     pub(super) fn has(&self, db: Database, key: &[u8]) -> bool {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.all.iter().any(|(other, watched, _)| *other == db && watched == key)
+        keys.all.contains_key(&(db, Bytes::copy_from_slice(key)))
     }
 }
 
@@ -79,7 +79,7 @@ impl WatchedKeys {
     ) {
         let key = Bytes::copy_from_slice(key);
         let mut keys = watching.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.all.push((db, key.clone(), was_there));
+        keys.all.insert((db, key.clone()), was_there);
         keys.leases.extend(lease);
         drop(keys);
         let bucket = self.by_bucket.entry(db.path().clone()).or_default();

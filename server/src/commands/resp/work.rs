@@ -1,6 +1,7 @@
 //! Commands on their way to where they are done, and what comes of them.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use boltkv_protocol::resp::{Args, Group, Kind, RespCommand, Spec, Version, Writer, write_error_line};
 use boltkv_protocol::{ErrorCode, Path, ReadRequest, Reply};
@@ -16,6 +17,9 @@ use crate::commands::expiry::Timed;
 use crate::commands::number;
 use crate::commands::results::{Outcome, ReplyRoom};
 use crate::memory::Lease;
+
+/// A transaction that takes longer is not done: each of its commands is bounded, and there may be very many.
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// Replies that take no more than this take no memory of the server's, as no other short reply does.
 const SHORT: usize = 256;
@@ -77,12 +81,22 @@ impl Call {
             }
             (_, RespCommand::FlushAll) => Database::all().map(|db| db.path().clone()).collect(),
             // These name other databases.
-            (_, RespCommand::SwapDb | RespCommand::Move | RespCommand::Copy) => {
-                let others = self.args.from(1).filter_map(number::parse).filter_map(Database::new);
-                std::iter::once(self.db).chain(others).map(|db| db.path().clone()).collect()
+            (_, RespCommand::SwapDb) => self.with_databases([1, 2].into_iter()),
+            (_, RespCommand::Move) => self.with_databases([2].into_iter()),
+            (_, RespCommand::Copy) => {
+                let named = (3..self.args.len()).filter(|at| self.args.word(*at).eq_ignore_ascii_case(b"db"));
+                self.with_databases(named.map(|at| at + 1))
             }
             _ => vec![path.clone()],
         }
+    }
+}
+
+impl Call {
+    /// The database that it is in, and those that these words name.
+    fn with_databases(&self, words: impl Iterator<Item = usize>) -> Vec<Path> {
+        let others = words.filter_map(|at| number::parse(self.args.word(at))).filter_map(Database::new);
+        std::iter::once(self.db).chain(others).map(|db| db.path().clone()).collect()
     }
 }
 
@@ -240,7 +254,7 @@ impl Doing<'_, '_> {
     fn watch(&mut self, call: &Call, watching: &Arc<Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
         const BESIDE: usize = 256;
         for key in call.spec.keys_of(&call.args) {
-            if watching.has(call.db, key) {
+            if watching.has(call.db, stored(key)) {
                 continue;
             }
             let lease = self.room.try_take(key.len() + BESIDE);
@@ -273,7 +287,15 @@ impl Doing<'_, '_> {
             return Ok(());
         }
         out.array(calls.len());
+        let begun = Instant::now();
         for call in calls {
+            if !out.fits() {
+                return Err(too_large(self.room.max_frame()));
+            }
+            if begun.elapsed() > LONGEST {
+                let line = "ERR the transaction takes too long, and all writes wait for it: nothing of it was done";
+                return Err(Failure::new(ErrorCode::TxnTooLarge, line));
+            }
             let (written, changed) = (out.len(), self.changed);
             let Self { timed, watched, room, made, .. } = self;
             let mut has_changed = changed;

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::connection::{self, Client};
-use super::multi::RespMulti;
+use super::multi::{Deciding, RespMulti};
 use super::refusals::{auth_comes_first, failed, http, no_subcommand, not_in_transactions, protocol_error, unknown};
 use super::{client, server};
 use crate::clients::Client as Listed;
@@ -28,6 +28,8 @@ pub(crate) struct RespCodec {
     is_stranger: bool,
     multi: Option<RespMulti>,
     watching: Option<Arc<Watching>>,
+    /// An EXEC that decides which database the client is in: nothing behind it is taken before.
+    deciding: Option<Deciding>,
     room: QueueRoom,
     last_id: u32,
 }
@@ -65,6 +67,7 @@ impl RespCodec {
             is_stranger: access.asks(),
             multi: None,
             watching: None,
+            deciding: None,
             room,
             last_id: 0,
         }
@@ -162,12 +165,14 @@ impl RespCodec {
             return Asked::Own(Own::Failed(failed("ERR EXEC without MULTI")));
         };
         let watching = self.watching.take();
+        let selected = std::mem::replace(&mut self.client.db, multi.db);
         if multi.refused {
-            self.client.db = multi.db;
             let line = "EXECABORT Transaction discarded because of previous errors.";
             return Asked::Own(Own::Failed(failed(line)));
         }
-        self.work(What::Exec(multi.into_calls(), watching))
+        let exec = self.work(What::Exec(multi.into_calls(), watching));
+        self.deciding = Deciding::between(self.last_id, selected, self.client.db);
+        exec
     }
 
     /// Who the client is, where it says so.
@@ -226,6 +231,9 @@ impl Codec for RespCodec {
     }
 
     fn decode(&mut self, input: &mut Input, arrived: Instant, _ended: bool) -> Option<RespAsked> {
+        if self.deciding.is_some() {
+            return None;
+        }
         match self.requests.decode(&mut input.bytes) {
             Ok(Some(args)) => {
                 let args = args.held(|bytes| input.settle(bytes));
@@ -251,6 +259,9 @@ impl Codec for RespCodec {
     }
 
     fn reply<B: AsRef<[u8]>>(&mut self, due: Due<Tag>, reply: &Reply<B>, out: &mut BytesMut) {
+        if let Some(deciding) = self.deciding.take_if(|deciding| deciding.is_of(due.id)) {
+            self.client.db = deciding.database(reply);
+        }
         let mut writer = Writer::new(out, self.client.version, usize::MAX);
         match (due.tag, reply) {
             (Tag::Written, Reply::Value(bytes)) => writer.put(bytes.as_ref()),

@@ -1,10 +1,35 @@
 //! What is said between MULTI and EXEC.
 
-use boltkv_protocol::{ErrorCode, ErrorReply, MAX_TXN_PARTS};
+use boltkv_protocol::{ErrorCode, ErrorReply, MAX_TXN_PARTS, Reply};
 use tokio::time::Instant;
 
 use crate::commands::{Call, Database};
 use crate::session::multi::{QueueMemory, QueueRoom};
+
+/// An EXEC with a SELECT in it, of which its reply tells whether it was done.
+#[derive(Debug)]
+pub(super) struct Deciding {
+    id: u32,
+    if_done: Database,
+    otherwise: Database,
+}
+
+impl Deciding {
+    /// The one of this id, if it makes a difference.
+    pub(super) fn between(id: u32, if_done: Database, otherwise: Database) -> Option<Self> {
+        (if_done != otherwise).then_some(Self { id, if_done, otherwise })
+    }
+
+    pub(super) const fn is_of(&self, id: u32) -> bool {
+        self.id == id
+    }
+
+    /// The client's database after this reply: replies to what was done are arrays, with something in them.
+    pub(super) fn database<B: AsRef<[u8]>>(&self, reply: &Reply<B>) -> Database {
+        let was_done = |bytes: &[u8]| matches!(bytes, [b'*', b'1'..=b'9', ..]);
+        if matches!(reply, Reply::Value(bytes) if was_done(bytes.as_ref())) { self.if_done } else { self.otherwise }
+    }
+}
 
 /// Commands that wait for EXEC.
 #[derive(Debug)]
