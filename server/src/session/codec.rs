@@ -123,6 +123,11 @@ pub(crate) trait Codec: Send + 'static {
         None
     }
 
+    /// Whether what comes next has a meaning only once something was answered that was taken.
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Nothing is executed any more: what was kept for that can go.
     fn mute(&mut self) {}
 

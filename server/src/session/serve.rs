@@ -171,6 +171,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let in_turn = !C::IN_ORDER || (self.streams.is_empty() && (self.waiting.is_none() || self.writes.is_empty()));
         in_turn
             && !self.closing
+            && !self.codec.waits()
             && self.conn.queueing.is_none()
             && self.conn.starving.is_none()
             && self.conn.faulting.is_none()

@@ -4,7 +4,8 @@ use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{Args, Writer};
 
 use super::failure::Failure;
-use super::keyspace::{Change, Held, Keyspace, KeyspaceMut};
+use super::hash_mut::Change;
+use super::keyspace::{Held, Keyspace, KeyspaceMut};
 use super::names::said;
 use super::number;
 use super::rdb::{self, Dumped};

@@ -4,7 +4,8 @@ use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{Args, RespCommand, Writer};
 
 use super::failure::Failure;
-use super::keyspace::{Change, Keyspace, KeyspaceMut};
+use super::hash_mut::Change;
+use super::keyspace::{Keyspace, KeyspaceMut};
 use super::names::stored;
 use super::scans::Scans;
 use super::work::Call;

@@ -5,6 +5,7 @@ use boltkv_storage::{Bucket, BucketMut, Error};
 
 use super::database::Database;
 use super::failure::Failure;
+use super::hash_mut::{Change, HashMut};
 use super::names::stored;
 use super::watching::WatchedKeys;
 use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
@@ -243,9 +244,9 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         let path = Path::from_names(self.db.path().names().chain([key]));
         let path = path.map_err(|error| Failure::new(ErrorCode::KeyTooLarge, format!("ERR {error}")))?;
         self.bucket()?.create_bucket_if_not_exists(key)?;
-        let mut hash = HashMut { timed: self.timed, path };
+        let mut hash = HashMut::of(self.timed, path);
         let (result, change) = act(&mut hash)?;
-        let is_empty = hash.timed.tx.bucket_path(hash.path.names())?.first()?.is_none();
+        let is_empty = hash.is_empty()?;
         if is_empty {
             self.timed.remove_key(self.db.path(), key)?;
         }
@@ -346,65 +347,4 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         self.watched.touch_within(other.path());
         Ok(())
     }
-}
-
-/// A hash that is being changed.
-#[derive(Debug)]
-pub(super) struct HashMut<'a, 't> {
-    timed: &'a mut Timed<'t>,
-    path: Path,
-}
-
-impl HashMut<'_, '_> {
-    /// The value of a field.
-    pub(super) fn get(&mut self, field: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        let field = stored(field);
-        self.timed.enter(&self.path, field)?;
-        // It outlives the handle: a look-up in the transaction itself.
-        let bucket = self.timed.tx.bucket_path(self.path.names())?;
-        Ok(bucket.get(field)?)
-    }
-
-    /// Puts a field, which stays.
-    pub(super) fn put(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
-        let field = stored(field);
-        let time = self.timed.enter(&self.path, field)?;
-        self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
-        if time.is_some() {
-            self.timed.forget(&self.path, field)?;
-        }
-        Ok(())
-    }
-
-    /// Puts a field, which expires when it did before.
-    pub(super) fn replace(&mut self, field: &[u8], value: &[u8]) -> Result<(), Failure> {
-        let field = stored(field);
-        self.timed.enter(&self.path, field)?;
-        self.timed.tx.bucket_mut_path(self.path.names())?.put(field, value)?;
-        Ok(())
-    }
-
-    /// From when on a field that is there is gone; `None`: it stays.
-    pub(super) fn expire(&mut self, field: &[u8], at: Option<u64>) -> Result<(), Failure> {
-        self.timed.set_expiry(&self.path, stored(field), at)?;
-        Ok(())
-    }
-
-    /// Removes a field. Whether it was there.
-    pub(super) fn delete(&mut self, field: &[u8]) -> Result<bool, Failure> {
-        let field = stored(field);
-        let time = self.timed.enter(&self.path, field)?;
-        let deleted = self.timed.tx.bucket_mut_path(self.path.names())?.delete(field)?;
-        if time.is_some() {
-            self.timed.forget(&self.path, field)?;
-        }
-        Ok(deleted)
-    }
-}
-
-/// Whether something was changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
-    Nothing,
-    Something,
 }

@@ -4,7 +4,8 @@
 //! string; a bucket within is a hash.
 //!
 //! - `work`: commands on their way, alone or as a transaction, and what comes of them
-//! - `keyspace`: a database as commands see it: what a key holds, and changing it, whatever it holds; `database`: which
+//! - `keyspace`: a database as commands see it: what a key holds, and changing it, whatever it holds; `hash_mut`: a hash
+//!   that is changed; `database`: which
 //!   bucket that is
 //! - `read`, `write`: which command is done where; `strings`, `bits`, `hashes`, `keys`, `databases`: the commands, a file
 //!   for each kind
@@ -26,6 +27,7 @@ mod draws;
 mod dump;
 mod failure;
 mod glob;
+mod hash_mut;
 mod hashes;
 mod keys;
 mod keyspace;

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::database::Database;
 use super::failure::Failure;
-use super::keyspace::{Change, Held, KeyspaceMut};
+use super::hash_mut::Change;
+use super::keyspace::{Held, KeyspaceMut};
 use super::number;
 use super::work::Call;
 use crate::commands::expiry::Moment;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::connection::{self, Client};
 use super::multi::{Deciding, RespMulti};
+use super::own::{Own, Tag};
 use super::refusals::{auth_comes_first, failed, http, no_subcommand, not_in_transactions, protocol_error, unknown};
 use super::{client, server};
 use crate::clients::Client as Listed;
@@ -32,25 +33,6 @@ pub(crate) struct RespCodec {
     deciding: Option<Deciding>,
     room: QueueRoom,
     last_id: u32,
-}
-
-/// What is answered beside the executor.
-#[derive(Debug)]
-pub(crate) enum Own {
-    /// A command that concerns the connection or the server.
-    Call(Call),
-    Queued,
-    /// What the client asks for is not done.
-    Failed(Failure),
-}
-
-/// How a reply is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tag {
-    /// It is in this dialect already.
-    Written,
-    /// The value, or none.
-    Value,
 }
 
 type RespAsked = Asked<Tag, Own>;
@@ -231,9 +213,6 @@ impl Codec for RespCodec {
     }
 
     fn decode(&mut self, input: &mut Input, arrived: Instant, _ended: bool) -> Option<RespAsked> {
-        if self.deciding.is_some() {
-            return None;
-        }
         match self.requests.decode(&mut input.bytes) {
             Ok(Some(args)) => {
                 let args = args.held(|bytes| input.settle(bytes));
@@ -353,6 +332,10 @@ impl Codec for RespCodec {
 
     fn not_introduced(&self) -> Option<ErrorReply> {
         self.is_stranger.then(|| ErrorReply::new(ErrorCode::Unauthenticated, "no AUTH came in time"))
+    }
+
+    fn waits(&self) -> bool {
+        self.deciding.is_some()
     }
 
     fn mute(&mut self) {
