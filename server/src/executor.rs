@@ -152,20 +152,20 @@ impl<'a> Access<'a> {
 
     /// Has something done that the Redis dialect asks for, as [`Self::write`] does.
     pub(crate) fn write_resp(self, work: RespWork, ticket: Ticket) -> Option<Push> {
-        let Some(writer) = &self.executor.writer else {
-            ticket.answer(Reply::Error(takes_no_writes()).into());
-            return None;
-        };
-        writer.push(Write::resp(work), ticket)
+        self.queue(ticket, || Write::resp(work))
     }
 
     /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.
     pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Option<Push> {
+        self.queue(ticket, || Write::new(request, self.caller.asker.clone()))
+    }
+
+    fn queue(self, ticket: Ticket, write: impl FnOnce() -> Write) -> Option<Push> {
         let Some(writer) = &self.executor.writer else {
             ticket.answer(Reply::Error(takes_no_writes()).into());
             return None;
         };
-        writer.push(Write::new(request, self.caller.asker.clone()), ticket)
+        writer.push(write(), ticket)
     }
 }
 

@@ -323,8 +323,8 @@ fn what_has_expired_is_removed_from_the_file_while_others_write() {
     assert_eq!(tx.bucket("b").and_then(|bucket| bucket.count()).unwrap(), 1);
 }
 
-#[test]
-fn a_file_that_is_served_again_goes_on_where_it_was() {
+/// A database that was served at 1,000 ms, with a key in the bucket `b` that expires at 1,500.
+fn served_before() -> Db {
     let db = Options::new().open_in_memory().unwrap();
     let clock = Clock::by_hand(1_000);
     let server = TestServer::serve(db.clone(), |config| config.clock = clock.clone());
@@ -333,6 +333,12 @@ fn a_file_that_is_served_again_goes_on_where_it_was() {
     client.write(&set_expiring("b", "k", Expiry::In(500)));
     drop(client);
     server.stop().unwrap();
+    db
+}
+
+#[test]
+fn a_file_that_is_served_again_goes_on_where_it_was() {
+    let db = served_before();
     assert_eq!(top(&db), ["b", OWN]);
     // Nobody has written to it since, and what is due comes up nevertheless.
     let server = TestServer::serve(db.clone(), |config| config.clock = Clock::by_hand(2_000));
@@ -344,14 +350,7 @@ fn a_file_that_is_served_again_goes_on_where_it_was() {
 
 #[test]
 fn one_that_only_reads_shows_nothing_that_has_expired_and_changes_nothing() {
-    let db = Options::new().open_in_memory().unwrap();
-    let clock = Clock::by_hand(1_000);
-    let server = TestServer::serve(db.clone(), |config| config.clock = clock.clone());
-    let mut client = server.binary();
-    client.write(&create("b"));
-    client.write(&set_expiring("b", "k", Expiry::In(500)));
-    drop(client);
-    server.stop().unwrap();
+    let db = served_before();
     let server = TestServer::serve(db.clone(), |config| {
         config.clock = Clock::by_hand(2_000);
         config.read_only = true;

@@ -6,16 +6,9 @@ mod common;
 use std::collections::BTreeSet;
 
 use boltkv_server::Clock;
-use common::{Resp, TestServer};
+use common::TestServer;
 
 const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
-
-/// Says each, and compares the replies.
-fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
-    for (said, expected) in dialogue {
-        assert_eq!(client.tell(said), *expected, "{said}");
-    }
-}
 
 #[test]
 fn a_hash_is_a_bucket_and_goes_with_its_last_field() {
@@ -42,7 +35,7 @@ fn a_hash_is_a_bucket_and_goes_with_its_last_field() {
         ("EXISTS h", "0"),
         ("HSET h x y", "1"),
     ];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
     assert_eq!(text.ask("BUCKET USE default/h"), "OK");
     assert_eq!(text.ask("GET x"), "y");
     assert_eq!(client.tell("SET h text"), "OK", "SET takes the place of whatever there was");
@@ -75,7 +68,7 @@ fn a_bucket_that_holds_buckets_is_no_hash() {
     assert_eq!(text.ask("BUCKET CREATE default/b/within"), "OK");
     let dialogue =
         [("TYPE b", "bucket"), ("HGETALL b", WRONG), ("HSET b f v", WRONG), ("DEL b", "1"), ("TYPE b", "none")];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
 }
 
 #[test]
@@ -129,7 +122,7 @@ fn keys_are_renamed_copied_and_moved_with_their_times() {
         ("SELECT 3", "OK"),
         ("DBSIZE", "2"),
     ];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
     assert!(server.db.check().unwrap().is_empty());
 }
 
@@ -160,7 +153,7 @@ fn what_has_expired_is_in_no_reply() {
         ("EXPIRE b 10 NX GT", "-ERR NX and XX, GT or LT options at the same time are not compatible"),
         ("EXPIRE b 9223372036854775807", "-ERR invalid expire time in 'expire' command"),
     ];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
 }
 
 #[test]

@@ -4,14 +4,7 @@
 mod common;
 
 use boltkv_server::Clock;
-use common::{Resp, TestServer};
-
-/// Says each, and compares the replies.
-fn say(client: &mut Resp, dialogue: &[(&str, &str)]) {
-    for (said, expected) in dialogue {
-        assert_eq!(client.tell(said), *expected, "{said}");
-    }
-}
+use common::TestServer;
 
 #[test]
 fn what_is_said_between_multi_and_exec_is_done_as_one_with_its_replies_in_order() {
@@ -32,7 +25,7 @@ fn what_is_said_between_multi_and_exec_is_done_as_one_with_its_replies_in_order(
         ("EXEC", "-ERR EXEC without MULTI"),
     ];
     let before = server.db.stats().txid;
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
     assert_eq!(server.db.stats().txid, before + 2, "one transaction for SET and one for all the others");
 }
 
@@ -56,7 +49,7 @@ fn a_command_that_fails_in_exec_hurts_no_other_and_leaves_nothing_of_itself() {
         ("HGETALL h", r#"["f" "v"]"#),
         ("GET x", r#""1""#),
     ];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
 }
 
 #[test]
@@ -86,7 +79,7 @@ fn what_cannot_be_queued_has_exec_refuse_everything() {
         ("KEYS *", r#"["e"]"#),
         ("SELECT 16", "-ERR DB index is out of range"),
     ];
-    say(&mut client, &dialogue);
+    client.talk(&dialogue);
 }
 
 #[test]

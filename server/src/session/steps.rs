@@ -26,9 +26,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
             return self.refuse(due, ErrorReply::new(ErrorCode::Overloaded, message));
         }
         match self.conn.shared.executor.admit(&self.caller).stream(request, state) {
-            Ok(run) => self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) }),
-            Err(error) => return self.refuse(due, error),
+            Ok(run) => self.begin_run(due, run),
+            Err(error) => self.refuse(due, error),
         }
+    }
+
+    /// Begins to pass on what something gives in parts.
+    pub(super) fn begin_run(&mut self, due: Due<C::Tag>, run: Run) {
+        self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) });
         // A short stream is done after its first step.
         self.step_stream();
     }

@@ -47,6 +47,13 @@ impl RawResp {
         readable(&self.raw(&words))
     }
 
+    /// Says each line, and compares its reply.
+    pub fn all(&mut self, dialogue: &[(&str, &str)]) {
+        for (line, expected) in dialogue {
+            assert_eq!(self.ask(line), *expected, "{line}");
+        }
+    }
+
     /// The next reply, as it came.
     pub fn reply(&mut self) -> Vec<u8> {
         let mut reply = Vec::new();

@@ -100,6 +100,13 @@ impl Resp {
         self.tell_words(&line.split_ascii_whitespace().collect::<Vec<_>>())
     }
 
+    /// Tells each line, and compares the reply.
+    pub fn talk(&mut self, dialogue: &[(&str, &str)]) {
+        for (line, expected) in dialogue {
+            assert_eq!(self.tell(line), *expected, "{line}");
+        }
+    }
+
     pub fn tell_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
         self.ask(words).shown()
     }

@@ -60,6 +60,7 @@ pub(crate) use walk::{RespRun, Stepped};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
 pub(crate) use work::{Call, RespDone, RespWork, What};
+pub(crate) use write::write_time;
 
 /// Whether a word is what a pattern means, whatever their letter case.
 pub(crate) fn matches_ignoring_case(pattern: &[u8], word: &[u8]) -> bool {

@@ -75,9 +75,8 @@ impl Call {
         let path = self.db.path();
         match (self.spec.group, self.spec.command) {
             (Group::Hash, _) => {
-                let hash = Path::from_names(path.names().chain([stored(self.args.word(1))]));
                 // What is no path is refused when it is done; until then it is the database's own business.
-                vec![hash.unwrap_or_else(|_| path.clone())]
+                vec![self.hash().unwrap_or_else(|| path.clone())]
             }
             (_, RespCommand::FlushAll) => Database::all().map(|db| db.path().clone()).collect(),
             // These name other databases.
@@ -90,9 +89,12 @@ impl Call {
             _ => vec![path.clone()],
         }
     }
-}
 
-impl Call {
+    /// The bucket that the hash is which its first argument names, if that is a path.
+    fn hash(&self) -> Option<Path> {
+        Path::from_names(self.db.path().names().chain([stored(self.args.word(1))])).ok()
+    }
+
     /// The database that it is in, and those that these words name.
     fn with_databases(&self, words: impl Iterator<Item = usize>) -> Vec<Path> {
         let others = words.filter_map(|at| number::parse(self.args.word(at))).filter_map(Database::new);
@@ -146,10 +148,9 @@ impl RespWork {
     pub(crate) fn look_ups(&self) -> Vec<ReadRequest> {
         let What::One(call) = &self.what else { return Vec::new() };
         let (path, args) = (call.db.path(), &call.args);
-        let field_of = |key: &[u8]| Path::from_names(path.names().chain([stored(key)])).ok();
         match call.spec.command {
             RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
-                let Some(path) = field_of(args.word(1)) else { return Vec::new() };
+                let Some(path) = call.hash() else { return Vec::new() };
                 let get = |at| ReadRequest::Get { path: path.clone(), key: call.key(at) };
                 (2..args.len()).map(get).collect()
             }

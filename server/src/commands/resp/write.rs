@@ -26,15 +26,18 @@ pub(super) fn in_exec(call: &Call, now: u64, out: &mut Writer<'_>) -> Result<(),
         RespCommand::Ping => out.simple("PONG"),
         RespCommand::Echo => out.bulk(call.args.word(1)),
         RespCommand::Select | RespCommand::Unwatch => out.ok(),
-        RespCommand::Time => {
-            out.array(2);
-            out.bulk((now / 1_000).to_string().as_bytes());
-            out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
-        }
+        RespCommand::Time => write_time(now, out),
         _ => {
             let line = format!("ERR {} is not allowed in transactions", call.spec.name);
             return Err(Failure::new(ErrorCode::Unsupported, line));
         }
     }
     Ok(())
+}
+
+/// What TIME answers: the seconds since 1970, and the microseconds in the next.
+pub(crate) fn write_time(now: u64, out: &mut Writer<'_>) {
+    out.array(2);
+    out.bulk((now / 1_000).to_string().as_bytes());
+    out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
 }

@@ -5,14 +5,12 @@ use boltkv_protocol::resp::{Kind, Writer, write_error_line};
 use bytes::BytesMut;
 use tracing::warn;
 
-use crate::commands::{Failure, Reader, RespRun, RespWork, Run, What};
+use crate::commands::{Failure, Reader, RespRun, RespWork, What};
 use crate::memory::OWN_OUTPUT;
 use crate::session::UseFor;
 use crate::session::codec::{Asked, Asking, Codec, Due, Step};
-use crate::session::credit::Credit;
 use crate::session::serve::Session;
 use crate::session::socket::Socket;
-use crate::session::stream::Stream;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Answers what changes nothing.
@@ -91,11 +89,5 @@ impl<C: Codec, S: Socket> Session<C, S> {
         write_error_line(&failure.line, &mut line);
         self.tell_result(due, Some(failure.code));
         self.codec.reply(due, &Reply::Value(line), &mut self.conn.wire.output);
-    }
-
-    fn begin_run(&mut self, due: Due<C::Tag>, run: Run) {
-        self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) });
-        // A short one is done after its first step.
-        self.step_stream();
     }
 }

@@ -7,7 +7,7 @@ use boltkv_protocol::resp::{RespCommand, Spec, Writer};
 
 use super::refusals::{failed, integer, not_here};
 use super::{commands, config, info};
-use crate::commands::{Call, Failure};
+use crate::commands::{Call, Failure, write_time};
 use crate::session::codec::Asking;
 use crate::shared::Shared;
 use crate::slow_log::Entry;
@@ -21,12 +21,7 @@ const USUAL_SLOW: i64 = 10;
 /// Answers what has a short reply.
 pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
     match call.spec.command {
-        RespCommand::Time => {
-            let now = server.executor.clock().now();
-            out.array(2);
-            out.bulk((now / 1_000).to_string().as_bytes());
-            out.bulk((now % 1_000 * 1_000).to_string().as_bytes());
-        }
+        RespCommand::Time => write_time(server.executor.clock().now(), out),
         RespCommand::Function => match call.args.word(1).to_ascii_lowercase().as_slice() {
             // There are none, so that none are left.
             b"flush" => out.ok(),
