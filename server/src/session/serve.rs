@@ -5,8 +5,10 @@
 //! writer and are answered when it has committed; streams go on part by part, in turn.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 
 use boltkv_protocol::resp::Kind;
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
@@ -27,6 +29,20 @@ use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::executor::Caller;
 use crate::writer::Answered;
+
+/// Goes behind the tasks that can go on now; unlike [`yield_now`], not behind those whose sockets have not been asked yet.
+/// Asking them would cut in two what can be answered at once.
+async fn after_those_that_are_ready() {
+    let mut waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
 
 /// A connection in a dialect.
 pub(crate) struct Session<C: Codec, S> {
@@ -156,8 +172,10 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
     /// is woken once for many, and not by each in the middle of the next one's request.
     async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
-        if again || !self.conn.wire.output.is_empty() {
+        if again {
             yield_now().await;
+        } else if !self.conn.wire.output.is_empty() {
+            after_those_that_are_ready().await;
         }
         let sent = self.conn.wire.flush().await?;
         self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
