@@ -27,9 +27,11 @@ fn move_to(from: &str, to: &str) -> Request {
 /// Names from the top down.
 type Names = Vec<Vec<u8>>;
 
+type Content = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// What somebody knows who follows all changes: keys and values by bucket.
 #[derive(Debug, Default, PartialEq)]
-struct Known(BTreeMap<Names, BTreeMap<Vec<u8>, Vec<u8>>>);
+struct Known(BTreeMap<Names, Content>);
 
 impl Known {
     fn follow(&mut self, Change { kind, path, key, value }: &Change, to: Option<Names>) {
@@ -54,7 +56,7 @@ impl Known {
     }
 
     /// A bucket with all within.
-    fn take(&mut self, at: &[Vec<u8>]) -> Vec<(Names, BTreeMap<Vec<u8>, Vec<u8>>)> {
+    fn take(&mut self, at: &[Vec<u8>]) -> Vec<(Names, Content)> {
         let within: Vec<_> = self.0.keys().filter(|names| names.starts_with(at)).cloned().collect();
         within.into_iter().filter_map(|names| self.0.remove_entry(&names)).collect()
     }
