@@ -4,13 +4,12 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use boltkv_client::{Bucket, Error, ExpireCond, ExpireTo, ExpirySet, Lifetime};
-use bytes::Bytes;
 use clap::Args;
 
 use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
 use crate::moment;
-use crate::remote::{InBucket, Remote, bytes_parser};
+use crate::remote::OneKey;
 
 /// Have a key be gone after a time, or at one
 ///
@@ -24,19 +23,14 @@ use crate::remote::{InBucket, Remote, bytes_parser};
 
 Exit codes: 1 there is no such key; 4 there was no answer: it may have been done or not.")]
 pub(crate) struct Expire {
-    /// The key, byte for byte
-    #[arg(value_name = "KEY", value_parser = bytes_parser())]
-    key: Bytes,
     /// After how long, such as 10s, 5m, 2h or 30d, by the server's clock; seconds where there is no unit
-    #[arg(value_name = "TIME", value_parser = seconds, required_unless_present = "at")]
+    #[arg(value_name = "TIME", index = 2, value_parser = seconds, required_unless_present = "at")]
     after: Option<Duration>,
     /// At this time, such as 2030-01-01T00:00:00Z; one that is past removes the key
     #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "after")]
     at: Option<u64>,
     #[command(flatten)]
-    bucket: InBucket,
-    #[command(flatten)]
-    remote: Remote,
+    of: OneKey,
 }
 
 /// Have a key never expire
@@ -46,13 +40,8 @@ pub(crate) struct Expire {
 
 Exit codes: 1 there is no such key, or it did not expire anyhow; 4 there was no answer: it may have been done or not.")]
 pub(crate) struct Persist {
-    /// The key, byte for byte
-    #[arg(value_name = "KEY", value_parser = bytes_parser())]
-    key: Bytes,
     #[command(flatten)]
-    bucket: InBucket,
-    #[command(flatten)]
-    remote: Remote,
+    of: OneKey,
 }
 
 /// Print how long a key is there: seconds, or `never` for one that does not expire
@@ -63,38 +52,33 @@ pub(crate) struct Persist {
 
 Exit code 1: there is no such key.")]
 pub(crate) struct Ttl {
-    /// The key, byte for byte
-    #[arg(value_name = "KEY", value_parser = bytes_parser())]
-    key: Bytes,
     /// Print when it expires, by the server's clock
     #[arg(long)]
     at: bool,
     #[command(flatten)]
-    bucket: InBucket,
-    #[command(flatten)]
-    remote: Remote,
+    of: OneKey,
 }
 
 impl Expire {
     pub(crate) fn run(&self) -> Outcome {
         let after = self.after.map(|after| ExpireTo::In(u64::try_from(after.as_millis()).unwrap_or(u64::MAX)));
         let Some(to) = self.at.map(ExpireTo::At).or(after) else { return Err(Failure::usage("no time")) };
-        if set(&self.remote, &self.bucket, &self.key, to)? { Ok(()) } else { Err(self.bucket.no_key(&self.key)) }
+        if set(&self.of, to)? { Ok(()) } else { Err(self.of.bucket.no_key(&self.of.key)) }
     }
 }
 
 impl Persist {
     pub(crate) fn run(&self) -> Outcome {
-        if set(&self.remote, &self.bucket, &self.key, ExpireTo::Never)? {
+        if set(&self.of, ExpireTo::Never)? {
             return Ok(());
         }
-        let what = format!("{} does not expire, or is not there", self.bucket.named(&self.key));
+        let what = format!("{} does not expire, or is not there", self.of.bucket.named(&self.of.key));
         Err(Failure::not_done(what))
     }
 }
 
 /// Whether it was done.
-fn set(remote: &Remote, bucket: &InBucket, key: &Bytes, to: ExpireTo) -> Outcome<bool> {
+fn set(OneKey { key, bucket, remote }: &OneKey, to: ExpireTo) -> Outcome<bool> {
     let path = bucket.of_entries()?;
     remote.run(async |client| {
         let done: Result<ExpirySet, Error> = client.bucket_at(path).set_expiry(key, to, ExpireCond::Always).await;
@@ -107,13 +91,14 @@ fn set(remote: &Remote, bucket: &InBucket, key: &Bytes, to: ExpireTo) -> Outcome
 
 impl Ttl {
     pub(crate) fn run(&self) -> Outcome {
-        let path = self.bucket.of_entries()?;
-        let found = self.remote.run(async |client| {
-            let bucket: Bucket = client.bucket_at(path);
-            self.bucket.or_empty(bucket.lifetime(&self.key).await, None)
+        let OneKey { key, bucket, remote } = &self.of;
+        let path = bucket.of_entries()?;
+        let found = remote.run(async |client| {
+            let its: Bucket = client.bucket_at(path);
+            bucket.or_empty(its.lifetime(key).await, None)
         })?;
         let shown = match found {
-            None => return Err(self.bucket.no_key(&self.key)),
+            None => return Err(bucket.no_key(key)),
             Some(Lifetime::Forever) => "never".to_owned(),
             Some(Lifetime::Until { at_ms, .. }) if self.at => moment::shown(at_ms),
             Some(Lifetime::Until { left, .. }) => format!("{:.3}", left.as_secs_f64()),

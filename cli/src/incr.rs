@@ -2,11 +2,10 @@
 
 use std::io::{self, Write as _};
 
-use bytes::Bytes;
 use clap::Args;
 
 use crate::failure::{Failure, Outcome};
-use crate::remote::{InBucket, Remote, bytes_parser};
+use crate::remote::OneKey;
 
 /// Add to the number that a key's value is, and print what it is now
 ///
@@ -20,27 +19,23 @@ use crate::remote::{InBucket, Remote, bytes_parser};
 Exit codes: 1 the value is no number, or it would not fit 64 bits: nothing was written; 4 there was no \
 answer: the number may have been changed or not.")]
 pub(crate) struct Incr {
-    /// The key, byte for byte
-    #[arg(value_name = "KEY", value_parser = bytes_parser())]
-    key: Bytes,
     /// What to add
-    #[arg(value_name = "DELTA", default_value_t = 1, allow_negative_numbers = true)]
+    #[arg(value_name = "DELTA", index = 2, default_value_t = 1, allow_negative_numbers = true)]
     delta: i64,
     #[command(flatten)]
-    bucket: InBucket,
-    #[command(flatten)]
-    remote: Remote,
+    of: OneKey,
 }
 
 impl Incr {
     pub(crate) fn run(&self) -> Outcome {
-        let path = self.bucket.of_entries()?;
-        let done = self.remote.run(async |client| {
-            let bucket = client.bucket_at(path);
-            let done = match bucket.increment(&self.key, self.delta).await {
-                Err(error) if self.bucket.is_yet_to_be_made(&error) => {
-                    bucket.create_if_missing().await.map_err(Failure::write)?;
-                    bucket.increment(&self.key, self.delta).await
+        let OneKey { key, bucket, remote } = &self.of;
+        let path = bucket.of_entries()?;
+        let done = remote.run(async |client| {
+            let its = client.bucket_at(path);
+            let done = match its.increment(key, self.delta).await {
+                Err(error) if bucket.is_yet_to_be_made(&error) => {
+                    its.create_if_missing().await.map_err(Failure::write)?;
+                    its.increment(key, self.delta).await
                 }
                 done => done,
             };

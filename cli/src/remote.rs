@@ -170,6 +170,18 @@ impl InBucket {
     }
 }
 
+/// The one key that a command is about, and where it is.
+#[derive(Debug, Args)]
+pub(crate) struct OneKey {
+    /// The key, byte for byte
+    #[arg(value_name = "KEY", index = 1, value_parser = bytes_parser())]
+    pub(crate) key: Bytes,
+    #[command(flatten)]
+    pub(crate) bucket: InBucket,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
+}
+
 /// Reads a bucket path, which need not be UTF-8.
 pub(crate) fn path_parser() -> impl TypedValueParser<Value = Path> {
     OsStringValueParser::new().try_map(|text| Path::parse(&text.into_vec()))

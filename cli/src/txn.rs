@@ -22,7 +22,7 @@ use crate::remote::{InBucket, Remote};
 /// A request a line, as the text dialect has them: SET, GET, DELETE, SETNX, CAS, SCAN, BUCKET CREATE and so on; the value of a
 /// SET is the rest of its line. Conditions on the state before it are lines, too: `IF ABSENT key`, `IF PRESENT key` and
 /// `IF EQUALS key value`; where one does not hold, nothing is done. `BUCKET USE path` goes for the lines after it. Empty lines,
-/// and those that begin with `#`, say nothing.
+/// and those that begin with `#`, say nothing. A last line without its line end may have been cut off: nothing is sent then.
 ///
 /// Each request sees what those before it did, and what each is answered with is printed in their order, as the text dialect
 /// prints it. When the command is done, all of it is on the server's disk. The bucket `default` is made when it is missing and
@@ -114,7 +114,12 @@ impl Written {
         let queued = Queued::new(MAX_FRAME_LIMIT);
         let mut written = Self { queued, conditions: Vec::new(), requests: Vec::new() };
         let mut bucket = bucket.clone();
-        for (line, text) in (1..).zip(all.split(|&byte| byte == b'\n')) {
+        let lines = all.split_inclusive(|&byte| byte == b'\n');
+        for (line, text) in (1..).zip(lines) {
+            let Some(text) = text.strip_suffix(b"\n") else {
+                let what = "it has no line end, so it may have been cut off, and nothing was sent";
+                return Err(Failure::usage(format!("line {line}: {what}")));
+            };
             if text.starts_with(b"#") {
                 continue;
             }

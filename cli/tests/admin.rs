@@ -260,6 +260,31 @@ fn where_there_are_tokens_the_metrics_ask_for_one_and_the_probes_for_none() {
     assert_eq!(server.stop().code, Some(0));
 }
 
+// Promises: ops-metrics-wrong-token.
+#[test]
+fn a_wrong_token_is_counted_under_what_has_said_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    let token = run(args!["token", "create", "--tokens", &tokens, "a", "--right", "read"]).done_text();
+    let server = serve(&folder.path().join("a.db"), &["--tokens", tokens.to_str().unwrap()]);
+    server.text(&format!("AUTH {token}PING\nAUTH wrong\n"));
+    server.text("GET k\nAUTH wrong\n");
+    server.text("*2\r\n$4\r\nAUTH\r\n$5\r\nwrong\r\n");
+    server.run(["get", "k"]).failed(1);
+    let (_, text) = get_with(&server, "/metrics", token.trim());
+    for (command, result, count) in [
+        ("AUTH", "ok", 1),
+        ("AUTH", "UNAUTHENTICATED", 3),
+        ("HELLO", "UNAUTHENTICATED", 1),
+        ("PING", "ok", 1),
+        ("other", "UNAUTHENTICATED", 1),
+    ] {
+        let line = format!("\nboltkv_requests_total{{command=\"{command}\",result=\"{result}\"}} {count}\n");
+        assert!(text.contains(&line), "{command} {result}: {text}");
+    }
+    assert_eq!(server.stop().code, Some(0));
+}
+
 /// Prometheus with a configuration of its own, which ends with this.
 struct Prometheus(Child);
 

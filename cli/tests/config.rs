@@ -212,6 +212,12 @@ fn what_is_no_toml_is_told_with_its_line() {
         let said = mistakes(text, &[]);
         assert!(said[0].starts_with(&format!("{line}: ")) && said[0].contains(why), "{text}: {said:?}");
     }
+    // Of every bracket that is not closed the parser says the same.
+    let said = mistakes(&format!("\ndb = {}", "[".repeat(200)), &[]);
+    assert!(said.iter().any(|line| line == "2: unclosed array, expected `]`") && said.len() < 5, "{said:?}");
+    let said = mistakes(&"no\n".repeat(5_000), &[]);
+    assert_eq!(said.len(), 101, "so many are told one by one: {:?}", said.last());
+    assert!(said[100].starts_with("and ") && said[100].ends_with(" more mistakes"), "{}", said[100]);
     let file = file("");
     fs::write(&file.path, b"db = \"a\"\n# \xff\n").unwrap();
     let said = run(args!["config", "check", "--config", &file.path]).failed(2);

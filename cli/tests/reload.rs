@@ -3,57 +3,12 @@
 
 mod common;
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
+use common::logged::{Logged, wait_for};
 use common::server::{PATIENCE, Server};
-
-/// A server whose log is a file.
-struct Logged {
-    server: Server,
-    log: PathBuf,
-}
-
-impl Logged {
-    fn start(folder: &Path, more: &[OsString]) -> Self {
-        let log = folder.join("log");
-        let mut command = Command::new("sh");
-        command.args(["-c", "log=$1 && shift && exec \"$@\" 2>\"$log\"", "sh"]).arg(&log);
-        command.arg(env!("CARGO_BIN_EXE_boltkv")).args(args!["serve", "--listen", "127.0.0.1:0"]);
-        command.arg("--db").arg(folder.join("a.db")).args(more);
-        for name in ["BOLTKV_CONFIG", "BOLTKV_LOG", "BOLTKV_LOG_FORMAT", "RUST_LOG"] {
-            command.env_remove(name);
-        }
-        Self { server: Server::spawn(&mut command), log }
-    }
-
-    fn logged(&self) -> String {
-        fs::read_to_string(&self.log).unwrap()
-    }
-
-    #[track_caller]
-    fn wait_for(&self, words: &str, times: usize) {
-        wait_for(&self.log, words, times);
-    }
-}
-
-/// Waits until this is logged for the nth time.
-#[track_caller]
-fn wait_for(log: &Path, words: &str, times: usize) {
-    let given_up = Instant::now() + PATIENCE;
-    loop {
-        let logged = fs::read_to_string(log).unwrap();
-        if logged.matches(words).count() >= times {
-            return;
-        }
-        assert!(Instant::now() < given_up, "{words} is not logged {times} times: {logged}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 // Promises: ops-reload.
 #[test]

@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use common::server::Server;
 
 #[test]
@@ -18,4 +21,22 @@ fn figures_are_lines_or_one_object_of_json() {
     assert_eq!(object["version"], env!("CARGO_PKG_VERSION"));
     let names: Vec<_> = lines.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!(object.as_object().unwrap().len(), names.len(), "{names:?}");
+}
+
+#[test]
+fn they_are_printed_again_and_again_until_the_server_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("stats.db"));
+    let mut watch = server.command(["stats", "--watch=20ms", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut writes = || {
+        let object: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        object["writes"].as_u64().unwrap()
+    };
+    assert_eq!(writes(), 0);
+    server.run(["set", "k", "v"]).done();
+    // Some may have been told before it was written.
+    assert!((0..10_000).any(|_| writes() > 0), "what is told stays as it was");
+    server.kill();
+    assert_eq!(watch.wait().unwrap().code(), Some(3));
 }

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use common::http;
+use common::logged::Logged;
 use common::server::{PATIENCE, Server};
 use common::{Ran, boltkv, feed, run};
 use tempfile::TempDir;
@@ -266,12 +267,23 @@ fn a_certificates_name_is_as_good_as_a_token() {
 #[test]
 fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_nothing() {
     let certificates = Certificates::new();
-    let server = certificates.serve("127.0.0.1:0", &["--log", "info"]);
+    let logged = Logged::start(
+        certificates.0.path(),
+        &args![
+            "--log",
+            "info",
+            "--tls-cert",
+            certificates.path("server.pem"),
+            "--tls-key",
+            certificates.path("server.key")
+        ],
+    );
+    let server = &logged.server;
     certificates.ask(server.addr(), "ca.pem", &["set", "k", "v"]).done();
     let good = fs::read(certificates.path("server.pem")).unwrap();
     fs::write(certificates.path("server.pem"), "no certificate").unwrap();
     server.signal("HUP");
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    logged.wait_for("no certificate in PEM", 1);
     certificates.ask(server.addr(), "ca.pem", &["get", "k"]).done();
     fs::write(certificates.path("server.pem"), good).unwrap();
     certificates.authority("new");
@@ -282,8 +294,8 @@ fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_n
         assert!(started.elapsed() < PATIENCE, "the new one is not used");
     }
     certificates.ask(server.addr(), "ca.pem", &["get", "k"]).failed(3);
-    let said = server.stop().stderr;
-    assert!(said.contains("no certificate in PEM") && said.contains("have the certificate as it is now"), "{said}");
+    assert!(logged.logged().contains("have the certificate as it is now"), "{}", logged.logged());
+    assert_eq!(logged.server.stop().code, Some(0));
     let unusable = run(args![
         "serve",
         "--db",

@@ -11,7 +11,7 @@ fn lines_are_done_together_and_answered_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("txn.db"));
     let lines = "# two accounts\n\nIF ABSENT ada\nSET ada 10\r\nSET bob 0\nGET ada\nMGET bob eve\nSCAN\nDEL eve\n\
-                 BUCKET CREATE log\nBUCKET USE log\nSET first paid in\nCOUNT";
+                 BUCKET CREATE log\nBUCKET USE log\nSET first paid in\nCOUNT\n";
     let done = server.run_with_input(["txn"], lines.as_bytes()).done_text();
     assert_eq!(done, "OK\nOK\n10\n0\n(nil)\nada 10\nbob 0\nEND\n(nil)\nOK\nOK\n1\n");
     assert_eq!(server.run(["get", "--bucket", "log", "first"]).done(), b"paid in");
@@ -44,6 +44,23 @@ fn a_line_that_fails_is_named_and_nothing_is_done() {
         assert!(said.contains(named), "{lines}: {said}");
     }
     assert_eq!(run_with_input(["txn", "/nowhere/at/all"], b"").code, Some(3));
+}
+
+// Promises: ops-txn-cut.
+#[test]
+fn what_may_have_been_cut_off_is_not_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("txn.db"));
+    let whole = "SET ada 7\r\n# what is left\nSET bob 100\n";
+    let ends: Vec<_> = whole.match_indices('\n').map(|(at, _)| at + 1).collect();
+    for len in (1..whole.len()).filter(|len| !ends.contains(len)) {
+        let said = server.run_with_input(["txn"], &whole.as_bytes()[..len]).failed(2);
+        let line = 1 + ends.iter().filter(|end| **end < len).count();
+        assert!(said.contains(&format!("line {line}: it has no line end")), "{len}: {said}");
+    }
+    assert_eq!(server.run(["get", "--json", "ada", "bob"]).text().matches("null").count(), 2, "nothing was done");
+    assert_eq!(server.run_with_input(["txn"], whole.as_bytes()).done_text(), "OK\nOK\n");
+    assert_eq!(server.run_with_input(["txn"], b"").done_text(), "");
 }
 
 #[test]

@@ -5,13 +5,11 @@ mod common;
 
 use std::time::Duration;
 
-use boltkv_protocol::{
-    Change, ChangeKind, Changes, ErrorCode, ErrorReply, Expect, Reply, Request, StreamRequest, Watch, WatchFrom,
-    WatchPosition, WriteRequest,
-};
+use boltkv_protocol::{ChangeKind, ErrorCode, ErrorReply, Request, Watch, WatchFrom, WatchPosition, WriteRequest};
 use boltkv_storage::{Db, Durability, JournalKeep, JournalOptions, Options};
 use bytes::Bytes;
 use common::binary::{create, create_if_missing, delete, delete_bucket, path, set};
+use common::watch::{all, begin, frame, request, told, transaction, watch};
 use common::{Binary, TestFile, TestServer, eventually};
 
 const LEAST: u64 = JournalOptions::LEAST_CHECKPOINT_SIZE;
@@ -22,73 +20,6 @@ fn options(keep: JournalKeep) -> Options {
 
 fn database(file: &TestFile) -> Db {
     options(JournalKeep::Bytes(1 << 30)).open(&file.path).unwrap()
-}
-
-fn watch(from: WatchFrom, bucket: &str, prefix: &'static str) -> Watch {
-    Watch { from, path: path(bucket), prefix: prefix.into(), keys_only: false }
-}
-
-fn request(watch: Watch) -> Request {
-    Request::Stream(StreamRequest::Watch(watch))
-}
-
-fn all(from: WatchFrom) -> Request {
-    request(watch(from, "/", ""))
-}
-
-/// The next frame of a watch.
-fn frame(client: &mut Binary) -> Result<Changes, ErrorReply> {
-    let frame = client.frame();
-    let has_more = frame.has_more();
-    match Reply::decode(Expect::Watch, frame).unwrap() {
-        Reply::Changes(changes) => {
-            assert!(has_more, "a watch has no last frame");
-            Ok(changes)
-        }
-        Reply::Error(error) => Err(error),
-        other => panic!("{other:?}"),
-    }
-}
-
-/// Begins a watch; where it begins.
-fn begin(client: &mut Binary, request: Request) -> WatchPosition {
-    client.send_all(&[request]);
-    let first = frame(client).unwrap();
-    assert!(first.changes.is_empty() && first.time_ms == 0);
-    first.position
-}
-
-/// The next transaction with changes, whole; in how many frames it came.
-fn transaction(client: &mut Binary) -> (Changes, usize) {
-    let (mut whole, mut frames) = (None::<Changes>, 0);
-    loop {
-        let next = frame(client).unwrap();
-        if next.changes.is_empty() {
-            assert!(whole.is_none(), "in the middle of a transaction");
-            continue;
-        }
-        frames += 1;
-        let is_whole = next.is_whole;
-        match &mut whole {
-            None => whole = Some(next),
-            Some(whole) => {
-                assert_eq!((whole.position, whole.time_ms), (next.position, next.time_ms));
-                whole.changes.extend(next.changes);
-            }
-        }
-        if is_whole {
-            return (whole.unwrap(), frames);
-        }
-    }
-}
-
-/// Kind, path, key and value of each change.
-fn told(changes: &Changes) -> Vec<(ChangeKind, String, &[u8], &[u8])> {
-    changes
-        .changes
-        .iter()
-        .map(|Change { kind, path, key, value }| (*kind, path.to_string(), &key[..], &value[..]))
-        .collect()
 }
 
 // Promises: wire-watch, wire-watch-kinds, wire-watch-first.
@@ -346,7 +277,12 @@ fn watches_of_many_values_at_once_stay_within_the_memory_or_say_so() {
 #[test]
 fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
     let file = TestFile::new();
-    let server = TestServer::serve(database(&file), |config| config.limits.memory = Some(64 << 20));
+    let server = TestServer::serve(database(&file), |config| {
+        config.limits.memory = Some(64 << 20);
+        // Nobody is given up while this goes on, however long it takes: a write that waited for one of them would wait on.
+        let never = Duration::from_secs(24 * 3600);
+        (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
+    });
     let mut writer = server.binary();
     writer.write(&create("b"));
     let mut watching: Vec<Binary> = (0..100).map(|_| server.binary()).collect();
@@ -366,7 +302,6 @@ fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
     for key in 0..30 {
         writer.write(&set("b", &format!("{key}"), vec![7; 1 << 20]));
     }
-    // Whoever takes nothing is given up after 30 seconds: the writes have waited for none of them.
     let figures = server.text().ask_all("STATS");
     assert!(figures.contains(&format!("watches {begun}")), "{figures:?}");
 }

@@ -12,6 +12,7 @@
 pub mod files;
 pub mod http;
 pub mod linked;
+pub mod logged;
 pub mod peer;
 pub mod redis;
 pub mod server;

@@ -110,12 +110,24 @@ impl Server {
         self.wait()
     }
 
+    /// Sends it this signal again and again, until it has ended.
+    #[track_caller]
+    pub fn end_by(self, name: &str) -> Ran {
+        self.wait_and(|server| server.signal(name))
+    }
+
     /// Waits for what it comes to.
     #[track_caller]
-    pub fn wait(mut self) -> Ran {
+    pub fn wait(self) -> Ran {
+        self.wait_and(|_| {})
+    }
+
+    #[track_caller]
+    fn wait_and(mut self, meanwhile: impl Fn(&Self)) -> Ran {
         let given_up = Instant::now() + PATIENCE;
         while self.child.try_wait().unwrap().is_none() {
             assert!(Instant::now() < given_up, "the server does not end");
+            meanwhile(&self);
             std::thread::sleep(Duration::from_millis(5));
         }
         let mut stderr = String::new();

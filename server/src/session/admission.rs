@@ -9,74 +9,49 @@ use tracing::debug;
 use super::codec::{Asked, Codec};
 use super::serve::Session;
 use super::socket::Socket;
-use crate::access::{NotAdmitted, Standing};
+use crate::access::{Needs, NotAdmitted, Standing};
 use crate::commands::{Reader, check_own};
 use crate::executor::Caller;
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// What was asked for, or a refusal in its place where the client may not.
     pub(super) fn permitted(&self, asked: Asked<C::Tag, C::Own>) -> Asked<C::Tag, C::Own> {
-        let asked = self.not_own(asked);
         let standing = &self.caller.standing;
-        if matches!(standing, Standing::Anyone) {
-            return asked;
-        }
-        let refused = match &asked {
-            Asked::Read(due, request) => standing.may(request).map_err(|error| (*due, error)),
-            Asked::Write(due, request) => standing.may(request).map_err(|error| (*due, error)),
-            Asked::Stream(due, request) => standing.may(request).map_err(|error| (*due, error)),
-            Asked::Snapshot(due, request) => standing.may(request).map_err(|error| (*due, error)),
-            Asked::OfSnapshot(due, _, read) => standing.may(read).map_err(|error| (*due, error)),
-            Asked::Operator(due, request) => standing.may(request).map_err(|error| (*due, error)),
-            Asked::Resp(due, work) => standing.may(&**work).map_err(|error| (*due, error)),
-            Asked::Own(own) => match self.codec.reads(own).map(|path| standing.may(path)) {
+        let (due, checked) = match &asked {
+            Asked::Read(due, request) => (*due, self.check(request, false)),
+            Asked::Write(due, request) => (*due, self.check(request, matches!(request, WriteRequest::Txn(_)))),
+            Asked::Stream(due, request) => (*due, self.check(request, matches!(request, StreamRequest::Txn(_)))),
+            Asked::OfSnapshot(due, _, read) => {
+                (*due, self.check(read, matches!(read, SnapshotRead::Stream(StreamRequest::Txn(_)))))
+            }
+            // These name no bucket; and the databases of the Redis dialect are other buckets than boltkv's own.
+            Asked::Snapshot(due, request) => (*due, standing.may(request)),
+            Asked::Operator(due, request) => (*due, standing.may(request)),
+            Asked::Resp(due, work) => (*due, standing.may(&**work)),
+            Asked::Own(own) => match self.codec.reads(own).map(|path| self.check(path, false)) {
                 Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
-                Some(Ok(())) | None => Ok(()),
+                Some(Ok(())) | None => return asked,
             },
             Asked::Refused(..)
             | Asked::Introduce(..)
             | Asked::Cancel(_)
             | Asked::Credit { .. }
             | Asked::Close(_)
-            | Asked::Nothing => Ok(()),
+            | Asked::Nothing => return asked,
         };
-        match refused {
+        match checked {
             Ok(()) => asked,
-            Err((due, error)) => Asked::Refused(due, error),
+            Err(error) => Asked::Refused(due, error),
         }
     }
 
-    /// What was asked for, or a refusal where it names what is boltkv's own. What a transaction consists of is looked at when
-    /// that is done.
-    #[expect(clippy::match_same_arms, reason = "the others are of another kind")]
-    fn not_own(&self, asked: Asked<C::Tag, C::Own>) -> Asked<C::Tag, C::Own> {
-        let refused = match &asked {
-            Asked::Write(_, WriteRequest::Txn(_))
-            | Asked::Stream(_, StreamRequest::Txn(_))
-            | Asked::OfSnapshot(_, _, SnapshotRead::Stream(StreamRequest::Txn(_))) => Ok(()),
-            Asked::Read(due, request) => check_own(request).map_err(|error| (*due, error)),
-            Asked::Write(due, request) => check_own(request).map_err(|error| (*due, error)),
-            Asked::Stream(due, request) => check_own(request).map_err(|error| (*due, error)),
-            Asked::OfSnapshot(due, _, read) => check_own(read).map_err(|error| (*due, error)),
-            Asked::Own(own) => match self.codec.reads(own).map(check_own) {
-                Some(Err(error)) => return Asked::Own(self.codec.farewell(error)),
-                Some(Ok(())) | None => Ok(()),
-            },
-            // Databases are other buckets.
-            Asked::Resp(..)
-            | Asked::Snapshot(..)
-            | Asked::Operator(..)
-            | Asked::Refused(..)
-            | Asked::Introduce(..)
-            | Asked::Cancel(_)
-            | Asked::Credit { .. }
-            | Asked::Close(_)
-            | Asked::Nothing => Ok(()),
-        };
-        match refused {
-            Ok(()) => asked,
-            Err((due, error)) => Asked::Refused(due, error),
+    /// Whether the client may have this, which must not name what is boltkv's own. Of what a transaction consists of
+    /// (`is_txn`) the latter is looked at when that is done, which tells the part.
+    fn check(&self, what: &impl Needs, is_txn: bool) -> Result<(), ErrorReply> {
+        if !is_txn {
+            check_own(what)?;
         }
+        self.caller.standing.may(what)
     }
 
     /// The client says who it is. One that does not know a token waits for its answer, and is sent away.
@@ -100,6 +75,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.conn.stranger =
                     Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
                 self.answer_at = Some(Instant::now() + wait);
+                self.refused_as = C::command(&own);
                 let own = self.codec.instead(own, error);
                 self.close(Some(own));
             }

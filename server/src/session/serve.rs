@@ -27,6 +27,7 @@ use super::tally::Tally;
 use super::turn::Turn;
 use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
+use crate::counters::Command;
 use crate::executor::Caller;
 use crate::writer::Answered;
 
@@ -71,6 +72,8 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) burst: Burst,
     /// When a client that is not let in is told so.
     pub(super) answer_at: Option<Instant>,
+    /// What that is counted under: what has said the wrong token.
+    pub(super) refused_as: Option<Command>,
     /// When the client's token expires.
     pub(super) expires_at: Option<Instant>,
     /// What is counted at the end of a turn.
@@ -105,6 +108,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             conn,
             resetting: false,
             answer_at: None,
+            refused_as: None,
             expires_at: None,
         };
         session.let_in_if_known();
@@ -311,7 +315,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     pub(super) fn answer_own(&mut self, own: C::Own, reader: &mut Reader<'_>) {
-        let command = C::command(&own);
+        let command = self.refused_as.take().or_else(|| C::command(&own));
         let answered = self.codec.answer(own, &self.conn.shared, reader, &mut self.conn.wire.output);
         self.tell_own(command, answered.err());
     }

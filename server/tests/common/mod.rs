@@ -8,6 +8,7 @@ pub mod resp;
 pub mod running;
 pub mod text;
 pub mod txn;
+pub mod watch;
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -15,13 +15,18 @@ use super::platters::Platters;
 use super::random::Random;
 use super::setup::Setup;
 use crate::disk::sim::{Event, Fault, FileId, Mark, SimFolder, Trap};
-use crate::{Db, Durability, Error, FreelistStored};
+use crate::{Db, Durability, Error, FreelistStored, JournalKeep};
 
 const NAME: &str = "some.db";
 /// More calls than creating a file takes.
 const MOST_CALLS: u64 = 50;
-const SETUP: Setup =
-    Setup { page_size: 1024, freelist: FreelistStored::Always, durability: Durability::Always, journal: None };
+const SETUP: Setup = Setup {
+    page_size: 1024,
+    freelist: FreelistStored::Always,
+    durability: Durability::Always,
+    journal: None,
+    keep: JournalKeep::UntilCheckpoint,
+};
 
 /// What is there before the file is created.
 #[derive(Debug, Clone, Copy, PartialEq)]

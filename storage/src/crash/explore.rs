@@ -1,41 +1,68 @@
-//! Goes through a log, crashes at every moment of it, and looks at what is left.
+//! Goes through a log, crashes at every moment of it, and looks at what is left; also as somebody who has followed the journal
+//! before, and goes on from where he was.
 
 use std::ops::RangeInclusive;
 
+use super::followed::follow;
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
 use super::setup::Setup;
 use crate::disk::sim::{Event, Fault, Mark, Trap};
-use crate::{Db, Durability, Options};
+use crate::{Db, Durability, Error, JournalKeep, JournalPosition, Options};
 
 /// What a disk held after a crash, and which state of the database that is.
 pub(super) struct Survivor {
     pub(super) files: Files,
     pub(super) state: usize,
+    /// What followers had been told until then.
+    pub(super) told: Vec<Told>,
 }
+
+/// A position that a follower was told of, in this life or an earlier one, and what he knew then.
+pub(super) type Told = (JournalPosition, Model);
 
 /// Looks at the crash points of one log.
 pub(super) struct Explorer<'a> {
     pub(super) setup: Setup,
     /// The contents that the log leads through.
     pub(super) states: &'a [Model],
+    /// The positions that a follower was told of on the way, in their order.
+    pub(super) positions: &'a [JournalPosition],
+    /// What followers were told before, and up to the crash that is being looked at.
+    pub(super) told: Vec<Told>,
     pub(super) random: &'a mut Random,
     /// Crash points looked at.
     pub(super) points: u64,
+    /// How often it was gone on from a position that had been told before a crash.
+    pub(super) gone_on: u64,
     /// One of them, chosen at random.
     pub(super) survivor: Option<Survivor>,
 }
 
-impl Explorer<'_> {
+impl<'a> Explorer<'a> {
+    pub(super) fn new(
+        setup: Setup,
+        states: &'a [Model],
+        positions: &'a [JournalPosition],
+        told: Vec<Told>,
+        random: &'a mut Random,
+    ) -> Self {
+        Self { setup, states, positions, told, random, points: 0, gone_on: 0, survivor: None }
+    }
+
     /// Crashes at every moment of what happened to a disk that held `start`. The error says what
     /// was wrong with the first bad one.
     pub(super) fn explore(&mut self, start: &Files, log: &[Event]) -> Result<(), String> {
         let mut platters = Platters::of(start);
-        let mut allowed = 0..=0;
+        let (mut allowed, mut positions) = (0..=0, self.positions.iter());
         for (moment, event) in log.iter().enumerate() {
             let look = happens(event, &mut platters, &mut allowed);
+            if let Event::Mark(Mark::Told(state)) = event {
+                let position = positions.next().expect("each was noted");
+                self.told.push((*position, self.states[*state].clone()));
+            }
             if !look {
                 continue;
             }
@@ -56,8 +83,12 @@ impl Explorer<'_> {
     fn look(&mut self, files: Files, allowed: &RangeInclusive<usize>) -> Result<(), String> {
         self.points += 1;
         let state = sound_state(&files, self.setup, self.states, allowed)?;
+        if !self.told.is_empty() && self.random.once_in(4) {
+            let told = &self.told[self.random.below(self.told.len())];
+            self.gone_on += u64::from(goes_on(&files, self.setup, told)?);
+        }
         if self.survivor.is_none() || self.random.once_in(usize::try_from(self.points).unwrap_or(usize::MAX)) {
-            self.survivor = Some(Survivor { files, state });
+            self.survivor = Some(Survivor { files, state, told: self.told.clone() });
         }
         Ok(())
     }
@@ -114,6 +145,26 @@ pub(super) fn sound_state(
     is_clean(&db).map_err(|what| format!("after two more commits: {what}"))?;
     let same = holds(&db, &states[state])?;
     same.then_some(state).ok_or_else(|| format!("two more commits have changed state {state}"))
+}
+
+/// Goes on behind what a follower was told before the crash: no crash has taken that back, and what he is told now leads to what
+/// is there. `false` where what comes behind it is not kept.
+fn goes_on(files: &Files, setup: Setup, (position, known): &Told) -> Result<bool, String> {
+    let ground = Ground::new(files, &Trap::default());
+    let db = open(&ground, &setup.options())?;
+    let mut known = known.clone();
+    let gone_on = db.follow(*position).and_then(|mut follower| {
+        while let Some(transaction) = follower.next()? {
+            follow(&mut known, transaction);
+        }
+        Ok(())
+    });
+    match gone_on {
+        Ok(()) if holds(&db, &known)? => Ok(true),
+        Ok(()) => Err(format!("who goes on behind {position:?} is led to another state")),
+        Err(Error::JournalGap { .. }) if setup.keep == JournalKeep::UntilCheckpoint => Ok(false),
+        Err(error) => Err(format!("who goes on behind {position:?} is told: {error}")),
+    }
 }
 
 fn open(ground: &Ground, options: &Options) -> Result<Db, String> {

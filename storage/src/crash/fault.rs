@@ -14,7 +14,7 @@ use super::random::Random;
 use super::setup::{Setup, every};
 use super::workload::{Answered, edits};
 use crate::disk::sim::{Call, Fault, Trap};
-use crate::{Db, Durability, Error, FreelistStored, Result};
+use crate::{Db, Durability, Error, FreelistStored, JournalKeep, Result};
 
 /// Transactions of the script, and how many there are to a sync point.
 const TRANSACTIONS: usize = 12;
@@ -255,7 +255,7 @@ fn kind(call: Call, setup: Setup) -> &'static str {
 }
 
 fn whatever_call_fails(durability: Durability, freelist: FreelistStored) {
-    let setup = Setup { page_size: 1024, freelist, durability, journal: None };
+    let setup = Setup { page_size: 1024, freelist, durability, journal: None, keep: JournalKeep::UntilCheckpoint };
     let kinds = ["growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
     fail_every_call_in_every_way(setup, &kinds);
 }
@@ -282,7 +282,8 @@ fn whatever_call_fails_between_syncs_of_every_third_commit_the_last_of_them_is_t
 
 fn whatever_call_fails_with_a_journal(durability: Durability) {
     let journal = Some(1 << 13);
-    let setup = Setup { page_size: 1024, freelist: FreelistStored::OnCleanClose, durability, journal };
+    let (freelist, keep) = (FreelistStored::OnCleanClose, JournalKeep::UntilCheckpoint);
+    let setup = Setup { page_size: 1024, freelist, durability, journal, keep };
     let kinds = ["folder", "growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
     fail_every_call_in_every_way(setup, &kinds);
 }

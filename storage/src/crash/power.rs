@@ -3,15 +3,15 @@
 //! `BOLTKV_CRASH_POINTS=2000000 BOLTKV_SEED=5000 cargo test -p boltkv-storage crash::power` looks at
 //! more of them, beginning with another seed; a failure names the seed that shows it again.
 
-use super::explore::Explorer;
+use super::explore::{Explorer, Told};
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
 use super::workload::Worker;
-use crate::disk::sim::{Event, FileOp, Mark, Trap};
+use crate::disk::sim::{Event, FileOp, Trap};
 use crate::store::LONGEST_WRITE;
-use crate::{Durability, FreelistStored};
+use crate::{Durability, FreelistStored, JournalKeep};
 
 /// Crash points looked at, unless `BOLTKV_CRASH_POINTS` says otherwise.
 const POINTS: u64 = 100_000;
@@ -27,27 +27,38 @@ pub(super) fn from_environment(name: &str, default: u64) -> u64 {
     given.map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number, not {text:?}")))
 }
 
-/// Works, crashes everywhere, and goes on from one of the crashes; returns how many there were, and how often a follower was
-/// told of more.
-fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup) -> Result<(u64, usize), String> {
+/// What was looked at.
+#[derive(Debug, Default)]
+struct Looked {
+    /// Crash points.
+    points: u64,
+    /// How often a follower was told of more.
+    told: usize,
+    /// How often one went on after a crash.
+    gone_on: u64,
+}
+
+/// Works, crashes everywhere, and goes on from one of the crashes, as those do who have followed.
+fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup, looked: &mut Looked) -> Result<(), String> {
     let mut random = Random::new(seed);
     let setup = setup(&mut random);
     let mut files = Files::new_database(&setup);
-    let mut start = Model::default();
-    let (mut points, mut told) = (0, 0);
+    let (mut start, mut told) = (Model::default(), Vec::<Told>::new());
+    let mut points = 0;
     for life in 0..LIVES {
         let ground = Ground::new(&files, &Trap::default());
-        let states = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
-        let mut explorer = Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None };
-        let log = ground.log().take();
-        told += log.iter().filter(|event| matches!(event, Event::Mark(Mark::Told(_)))).count();
-        let sound = explorer.explore(&files, &log);
+        let (states, positions) = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
+        let mut explorer = Explorer::new(setup, &states, &positions, told, &mut random);
+        let sound = explorer.explore(&files, &ground.log().take());
         points += explorer.points;
+        looked.points += explorer.points;
+        looked.told += positions.len();
+        looked.gone_on += explorer.gone_on;
         sound.map_err(|what| format!("seed {seed}, crash point {points} (life {life}, {setup:?}): {what}"))?;
         let survivor = explorer.survivor.expect("a life has crash points");
-        (files, start) = (survivor.files, states[survivor.state].clone());
+        (files, start, told) = (survivor.files, states[survivor.state].clone(), survivor.told);
     }
-    Ok((points, told))
+    Ok(())
 }
 
 #[test]
@@ -57,33 +68,34 @@ fn a_crash_at_any_moment_leaves_what_was_promised_or_a_later_state() {
 
 #[test]
 fn a_crash_at_any_moment_leaves_file_and_journal_with_what_was_promised_or_a_later_state() {
-    let told = look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS / 10), Setup::random_with_journal);
-    assert!(told > 10, "followers were told of more {told} times");
+    let looked = look_at(from_environment("BOLTKV_CRASH_POINTS", POINTS / 4), Setup::random_with_journal);
+    assert!(looked.told > 10 && looked.gone_on > 100, "{looked:?}");
 }
 
-/// How often followers were told of more.
-fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) -> usize {
+fn look_at(wanted: u64, setup: fn(&mut Random) -> Setup) -> Looked {
     let first = from_environment("BOLTKV_SEED", 1);
-    let (mut points, mut told) = (0, 0);
+    let mut looked = Looked::default();
     for seed in first..=first + wanted / FEWEST_OF_A_SEED {
-        match crash_points_of(seed, setup) {
-            Ok((more, news)) => {
-                points += more;
-                told += news;
-            }
-            Err(what) => panic!("{what}\nThe same again: BOLTKV_SEED={seed} cargo test -p boltkv-storage crash::power"),
+        if let Err(what) = crash_points_of(seed, setup, &mut looked) {
+            panic!("{what}\nThe same again: BOLTKV_SEED={seed} cargo test -p boltkv-storage crash::power")
         }
-        if points >= wanted {
+        if looked.points >= wanted {
             break;
         }
     }
-    println!("{points} crash points");
-    assert!(points >= wanted, "only {points} crash points");
-    told
+    println!("{looked:?}");
+    assert!(looked.points >= wanted, "only {} crash points", looked.points);
+    looked
 }
 
 fn synced(freelist: FreelistStored) -> Setup {
-    Setup { page_size: 1024, freelist, durability: Durability::Always, journal: None }
+    Setup {
+        page_size: 1024,
+        freelist,
+        durability: Durability::Always,
+        journal: None,
+        keep: JournalKeep::UntilCheckpoint,
+    }
 }
 
 /// Explores work that synced every commit, as if some of the syncs had not been there.
@@ -92,14 +104,14 @@ fn explore_without(lost: impl Fn(&Event, &Event) -> bool) -> Result<(), String> 
     let start = Files::new_database(&setup);
     let mut random = Random::new(1);
     let ground = Ground::new(&start, &Trap::default());
-    let states = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
+    let (states, _) = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
     let mut log = ground.log().take();
     for at in (1..log.len() - 1).rev() {
         if matches!(log[at], Event::SyncFile(_)) && lost(&log[at - 1], &log[at + 1]) {
             log.remove(at);
         }
     }
-    Explorer { setup, states: &states, random: &mut random, points: 0, survivor: None }.explore(&start, &log)
+    Explorer::new(setup, &states, &[], Vec::new(), &mut random).explore(&start, &log)
 }
 
 fn is_meta(event: &Event) -> bool {

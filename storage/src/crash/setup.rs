@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::random::Random;
-use crate::{Durability, FreelistStored, JournalOptions, Options};
+use crate::{Durability, FreelistStored, JournalKeep, JournalOptions, Options};
 
 /// So long that no test lives to see a sync that nobody asked for.
 const NEVER_IN_A_TEST: Duration = Duration::from_secs(24 * 3600);
@@ -16,6 +16,8 @@ pub(super) struct Setup {
     pub(super) durability: Durability,
     /// Bytes of journal between two checkpoints, where one is kept.
     pub(super) journal: Option<u64>,
+    /// How long that is kept.
+    pub(super) keep: JournalKeep,
 }
 
 /// Every so many commits one is synced, and none because of the time.
@@ -33,19 +35,21 @@ impl Setup {
             freelist: freelist[random.below(3)],
             durability: [Durability::Always, Durability::Always, interval, Durability::Never][random.below(4)],
             journal: None,
+            keep: JournalKeep::UntilCheckpoint,
         }
     }
 
     /// The same with a journal.
     pub(super) fn random_with_journal(random: &mut Random) -> Self {
         let setup = Self::random(random);
-        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), ..setup }
+        let keep = [JournalKeep::UntilCheckpoint, JournalKeep::Bytes(1 << 30)][random.below(2)];
+        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), keep, ..setup }
     }
 
     pub(super) fn options(&self) -> Options {
         let options = Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability);
         match self.journal {
-            Some(bytes) => options.journal(JournalOptions::new().checkpoint_size(bytes)),
+            Some(bytes) => options.journal(JournalOptions::new().checkpoint_size(bytes).keep(self.keep)),
             None => options,
         }
     }

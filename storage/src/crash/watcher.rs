@@ -3,7 +3,7 @@
 
 use super::followed::follow;
 use super::model::Model;
-use crate::{Db, Error, Follower};
+use crate::{Db, Error, Follower, JournalPosition};
 
 /// A follower, and the model to which it makes what it is told.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ impl Watcher {
         Self { follower, told: states[state].clone(), state }
     }
 
-    /// Takes what can be told; which state that has led to, where it is another one.
-    pub(super) fn take(&mut self, states: &[Model]) -> Option<usize> {
+    /// Takes what can be told; which state that has led to, where it is another one, and the position behind it.
+    pub(super) fn take(&mut self, states: &[Model]) -> Option<(usize, JournalPosition)> {
         let before = self.told.clone();
         loop {
             match self.follower.as_mut()?.next() {
@@ -39,6 +39,6 @@ impl Watcher {
         }
         let further = states[self.state..].iter().position(|state| *state == self.told);
         self.state += further.expect("what was told is a state that there was");
-        Some(self.state)
+        Some((self.state, self.follower.as_ref()?.position()))
     }
 }

@@ -12,7 +12,7 @@ use super::random::Random;
 use super::setup::Setup;
 use super::watcher::Watcher;
 use crate::disk::sim::{Fault, Mark};
-use crate::{Db, Durability, Error, Result, Tx, TxMut};
+use crate::{Db, Durability, Error, JournalPosition, Result, Tx, TxMut};
 
 /// Keys that a bucket may have.
 const KEYS: usize = 120;
@@ -44,8 +44,9 @@ impl<'a> Worker<'a> {
         Self { setup, random, ground, states: vec![start], durable: 0, acknowledged: 0, unsynced: 0, readers }
     }
 
-    /// Runs so many transactions; returns the states.
-    pub(super) fn run(mut self, transactions: usize) -> Vec<Model> {
+    /// Runs so many transactions; returns the states, and the positions that a follower was told of, in their order.
+    pub(super) fn run(mut self, transactions: usize) -> (Vec<Model>, Vec<JournalPosition>) {
+        let mut positions = Vec::new();
         let mut db = self.open();
         let mut watcher = Watcher::behind_newest(&db, &self.states);
         for _ in 0..transactions {
@@ -61,8 +62,9 @@ impl<'a> Worker<'a> {
                 continue;
             }
             self.ground.trap().disarm();
-            if let Some(state) = watcher.take(&self.states) {
+            if let Some((state, position)) = watcher.take(&self.states) {
                 self.ground.log().mark(Mark::Told(state));
+                positions.push(position);
             }
             if self.random.once_in(15) {
                 self.end_readers();
@@ -74,7 +76,7 @@ impl<'a> Worker<'a> {
         }
         self.end_readers();
         drop(db);
-        self.states
+        (self.states, positions)
     }
 
     /// `false` if the process was killed.

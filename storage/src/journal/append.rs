@@ -116,7 +116,8 @@ impl Journal {
         let synced = Position { segment: header.number, offset: BLOCK_LEN };
         let newest = JournalPosition { epoch, txid: follows };
         let known = found.history.names().chain([(header.number, current.name.clone())]).collect();
-        let tail = Arc::new(Tail::new(Arc::clone(&folder), synced, newest, known));
+        let doubtful = found.history.unneeded(contains, limits.keep, header.time_ms);
+        let tail = Arc::new(Tail::new(Arc::clone(&folder), synced, newest, known, doubtful));
         let mut journal = Self {
             folder,
             limits,

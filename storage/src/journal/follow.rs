@@ -44,7 +44,11 @@ impl<'a> Kept<'a> {
 
     /// What is wrong where a record could not be read: nothing but that it is not kept any more, perhaps.
     pub(crate) fn explain(&self, error: Error) -> Error {
-        if self.tail.keeps(self.segment) { error } else { gap(self.tail, self.before) }
+        let is_kept = match error {
+            Error::JournalDamaged { .. } => self.tail.is_damaged(self.segment),
+            _ => self.tail.keeps(self.segment),
+        };
+        if is_kept { error } else { gap(self.tail, self.before) }
     }
 }
 
@@ -172,7 +176,7 @@ impl Follow {
     /// What was synced is not there: the segment was used again, or it is damaged.
     fn changed(&self, at: u64) -> Error {
         let segment = &self.path[self.at.0];
-        if !self.tail.keeps(segment.header.number) {
+        if !self.tail.is_damaged(segment.header.number) {
             return gap(&self.tail, self.position);
         }
         let file = self.tail.folder().path().join(segment.file.name());

@@ -87,4 +87,13 @@ impl History {
         };
         if is_kept { None } else { self.0.pop_front() }
     }
+
+    /// The number of the newest one that may have been in use again before the journal was opened; 0: none.
+    pub(super) fn unneeded(&self, contains: TxId, keep: JournalKeep, now_ms: u64) -> u64 {
+        let (mut rest, mut newest) = (Self(self.0.clone()), 0);
+        while let Some(unneeded) = rest.take_unneeded(u64::MAX, contains, keep, now_ms) {
+            newest = unneeded.number;
+        }
+        newest
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Tail {
     folder: Arc<dyn JournalFolder>,
     now: Mutex<Now>,
     grown: Condvar,
+    /// Segments up to this number nobody had to keep when the journal was opened.
+    doubtful: u64,
 }
 
 #[derive(Debug)]
@@ -38,8 +40,10 @@ impl Tail {
         upto: Position,
         newest: JournalPosition,
         segments: VecDeque<(u64, String)>,
+        doubtful: u64,
     ) -> Self {
-        Self { folder, now: Mutex::new(Now { upto, newest, segments, waiting: 0 }), grown: Condvar::new() }
+        let now = Mutex::new(Now { upto, newest, segments, waiting: 0 });
+        Self { folder, now, grown: Condvar::new(), doubtful }
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
@@ -91,6 +95,15 @@ impl Tail {
     /// Whether the segment of that number is still what it was.
     pub(super) fn keeps(&self, number: u64) -> bool {
         self.now().segments.front().is_some_and(|&(oldest, _)| oldest <= number)
+    }
+
+    /// Whether a segment of that number that is not whole is damaged. One that nobody had to keep may have been in use again
+    /// when a crash came, of which some has come through and its header has not: it is not kept any more.
+    pub(super) fn is_damaged(&self, number: u64) -> bool {
+        if number <= self.doubtful {
+            self.forget(number);
+        }
+        self.keeps(number)
     }
 
     /// The position behind which everything is there.

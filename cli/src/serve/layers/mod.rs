@@ -25,6 +25,9 @@ pub(crate) use setting::Setting;
 /// The variable that names the file.
 const FILE_VARIABLE: &str = "BOLTKV_CONFIG";
 
+/// So many mistakes are told one by one: a file that has more of them is not meant to be a configuration.
+const MOST_TOLD: usize = 100;
+
 /// All settings as flags, and which of them are given.
 #[derive(Debug, Clone)]
 pub(crate) struct Flags(ArgMatches);
@@ -156,10 +159,14 @@ impl Flags {
     }
 }
 
-/// All that is wrong, and what may be, for a misspelt variable can be the reason.
+/// All that is wrong, and what may be, for a misspelt variable can be the reason. What is said twice of a line is told once:
+/// the parser says of every bracket that one is missing.
 fn failure(mut mistakes: Vec<Mistake>, warnings: &[String]) -> Failure {
     mistakes.sort();
-    let said = mistakes.into_iter().map(|mistake| mistake.said);
+    mistakes.dedup();
+    let more = mistakes.len().saturating_sub(MOST_TOLD);
+    let rest = (more > 0).then(|| format!("and {more} more mistakes"));
+    let said = mistakes.into_iter().take(MOST_TOLD).map(|mistake| mistake.said).chain(rest);
     Failure::Mistakes(said.chain(warnings.iter().map(|warning| format!("warning: {warning}"))).collect())
 }
 
