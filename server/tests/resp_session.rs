@@ -286,13 +286,3 @@ fn what_took_long_and_what_takes_memory_is_told_in_redis_form() {
     assert!(client.say("MEMORY DOCTOR").starts_with("There is memory"));
     assert!(!client.ask(&["MEMORY", "STATS"]).items().is_empty());
 }
-
-#[test]
-fn what_concerns_the_server_is_not_for_transactions() {
-    let server = TestServer::start();
-    let mut client = server.resp();
-    client.say("MULTI");
-    assert_eq!(client.say("PING"), "QUEUED");
-    assert_eq!(client.say("CONFIG GET save"), "ERR Command not allowed inside a transaction");
-    assert_eq!(client.say("EXEC"), "EXECABORT Transaction discarded because of previous errors.");
-}

@@ -72,7 +72,7 @@ impl Client {
             RespCommand::Ping => out.simple("PONG"),
             RespCommand::Echo => out.bulk(call.args.word(1)),
             RespCommand::Select => {
-                self.db = database(call.args.word(1))?;
+                self.db = Database::named(call.args.word(1))?;
                 out.ok();
             }
             RespCommand::Hello => self.hello(call, out)?,
@@ -147,11 +147,6 @@ pub(super) const fn concerns(command: RespCommand) -> bool {
             | RespCommand::Auth
             | RespCommand::Quit
     )
-}
-
-/// The database that a word names.
-pub(super) fn database(word: &[u8]) -> Result<Database, Failure> {
-    Database::new(integer(word)?).ok_or_else(|| failed("ERR DB index is out of range"))
 }
 
 /// The token in AUTH or HELLO, if there is one. Who has it is told by the token: the user's name may be any.
