@@ -57,6 +57,7 @@ pub(crate) use database::Database;
 pub(crate) use failure::Failure;
 pub(in crate::commands) use read::answer;
 pub(crate) use run::{RespRun, Stepped};
+pub(crate) use scans::Owner;
 pub(in crate::commands) use scans::Scans;
 pub(crate) use sizes::key_counts;
 pub(crate) use watching::{WatchedKeys, Watching};

@@ -11,6 +11,7 @@ use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::KeyspaceMut;
 use super::names::{EMPTY, stored};
+use super::scans::Owner;
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
 use crate::commands::expiry::Timed;
@@ -30,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) spec: &'static Spec,
     pub(crate) args: Args,
     pub(crate) db: Database,
+    /// Whose it is, where something has to be remembered for it.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// What is to be done, and how its reply is to be written.

@@ -79,7 +79,8 @@ impl RespCodec {
         if let Err(why) = spec.subcommand_of(&args) {
             return self.refused(no_subcommand(why, spec, &args));
         }
-        let call = Call { spec, args, db: self.client.db };
+        let is_scan = matches!(spec.command, RespCommand::Scan | RespCommand::HScan);
+        let call = Call { spec, args, db: self.client.db, owner: is_scan.then(|| self.client.owner()) };
         if self.multi.is_some() && !is_at_once(spec.command) {
             return self.queue(call, arrived);
         }

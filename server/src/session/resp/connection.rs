@@ -10,7 +10,7 @@ use super::client;
 use super::refusals::{auth_comes_first, failed, integer, shown};
 use super::server::REDIS_VERSION;
 use crate::clients::Client as Listed;
-use crate::commands::{Call, Database, Failure};
+use crate::commands::{Call, Database, Failure, Owner};
 
 /// The user that everybody is who says no other name.
 const USUAL_USER: &[u8] = b"default";
@@ -52,6 +52,14 @@ impl Client {
     pub(super) fn calls_itself(&mut self, name: &[u8]) {
         self.name = Bytes::copy_from_slice(name);
         self.listed.calls_itself(name);
+    }
+
+    /// Whose its scans are.
+    pub(super) fn owner(&self) -> Owner {
+        match self.listed.said().token {
+            Some(token) => Owner::Holder(token),
+            None => Owner::From(self.listed.peer.origin()),
+        }
     }
 
     /// The version in which a command is answered: HELLO answers in the one that it asks for.
