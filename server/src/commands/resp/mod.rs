@@ -59,7 +59,7 @@ pub(in crate::commands) use read::answer;
 pub(crate) use run::{RespRun, Stepped};
 pub(crate) use scans::Owner;
 pub(in crate::commands) use scans::Scans;
-pub(crate) use sizes::key_counts;
+pub(crate) use sizes::{KeyCount, key_counts};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
 pub(crate) use work::{Call, Gaps, RespDone, RespWork, What, too_large};

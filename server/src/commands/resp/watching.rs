@@ -167,6 +167,21 @@ impl WatchedKeys {
         }
     }
 
+    /// Those keys of a bucket have changed of which this says so.
+    pub(super) fn touch_if(
+        &mut self,
+        path: &Path,
+        mut has_changed: impl FnMut(&[u8]) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(keys) = self.by_bucket.get(path) else { return Ok(()) };
+        for (key, watchers) in keys {
+            if has_changed(key)? {
+                tell(watchers);
+            }
+        }
+        Ok(())
+    }
+
     /// All keys of a bucket are gone: those that were not there are still not.
     pub(super) fn touch_those_there(&mut self, path: &Path) {
         let Some(keys) = self.by_bucket.get(path) else { return };
