@@ -22,8 +22,14 @@ impl Database {
 
     /// The one that a word names.
     pub(crate) fn named(word: &[u8]) -> Result<Self, Failure> {
-        Self::new(number::integer(word)?)
-            .ok_or_else(|| Failure::say(ErrorCode::Malformed, "ERR DB index is out of range"))
+        let number = number::integer(word)?;
+        i32::try_from(number).map_err(|_| Failure::not_between(i32::MIN.into(), i32::MAX.into()))?;
+        Self::numbered(number)
+    }
+
+    /// The one of this number.
+    pub(super) fn numbered(number: i64) -> Result<Self, Failure> {
+        Self::new(number).ok_or_else(|| Failure::say(ErrorCode::Malformed, "ERR DB index is out of range"))
     }
 
     pub(crate) const fn number(self) -> u8 {
