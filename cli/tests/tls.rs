@@ -379,3 +379,24 @@ fn the_admin_address_speaks_tls_and_tells_its_metrics_to_nobody_who_does_not_and
     assert_eq!(http::get(server.admin(), "/readyz"), (200, "ready\n".into()));
     assert_eq!(server.stop().code, Some(0));
 }
+
+#[test]
+fn a_redis_is_copied_over_tls_and_one_that_is_not_to_be_trusted_is_asked_nothing() {
+    let (certificates, folder) = (Certificates::new(), tempfile::tempdir().unwrap());
+    certificates.authority("other");
+    // It speaks Redis' protocol, as any would.
+    let source = certificates.serve("127.0.0.1:0", &[]);
+    certificates.ask(source.addr(), "ca.pem", &["set", "k", "v"]).done();
+    let target = Server::start(&folder.path().join("to.db"));
+    let url = format!("rediss://{}", source.addr());
+    let ca = |name: &str| certificates.path(name).to_str().unwrap().to_owned();
+    let said = target.run(["import", "--from-redis", &url, "--redis-tls-ca", &ca("other.pem")]).failed(3);
+    assert!(said.contains("could not encrypt") && said.contains("UnknownIssuer"), "{said}");
+    let said = target.run(["import", "--from-redis", source.addr(), "--redis-tls-ca", &ca("ca.pem")]).failed(2);
+    assert!(said.contains("rediss://"), "{said}");
+    target.run(["import", "--from-redis", &url, "--redis-tls-ca", &ca("ca.pem")]).done();
+    assert_eq!(target.run(["get", "k"]).done(), b"v");
+    let plain = Server::start(&folder.path().join("plain.db"));
+    let url = format!("rediss://{}", plain.addr());
+    assert!(target.run(["import", "--from-redis", &url]).failed(3).contains("could not encrypt"));
+}

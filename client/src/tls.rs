@@ -1,12 +1,14 @@
 //! Encryption: whom to trust, and who one is.
 
-use std::fmt;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
 
 /// How a client encrypts: which certificates of servers it takes, and its own where servers ask for one.
 ///
@@ -61,6 +63,22 @@ impl Tls {
     /// Trusts whom the system trusts, and has no certificate of its own, unless told otherwise.
     pub fn builder() -> TlsBuilder {
         TlsBuilder::default()
+    }
+
+    /// Encrypts a connection to whoever is at `host:port`, whatever is spoken on it: other servers than boltkv's, too.
+    ///
+    /// # Errors
+    /// The connection's, or why it cannot be trusted.
+    pub async fn encrypt<S>(
+        &self,
+        addr: &str,
+        stream: S,
+    ) -> io::Result<impl AsyncRead + AsyncWrite + Send + Unpin + use<S>>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin,
+    {
+        let name = self.server_name(addr).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        TlsConnector::from(self.config()).connect(name, stream).await
     }
 
     pub(crate) fn config(&self) -> Arc<ClientConfig> {

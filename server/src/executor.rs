@@ -13,8 +13,8 @@ use boltkv_storage::{Db, Tx};
 use crate::access::Standing;
 use crate::cold::Cold;
 use crate::commands::{
-    Asker, Call, Clock, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot, Snapshots, Turns, Write,
-    earliest, refusal,
+    Asker, Call, Clock, Failure, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot, Snapshots, Turns,
+    Watching, Write, earliest, refusal,
 };
 use crate::health::Health;
 use crate::writer::{Push, Queue, Ticket};
@@ -147,7 +147,14 @@ impl<'a> Access<'a> {
     /// Begins what the Redis dialect asks for and is answered in steps.
     pub(crate) fn walk(self, call: Call, version: Version) -> Result<Run, ErrorReply> {
         let tx = self.executor.db.begin().map_err(refusal)?;
-        Ok(Run::Resp(RespRun::new(Arc::new(tx), version, call, self.executor.clock.now())))
+        Ok(Run::Resp(RespRun::walk(Arc::new(tx), version, call, self.executor.clock.now())))
+    }
+
+    /// Begins a transaction of the Redis dialect that changes nothing.
+    pub(crate) fn exec(self, work: (Vec<Call>, Option<&Watching>), version: Version) -> Result<RespRun, Failure> {
+        let Executor { db, clock, room, .. } = self.executor;
+        let tx = db.begin().map_err(refusal)?;
+        RespRun::exec(Arc::new(tx), version, work, clock.now(), room.clone())
     }
 
     /// Has something done that the Redis dialect asks for, as [`Self::write`] does.

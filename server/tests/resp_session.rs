@@ -3,7 +3,8 @@
 
 mod common;
 
-use boltkv_server::{Grant, Proof};
+use boltkv_server::{Clock, Grant, Proof};
+use boltkv_storage::Options;
 use common::resp::Value;
 use common::{Resp, TestServer};
 
@@ -288,11 +289,58 @@ fn what_took_long_and_what_takes_memory_is_told_in_redis_form() {
 }
 
 #[test]
-fn what_concerns_the_server_is_not_for_transactions() {
+fn what_has_expired_is_not_counted() {
+    let clock = Clock::by_hand(1_000_000);
+    let db = Options::new().open_in_memory().unwrap();
+    let server = TestServer::serve(db.clone(), |config| config.clock = clock.clone());
+    let mut client = server.resp();
+    for line in ["SET a 1 PX 1000", "SET b 1 PX 3000", "SET c 1", "SELECT 1", "SET gone 1 PX 100"] {
+        client.say(line);
+    }
+    client.say("SELECT 0");
+    client.say("HSET h stays 12345 goes 123456789");
+    let mut text = server.text();
+    assert_eq!((text.ask("BUCKET USE default/h"), text.ask("PEXPIRE goes 500")), ("OK".into(), "1".into()));
+    assert_eq!(
+        client.say("INFO keyspace"),
+        "# Keyspace\r\ndb0:keys=4,expires=2,avg_ttl=2000\r\ndb1:keys=1,expires=1,avg_ttl=100\r\n"
+    );
+    assert_eq!(client.say("MEMORY USAGE h"), "24");
+    drop(text);
+    server.stop().unwrap();
+    // Nobody removes anything here.
+    let server = TestServer::serve(db, |config| {
+        config.clock = clock.clone();
+        config.read_only = true;
+    });
+    clock.set(1_001_000);
+    let mut client = server.resp();
+    assert_eq!(client.say("INFO keyspace"), "# Keyspace\r\ndb0:keys=3,expires=1,avg_ttl=2000\r\n");
+    assert_eq!(client.say("MEMORY USAGE h"), "11");
+}
+
+#[test]
+fn what_redis_says_of_tracking_and_waiting_is_said_where_there_is_none() {
     let server = TestServer::start();
     let mut client = server.resp();
-    client.say("MULTI");
-    assert_eq!(client.say("PING"), "QUEUED");
-    assert_eq!(client.say("CONFIG GET save"), "ERR Command not allowed inside a transaction");
-    assert_eq!(client.say("EXEC"), "EXECABORT Transaction discarded because of previous errors.");
+    client.talk(&[
+        ("CLIENT GETREDIR", "-1"),
+        ("CLIENT TRACKINGINFO", r#"["flags" ["off"] "redirect" -1 "prefixes" []]"#),
+        ("CLIENT TRACKING OFF", "OK"),
+        ("CLIENT TRACKING ON", "-ERR CLIENT TRACKING is not supported"),
+        (
+            "CLIENT CACHING YES",
+            "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
+        ),
+        ("CLIENT UNBLOCK 1", "0"),
+        ("CLIENT UNBLOCK 1 error", "0"),
+        ("CLIENT UNBLOCK x", "-ERR value is not an integer or out of range"),
+        ("CLIENT UNBLOCK x now", "-ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+    ]);
+    let all = client.ask(&["COMMAND", "DOCS"]);
+    let count = usize::try_from(client.say("COMMAND COUNT").parse::<u32>().unwrap()).unwrap();
+    assert_eq!(all.items().len(), 2 * count, "each has its name and what is said of it");
+    for docs in all.items().chunks(2) {
+        assert!(!field(&docs[1], "summary").text().is_empty(), "{docs:?}");
+    }
 }

@@ -194,3 +194,52 @@ fn very_many_watched_keys_are_found_as_quickly_as_few() {
     server.resp().tell("SET k59999 1");
     assert_eq!(client.tell_all(&["MULTI", "PING", "EXEC"])[2], "nil");
 }
+
+#[test]
+fn swapping_databases_changes_the_keys_that_are_in_one_of_them_and_whatever_else_is_in_the_file_stays() {
+    let server = TestServer::start();
+    for name in ["boltkv.swap", "boltkv.swap.0"] {
+        server.db.update(|tx| tx.create_bucket(name)?.put("k", "v")).unwrap();
+    }
+    let (mut client, mut other) = (server.resp(), server.resp());
+    other.tell_all(&["SET here 1 PX 100000", "SELECT 1", "SET there 1"]);
+    for (watched, expected) in [("here", "nil"), ("there", "nil"), ("neither", "[PONG PONG]")] {
+        client.tell_all(&[&*format!("WATCH {watched}"), "MULTI", "PING", "PING"]);
+        assert_eq!(other.tell("SWAPDB 0 1"), "OK");
+        assert_eq!(client.tell("EXEC"), expected, "{watched}");
+    }
+    // Three times the one and the other.
+    client.talk(&[("KEYS *", r#"["there"]"#), ("SELECT 1", "OK"), ("KEYS *", r#"["here"]"#), ("TTL here", "100")]);
+    let aside = server.db.view(|tx| {
+        let (mut cursor, mut aside) = (tx.cursor(), 0);
+        while let Some((name, _)) = cursor.next()? {
+            aside += usize::from(name.starts_with(b"boltkv.swap"));
+        }
+        Ok::<_, boltkv_storage::Error>(aside)
+    });
+    assert_eq!(aside.unwrap(), 2);
+    assert!(server.db.check().unwrap().is_empty());
+}
+
+#[test]
+fn a_time_that_a_key_has_already_is_a_change_for_who_watches_it() {
+    let server = TestServer::start();
+    let (mut client, mut other) = (server.resp(), server.resp());
+    other.tell_all(&["SET a 1", "EXPIREAT a 32503680000"]);
+    for (change, expected) in [
+        ("EXPIREAT a 32503680000", "nil"),
+        ("GETEX a EXAT 32503680000", "nil"),
+        ("EXPIREAT a 32503680000 NX", "[PONG PONG]"),
+        ("GETEX a", "[PONG PONG]"),
+        ("PERSIST a", "nil"),
+        ("PERSIST a", "[PONG PONG]"),
+    ] {
+        client.tell_all(&["WATCH a", "MULTI", "PING", "PING"]);
+        other.tell(change);
+        assert_eq!(client.tell("EXEC"), expected, "{change}");
+        other.tell(if change.starts_with("PERSIST") { "PING" } else { "EXPIREAT a 32503680000" });
+    }
+    let before = server.db.stats().txid;
+    other.tell_all(&["EXPIREAT a 32503680001", "EXPIREAT a 32503680001"]);
+    assert_eq!(server.db.stats().txid, before + 1, "what is so already is not written");
+}

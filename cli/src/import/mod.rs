@@ -42,6 +42,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
   boltkv import --csv users.csv
   boltkv import --from-redis 127.0.0.1:6379
   boltkv import --from-redis redis://10.0.0.5 --redis-db all --redis-password-file redis.pass
+  boltkv import --from-redis rediss://db.example.org --redis-tls-ca ca.pem
 
 Exit codes: 1 a line that cannot be used, keys that boltkv cannot hold, or a refusal; 3 a server was away for too long; \
 4 it is not known whether the lines that the message names are there: the same import, or --skip, goes on")]

@@ -106,7 +106,11 @@ table! {
         "NO-EVICT", 3, false, "nothing: no connection is ended for the sake of memory";
         "NO-TOUCH", 3, false, "nothing: how often a key is asked for is not counted";
         "REPLY", 3, false, "not there";
-        "TRACKING", -3, false, "not there";
+        "UNBLOCK", -3, true, "ends the waiting of a connection: none waits";
+        "GETREDIR", 2, false, "where what is told of keys goes: nowhere";
+        "TRACKING", -3, false, "OFF only: no keys are tracked";
+        "TRACKINGINFO", 2, false, "what is told of keys: nothing";
+        "CACHING", 3, false, "which keys are tracked: an error, as none are";
         "PAUSE", -3, true, "not there";
         "UNPAUSE", 2, true, "not there";
         "HELP", 2, false, "these commands";

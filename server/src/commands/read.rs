@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::expiry::{Clock, Moment, Shown, View};
 use super::refusal::refusal;
-use super::resp::{self, Call, Failure};
+use super::resp::{self, Call, Failure, Watching};
 use super::results::ReplyRoom;
 
 /// Where reads wait for the disk, so that no session has to.
@@ -183,6 +183,11 @@ impl<'a> Reader<'a> {
     /// Answers what only the Redis dialect asks for.
     pub(crate) fn answer_resp(&self, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
         resp::answer(self.view()?, call, self.room.scans(), out)
+    }
+
+    /// Begins to watch keys where nobody changes any more.
+    pub(crate) fn watch_resp(&self, call: &Call, watching: &Watching) -> Result<(), Failure> {
+        watching.begin_in(call, self.view()?, self.snapshot.get(self.db)?, self.room)
     }
 
     fn view(&self) -> Result<&View<'a, Tx>, ErrorReply> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use boltkv_protocol::{EncodeError, Entry, ErrorCode, ErrorReply, Reply, TxnResultsWriter};
 
-use super::resp::Scans;
+use super::resp::{Gaps, Scans};
 use crate::memory::{Lease, Memory};
 
 /// Results that take no more than this take no lease, as no other short reply does.
@@ -29,6 +29,8 @@ pub(crate) struct Outcome {
     pub(crate) lease: Option<Lease>,
     /// What it was refused with, where the reply says that in a dialect's own words.
     pub(crate) failed: Option<ErrorCode>,
+    /// What the reply lacks, and its connection answers.
+    pub(crate) gaps: Option<Box<Gaps>>,
 }
 
 impl Outcome {
@@ -43,7 +45,7 @@ impl Outcome {
 
 impl From<Reply> for Outcome {
     fn from(reply: Reply) -> Self {
-        Self { reply, lease: None, failed: None }
+        Self { reply, lease: None, failed: None, gaps: None }
     }
 }
 
@@ -161,7 +163,7 @@ impl Results {
 
     /// The reply of transaction `txid`.
     pub(super) fn finish(self, txid: u64) -> Outcome {
-        Outcome { reply: self.writer.finish(txid), lease: self.lease, failed: None }
+        Outcome { reply: self.writer.finish(txid), lease: self.lease, failed: None, gaps: None }
     }
 }
 

@@ -128,6 +128,9 @@ pub(crate) trait Codec: Send + 'static {
         false
     }
 
+    /// It is known whether a transaction is done, whose reply follows in parts.
+    fn decided(&mut self, _id: u32, _is_done: bool) {}
+
     /// Nothing is executed any more: what was kept for that can go.
     fn mute(&mut self) {}
 

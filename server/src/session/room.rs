@@ -55,8 +55,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn no_memory_for(&self, what: &str) -> ErrorReply {
-        let limit = self.conn.shared.memory.limit();
-        let message = format!("there is no memory for {what}; all connections together have {limit} bytes (--memory)");
-        ErrorReply::new(ErrorCode::Overloaded, message)
+        no_memory_for(what, self.conn.shared.memory.limit())
     }
+}
+
+/// What is said where there is no memory for something, of which there is so much.
+pub(super) fn no_memory_for(what: &str, limit: usize) -> ErrorReply {
+    let message = format!("there is no memory for {what}; all connections together have {limit} bytes (--memory)");
+    ErrorReply::new(ErrorCode::Overloaded, message)
 }

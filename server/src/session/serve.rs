@@ -10,7 +10,6 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
-use boltkv_protocol::resp::Kind;
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
 use bytes::Bytes;
 use tokio::task::yield_now;
@@ -293,7 +292,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.writes.insert(due.id, due);
                 self.conn.submit(due.id, &self.caller, request);
             }
-            Asked::Resp(due, work) if work.kind() == Kind::Write => {
+            Asked::Resp(due, work) if self.is_for_the_writer(&work) => {
                 self.writes.insert(due.id, due);
                 self.conn.submit_resp(due.id, &self.caller, *work);
             }
@@ -339,7 +338,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Writes a reply that has its memory already.
     pub(super) fn settle(&mut self, due: Due<C::Tag>, outcome: Outcome) {
-        let Outcome { reply, lease, .. } = outcome;
+        let Outcome { reply, lease, gaps, .. } = outcome;
+        let reply = match gaps {
+            Some(gaps) => self.fill(&reply, &gaps),
+            None => reply,
+        };
         if let Some(lease) = lease {
             self.conn.wire.lease_output(lease);
         }

@@ -75,7 +75,10 @@ pub fn encode<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
 
 impl Resp {
     pub fn connect(address: SocketAddr) -> Self {
-        let socket = connect(address);
+        Self::over(connect(address))
+    }
+
+    pub fn over(socket: TcpStream) -> Self {
         let input = BufReader::new(socket.try_clone().unwrap());
         Self { socket, input }
     }

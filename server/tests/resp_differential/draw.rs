@@ -7,7 +7,7 @@ pub(crate) type Words = Vec<Vec<u8>>;
 pub(crate) type Generator = fn(&mut Draw) -> Words;
 
 /// All keys that scripts use: so few that commands meet.
-pub(crate) const KEYS: &[&str] = &["a", "b", "c", "key:4", "\r\n"];
+pub(crate) const KEYS: &[&str] = &["a", "b", "c", "key:4", "\r\n", ""];
 
 /// The same numbers from the same seed (`SplitMix64`).
 pub(crate) struct Draw(u64);

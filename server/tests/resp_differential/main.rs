@@ -10,37 +10,32 @@ mod common;
 
 mod bits;
 mod draw;
+mod hashes;
+mod keys;
 mod redis;
+mod replies;
 mod strings;
+mod times;
 
 use common::TestServer;
 use common::raw_resp::{RawResp, request};
 use draw::{Draw, Generator, KEYS, Words, show, words};
 use redis::Redis;
+use replies::Queued;
 
 /// How many scripts are run where nothing is said.
 const SCRIPTS: u64 = 300;
 
 /// Each group's commands, and how often they are drawn.
-const GENERATORS: &[(usize, Generator)] = &[(10, strings::command), (5, bits::command), (2, keys)];
+const GENERATORS: &[(usize, Generator)] =
+    &[(10, strings::command), (5, bits::command), (8, hashes::command), (8, keys::command), (5, times::command)];
 
 /// What is asked of each key when a script has ended.
-const LOOKS: &[&str] = if strings::EXPIRY { &["TYPE", "GET", "PEXPIRETIME"] } else { &["TYPE", "GET"] };
+const LOOKS: &[&str] = &["TYPE", "GET", "HGETALL", "PEXPIRETIME"];
 
-/// What makes the keys of all groups something else, or nothing.
-fn keys(draw: &mut Draw) -> Words {
-    let key = draw.key();
-    match draw.below(4) {
-        0 => words(&["HSET", &key, "f", "v"]),
-        1 => words(&["EXISTS", &key, &draw.key()]),
-        _ => words(&["DEL", &key]),
-    }
-}
-
-/// A script: the keys are gone, commands follow, some of them as one, and then it is looked what is left.
+/// A script: nothing is there, commands follow, some of them as one, and then it is looked what is left.
 fn script(draw: &mut Draw) -> Vec<Words> {
-    let mut script = vec![words(&["HELLO", draw.pick(&["2", "3"])])];
-    script.push(words(&["DEL"]).into_iter().chain(KEYS.iter().map(|key| key.as_bytes().to_vec())).collect());
+    let mut script = vec![words(&["RESET"]), words(&["HELLO", draw.pick(&["2", "3"])]), words(&["FLUSHALL"])];
     let mut left_of_transaction = None;
     for _ in 0..10 + draw.below(40) {
         match &mut left_of_transaction {
@@ -55,13 +50,17 @@ fn script(draw: &mut Draw) -> Vec<Words> {
             }
             None => {}
         }
-        script.push(command(draw));
+        script.push(match draw.below(20) {
+            0 => words(&["WATCH"]).into_iter().chain(draw.some(1, 3, |draw| draw.key().into())).collect(),
+            1 if draw.below(4) == 0 => words(&[draw.pick(&["UNWATCH", "MULTI", "DISCARD", "EXEC"])]),
+            _ => command(draw),
+        });
     }
-    if left_of_transaction.is_some() {
-        script.push(words(&["EXEC"]));
+    script.push(words(&["EXEC"]));
+    for database in keys::DATABASES {
+        script.extend([words(&["SELECT", database]), words(&["DBSIZE"])]);
+        script.extend(KEYS.iter().flat_map(|key| LOOKS.iter().map(move |look| words(&[look, key]))));
     }
-    let looks = KEYS.iter().flat_map(|key| LOOKS.iter().map(move |look| words(&[look, key])));
-    script.extend(looks);
     script
 }
 
@@ -83,10 +82,11 @@ fn compare(seed: u64, ours: &mut RawResp, theirs: &mut RawResp) {
     let bytes: Vec<u8> = script.iter().flat_map(|words| request(words)).collect();
     ours.send_bytes(&bytes);
     theirs.send_bytes(&bytes);
+    let mut queued = Queued::default();
     for (at, said) in script.iter().enumerate() {
         let (our, their) = (ours.reply(), theirs.reply());
         // What HELLO tells is each server's own.
-        if our == their || at == 0 {
+        if said[0] == b"HELLO" || queued.are_same(said, &our, &their) {
             continue;
         }
         let before: Vec<_> = script[..at].iter().map(|words| show(words)).collect();

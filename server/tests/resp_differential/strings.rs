@@ -2,9 +2,6 @@
 
 use super::draw::{Draw, Words, words};
 
-/// Whether the server has keys expire. It does not yet.
-pub(crate) const EXPIRY: bool = true;
-
 pub(crate) fn command(draw: &mut Draw) -> Words {
     let name = draw.pick(&[
         "GET",
@@ -107,7 +104,7 @@ fn options(flags: &[&str], draw: &mut Draw) -> Words {
         if draw.below(4) == 0 {
             let unit = draw.pick(&["EX", "PX", "EXAT", "PXAT"]);
             options.push(draw.case(unit).into_bytes());
-            options.push(if EXPIRY && unit.ends_with("AT") { time(unit, draw) } else { time_that_is_none(draw) });
+            options.push(if unit.ends_with("AT") { time(unit, draw) } else { time_that_is_none(draw) });
         } else {
             let flag = draw.pick(flags);
             options.push(draw.case(flag).into_bytes());

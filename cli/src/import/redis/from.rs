@@ -1,11 +1,12 @@
 //! Where the Redis is, and who asks it: from the command line, the environment and files.
 
-use std::env;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::{env, fs};
 
+use boltkv_client::Tls;
 use clap::Args;
 
 use crate::arguments::address_with;
@@ -22,7 +23,7 @@ const MOST_OF_FILE: u64 = 4 * 1024;
 /// The options that are about a Redis.
 #[derive(Debug, Args)]
 pub(in crate::import) struct RedisArgs {
-    /// Copy this Redis: `HOST:PORT`, `HOST`, or `redis://[USER@]HOST[:PORT][/DATABASE]`; none: what `BOLTKV_REDIS_URL` says
+    /// Copy this Redis: `HOST:PORT`, `HOST`, or `redis://[USER@]HOST[:PORT][/DATABASE]`, encrypted with `rediss://`; none: what `BOLTKV_REDIS_URL` says
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -37,6 +38,10 @@ pub(in crate::import) struct RedisArgs {
     /// A file whose first line is the password of that Redis; `BOLTKV_REDIS_PASSWORD` has the password itself
     #[arg(long, value_name = "FILE", requires = "from_redis")]
     redis_password_file: Option<PathBuf>,
+    /// Take only a Redis that has a certificate from one of those in this file (PEM), for `rediss://`; otherwise those are
+    /// taken whom this system trusts
+    #[arg(long, value_name = "FILE", requires = "from_redis")]
+    redis_tls_ca: Option<PathBuf>,
     /// Of a Redis: change nothing that is there already, neither values nor fields of hashes
     #[arg(long, requires = "from_redis")]
     pub(super) if_absent: bool,
@@ -70,6 +75,18 @@ pub(in crate::import) struct From {
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) databases: Databases,
+    /// How to encrypt; `None`: not at all.
+    pub(super) tls: Option<Tls>,
+}
+
+/// What an address or a URL says.
+#[derive(Debug)]
+struct Parsed {
+    addr: String,
+    user: Option<String>,
+    password: Option<String>,
+    databases: Databases,
+    encrypted: bool,
 }
 
 impl RedisArgs {
@@ -93,11 +110,17 @@ impl RedisArgs {
                 from
             }
         };
-        Ok(Some(From {
-            password: self.password()?.or(from.password),
-            databases: self.redis_db.unwrap_or(from.databases),
-            ..from
-        }))
+        let tls = match &self.redis_tls_ca {
+            Some(_) if !from.encrypted => {
+                let why = "--redis-tls-ca says who is to be trusted, and only rediss://HOST is encrypted";
+                return Err(Failure::usage(why));
+            }
+            ca if from.encrypted => Some(trusting(ca.as_deref())?),
+            _ => None,
+        };
+        let Parsed { addr, user, password, databases, .. } = from;
+        let (password, databases) = (self.password()?.or(password), self.redis_db.unwrap_or(databases));
+        Ok(Some(From { addr, user, password, databases, tls }))
     }
 
     fn password(&self) -> Outcome<Option<String>> {
@@ -110,6 +133,17 @@ impl RedisArgs {
 
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Who is trusted: whoever has a certificate from one of those in a file, or from whom this system trusts.
+fn trusting(ca: Option<&Path>) -> Outcome<Tls> {
+    let mut builder = Tls::builder();
+    if let Some(file) = ca {
+        let failed = |why: String| Failure::usage(format!("{}: {why}", file.display()));
+        let pem = fs::read(file).map_err(|error| failed(format!("could not read: {error}")))?;
+        builder = builder.roots(&pem).map_err(|error| failed(error.to_string()))?;
+    }
+    builder.build().map_err(|error| Failure::usage(format!("cannot encrypt: {error}")))
 }
 
 /// The first line of a file, without its end.
@@ -125,19 +159,16 @@ fn first_line(path: &Path) -> Outcome<String> {
 }
 
 /// Reads an address or a URL.
-fn parse(text: &str) -> Result<From, String> {
+fn parse(text: &str) -> Result<Parsed, String> {
     let Some((scheme, rest)) = text.split_once("://") else {
         let addr = address_with(text, USUAL_PORT).map_err(str::to_owned)?;
-        return Ok(From { addr, user: None, password: None, databases: Databases::One(0) });
+        return Ok(Parsed { addr, user: None, password: None, databases: Databases::One(0), encrypted: false });
     };
-    match scheme {
-        "redis" | "valkey" => {}
-        "rediss" | "valkeys" => {
-            let why = "a Redis is not asked by TLS: let `stunnel` or `socat` stand between, and name its address";
-            return Err(why.to_owned());
-        }
+    let encrypted = match scheme {
+        "redis" | "valkey" => false,
+        "rediss" | "valkeys" => true,
         _ => return Err("neither HOST:PORT nor redis://HOST:PORT".to_owned()),
-    }
+    };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     // A password may have slashes in it; the host has no `@`.
     let (who, place) = rest.rsplit_once('@').map_or((None, rest), |(who, place)| (Some(who), place));
@@ -151,7 +182,7 @@ fn parse(text: &str) -> Result<From, String> {
         Some((user, password)) => (decoded(user)?, decoded(password)?),
     };
     let addr = address_with(if addr.is_empty() { "127.0.0.1" } else { addr }, USUAL_PORT).map_err(str::to_owned)?;
-    Ok(From { addr, user, password, databases })
+    Ok(Parsed { addr, user, password, databases, encrypted })
 }
 
 /// A part of a URL, in which `%40` is an `@`; `None` where it is empty.
@@ -178,7 +209,7 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> (String, Option<String>, Option<String>, Databases) {
-        let From { addr, user, password, databases } = parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+        let Parsed { addr, user, password, databases, .. } = parse(text).unwrap_or_else(|why| panic!("{text}: {why}"));
         (addr, user, password, databases)
     }
 
@@ -198,8 +229,13 @@ mod tests {
         ] {
             assert_eq!(parts(text), (addr.to_owned(), user, password, Databases::One(database)), "{text}");
         }
-        for text in ["", "6379", "redis://db/x", "http://db", "rediss://db", "redis://a%4@db", "redis://a%ff@db"] {
+        for text in ["", "6379", "redis://db/x", "http://db", "redis://a%4@db", "redis://a%ff@db"] {
             assert!(parse(text).is_err(), "{text}");
+        }
+        for (text, encrypted) in
+            [("db", false), ("redis://db", false), ("rediss://ada@db:7000/1", true), ("valkeys://db", true)]
+        {
+            assert_eq!(parse(text).unwrap().encrypted, encrypted, "{text}");
         }
         assert_eq!("all".parse(), Ok(Databases::All));
         assert!("-1".parse::<Databases>().is_err());

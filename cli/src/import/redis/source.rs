@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use boltkv_protocol::resp::{Version, Writer};
 use bytes::{Bytes, BytesMut};
-use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader, split};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::timeout;
 
 use super::from::From;
@@ -19,12 +18,16 @@ const MOST_TO_CONNECT: Duration = Duration::from_secs(5);
 /// What is read of the socket at a time.
 const BUFFER: usize = 64 * 1024;
 
+/// What the Redis says, and what is said to it.
+type Input = Box<dyn AsyncRead + Send + Unpin>;
+type Output = Box<dyn AsyncWrite + Send + Unpin>;
+
 /// A Redis that is being asked.
 pub(super) struct Source {
     /// Its address, for messages.
     addr: String,
-    reader: BufReader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
+    reader: BufReader<Input>,
+    writer: Output,
     timeout: Duration,
 }
 
@@ -64,7 +67,19 @@ impl Source {
         let stream = timeout(patience.min(MOST_TO_CONNECT), TcpStream::connect(&addr)).await;
         let stream = stream.map_err(|_| failed("no answer".to_owned()))?.map_err(|error| failed(error.to_string()))?;
         stream.set_nodelay(true).map_err(|error| failed(error.to_string()))?;
-        let (reader, writer) = stream.into_split();
+        let (reader, writer): (Input, Output) = match &from.tls {
+            None => {
+                let (reader, writer) = stream.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Some(tls) => {
+                let encrypted = timeout(patience.min(MOST_TO_CONNECT), tls.encrypt(&addr, stream)).await;
+                let encrypted = encrypted.map_err(|_| failed("no answer to who wants to encrypt".to_owned()))?;
+                let encrypted = encrypted.map_err(|error| failed(format!("could not encrypt: {error}")))?;
+                let (reader, writer) = split(encrypted);
+                (Box::new(reader), Box::new(writer))
+            }
+        };
         let reader = BufReader::with_capacity(BUFFER, reader);
         let mut source = Self { addr: addr.clone(), reader, writer, timeout: patience };
         match (from.user.as_deref(), from.password.as_deref()) {
@@ -85,7 +100,8 @@ impl Source {
         let late = move || io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {patience:?}"));
         let write = async {
             // No timeout of its own: the replies have one, and who takes no commands sends none.
-            writer.write_all(&commands.bytes).await
+            writer.write_all(&commands.bytes).await?;
+            writer.flush().await
         };
         let read = async {
             let mut replies = Vec::with_capacity(commands.count);

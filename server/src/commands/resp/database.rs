@@ -2,7 +2,10 @@
 
 use std::sync::LazyLock;
 
-use boltkv_protocol::{Path, text};
+use boltkv_protocol::{ErrorCode, Path, text};
+
+use super::failure::Failure;
+use super::number;
 
 /// How many databases there are.
 const MOST: u8 = 16;
@@ -15,6 +18,18 @@ impl Database {
     /// The one of this number, if there is one.
     pub(crate) fn new(number: i64) -> Option<Self> {
         u8::try_from(number).ok().filter(|number| *number < MOST).map(Self)
+    }
+
+    /// The one that a word names.
+    pub(crate) fn named(word: &[u8]) -> Result<Self, Failure> {
+        let number = number::integer(word)?;
+        i32::try_from(number).map_err(|_| Failure::not_between(i32::MIN.into(), i32::MAX.into()))?;
+        Self::numbered(number)
+    }
+
+    /// The one of this number.
+    pub(super) fn numbered(number: i64) -> Result<Self, Failure> {
+        Self::new(number).ok_or_else(|| Failure::say(ErrorCode::Malformed, "ERR DB index is out of range"))
     }
 
     pub(crate) const fn number(self) -> u8 {

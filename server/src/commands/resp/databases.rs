@@ -23,7 +23,8 @@ pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut W
             }
         }
         RespCommand::SwapDb => {
-            let (one, other) = (database(call, 1, "first")?, database(call, 2, "second")?);
+            let (one, other) = (number(call, 1, "first")?, number(call, 2, "second")?);
+            let (one, other) = (Database::numbered(one)?, Database::numbered(other)?);
             if one != other {
                 keyspace.in_database(one, |keyspace| keyspace.swap(other))?;
             }
@@ -42,8 +43,7 @@ fn when(call: &Call) -> Result<(), Failure> {
     }
 }
 
-fn database(call: &Call, at: usize, which: &str) -> Result<Database, Failure> {
-    let number = number::integer(call.args.word(at));
-    let number = number.map_err(|_| Failure::new(ErrorCode::Malformed, format!("ERR invalid {which} DB index")))?;
-    Database::new(number).ok_or_else(|| Failure::say(ErrorCode::Malformed, "ERR DB index is out of range"))
+fn number(call: &Call, at: usize, which: &str) -> Result<i64, Failure> {
+    let number = number::integer(call.args.word(at)).ok().filter(|number| i32::try_from(*number).is_ok());
+    number.ok_or_else(|| Failure::new(ErrorCode::Malformed, format!("ERR invalid {which} DB index")))
 }

@@ -91,22 +91,26 @@ impl<'s> Fresh<'s, '_> {
 
 /// HRANDFIELD.
 pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let hash = keyspace.hash(args.word(1))?.map(|hash| Fresh { hash, moment: &keyspace.moment });
+    let look = || Ok::<_, Failure>(keyspace.hash(args.word(1))?.map(|hash| Fresh { hash, moment: &keyspace.moment }));
     let Some(count) = args.get(2) else {
+        let hash = look()?;
         let drawn = hash.map_or(Ok(None), |hash| hash.draw(&mut Draw::new()))?;
         out.maybe(drawn.map(|(field, _)| said(field)));
         return Ok(());
     };
     let count = number::integer(count)?;
+    if count == i64::MIN {
+        return Err(Failure::not_between(-i64::MAX, i64::MAX));
+    }
     let with_values = match args.get(3) {
         None => false,
         Some(word) if word.eq_ignore_ascii_case(b"withvalues") && args.len() == 4 => true,
         Some(_) => return Err(Failure::syntax()),
     };
-    if !(-MOST..=MOST).contains(&count) && count < 0 || count == i64::MIN {
+    if count < -MOST || with_values && count > i64::MAX / 2 {
         return Err(Failure::out_of_range());
     }
-    let fields = match hash {
+    let fields = match look()? {
         None => Vec::new(),
         Some(hash) if count < 0 => repeated(&hash, count.unsigned_abs())?,
         Some(hash) => distinct(&hash, usize::try_from(count.min(MOST)).unwrap_or(0))?,

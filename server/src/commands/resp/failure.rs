@@ -46,6 +46,12 @@ impl Failure {
         Self::say(ErrorCode::NumberOutOfRange, "ERR value is out of range")
     }
 
+    /// A whole number is none of those that can be.
+    pub(super) fn not_between(least: i64, most: i64) -> Self {
+        let line = format!("ERR value is out of range, value must between {least} and {most}");
+        Self::new(ErrorCode::NumberOutOfRange, line)
+    }
+
     pub(super) const fn overflow() -> Self {
         Self::say(ErrorCode::NumberOutOfRange, "ERR increment or decrement would overflow")
     }

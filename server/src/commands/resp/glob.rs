@@ -24,6 +24,10 @@ pub(super) const fn work(pattern: &[u8], text: &[u8]) -> u64 {
 
 /// Whether `text` is what a pattern means. It takes time by the product of both lengths, never more.
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    if text.is_empty() {
+        // Nothing is only what is said to be nothing, or all there is; so it is for Redis.
+        return pattern.is_empty() || pattern == b"*";
+    }
     let (mut pattern, mut text) = (pattern, text);
     // Where the last star stands, and what it is tried on next.
     let mut star: Option<(&[u8], &[u8])> = None;
@@ -125,7 +129,9 @@ mod tests {
             let expected = pattern != "a[";
             assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
         }
-        for (pattern, text) in [("", "a"), ("a", ""), ("a*c", "abd"), ("h[^a]llo", "hallo"), ("?", ""), ("\\*", "a")] {
+        for (pattern, text) in
+            [("", "a"), ("a", ""), ("a*c", "abd"), ("h[^a]llo", "hallo"), ("?", ""), ("**", ""), ("\\*", "a")]
+        {
             assert!(!matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
         }
     }

@@ -59,7 +59,8 @@ impl<'s> Keyspace<'s> {
         match shown.get(key, &self.moment) {
             Ok(value) => Ok(value.map(Held::String)),
             Err(Error::IncompatibleValue { .. }) => {
-                Ok(Some(Held::Hash(self.records.bucket_in(self.db.path(), shown.bucket, key)?)))
+                let hash = self.records.bucket_in(self.db.path(), shown.bucket, key)?;
+                Ok(if is_vacant(&hash, &self.moment)? { None } else { Some(Held::Hash(hash)) })
             }
             Err(error) => Err(error.into()),
         }
@@ -102,6 +103,21 @@ impl<'s> Keyspace<'s> {
     pub(super) fn now(&self) -> u64 {
         self.moment.now()
     }
+}
+
+/// Whether nothing is left in a bucket that has not expired, as far as its first entries tell: a hash of no fields is none.
+///
+/// The bucket itself stays until a client of Redis writes there. It is not removed with its last field's time: a program
+/// that speaks another dialect, or Go's tools, may have made it, gives its keys times, and counts on its being there. So KEYS
+/// and the like tell its name: to look into every bucket that they pass would cost all others a page for each.
+fn is_vacant(hash: &Shown<'_>, moment: &Moment<'_>) -> Result<bool, Failure> {
+    for (looked_at, entry) in hash.bucket.iter().enumerate() {
+        let (key, _) = entry?;
+        if looked_at == LOOKED_AT || !hash.is_past(key, moment)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether a bucket holds buckets, as far as its first entries tell: a hash holds values only.
@@ -224,11 +240,17 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
     /// Removes a key, whatever it holds. Whether it was there.
     pub(super) fn remove(&mut self, key: &[u8]) -> Result<bool, Failure> {
         let key = stored(key);
+        // An empty bucket goes, but was no hash.
+        let was_vacant = match self.timed.tx.bucket_path(self.db.path().names()).and_then(|keys| keys.get(key)) {
+            Err(Error::IncompatibleValue { .. }) => self.look()?.find(key)?.is_none(),
+            _ => false,
+        };
         let removed = self.timed.remove_key(self.db.path(), key)?;
-        if removed {
+        self.changed |= removed;
+        if removed && !was_vacant {
             self.touch(key);
         }
-        Ok(removed)
+        Ok(removed && !was_vacant)
     }
 
     /// Changes a hash, which is made where the key is not there, and goes where nothing is left in it.
@@ -257,11 +279,13 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
     }
 
     /// From when on a key that is there is gone, in milliseconds since 1970; `None`: it stays. Whether that changed anything.
+    /// Who watches it is told of the time that it has already, too, as Redis tells.
     pub(super) fn expire(&mut self, key: &[u8], at: Option<u64>) -> Result<bool, Failure> {
         let key = stored(key);
         let changed = self.timed.set_expiry(self.db.path(), key, at)?;
-        if changed {
-            self.touch(key);
+        self.changed |= changed;
+        if changed || at.is_some() {
+            self.watched.touch(self.db.path(), key);
         }
         Ok(changed)
     }
@@ -332,8 +356,8 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
 
     /// Has another database take this one's place, and this one that one's.
     pub(super) fn swap(&mut self, other: Database) -> Result<(), Failure> {
-        const ASIDE: &[u8] = b"boltkv.swap";
-        let aside = Path::from_names([ASIDE]).unwrap_or_default();
+        self.tell_of_swap(other)?;
+        let aside = self.free_name()?;
         for (from, to) in [(self.db.path(), &aside), (other.path(), self.db.path()), (&aside, other.path())] {
             let name = |path: &Path| path.names().next().unwrap_or_default().to_vec();
             match self.timed.tx.move_bucket_as::<&[u8]>(name(from), &[], &[], name(to)) {
@@ -343,8 +367,30 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
             }
         }
         self.changed = true;
-        self.watched.touch_within(self.db.path());
-        self.watched.touch_within(other.path());
         Ok(())
+    }
+
+    /// A key changes where it is in one of both databases; where it is in neither, it still is.
+    fn tell_of_swap(&mut self, other: Database) -> Result<(), Failure> {
+        let view = self.timed.view();
+        let both = [Keyspace::of(&view, self.db)?, Keyspace::of(&view, other)?];
+        for db in [self.db, other] {
+            self.watched.touch_if(db.path(), |key| Ok(both[0].exists(key)? || both[1].exists(key)?))?;
+        }
+        Ok(())
+    }
+
+    /// A name at the top that nothing has.
+    fn free_name(&self) -> Result<Path, Failure> {
+        let mut number = 0_u64;
+        loop {
+            let name = format!("boltkv.swap.{number}");
+            match self.timed.tx.bucket(&name) {
+                // So short a name always makes a path.
+                Err(Error::BucketNotFound { .. }) => return Ok(Path::from_names([name]).unwrap_or_default()),
+                Err(Error::IncompatibleValue { .. }) | Ok(_) => number += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@
 //! - `set`, `numbers`, `ranges`, `lcs`: more of strings; `bitop`, `bitfield`: more of bits
 //! - `times`: when keys are gone; `places`: keys that get another one; `scan`, `scans`: some keys at a time, and where it
 //!   goes on; `draws`: some at random; `dump`, `rdb`: what a key holds in Redis' own form
-//! - `walk`: those that look at everything, in steps
+//! - `run`: what is answered in steps: `walk`: those that look at everything, `exec`: transactions that change nothing
 //! - `sizes`: how many keys the databases have, and how much room one takes
 //! - `watching`: what WATCH is told
 //! - `names`: keys and fields of no bytes; `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
@@ -25,6 +25,7 @@ mod database;
 mod databases;
 mod draws;
 mod dump;
+mod exec;
 mod failure;
 mod glob;
 mod hash_mut;
@@ -40,6 +41,7 @@ mod places;
 mod ranges;
 mod rdb;
 mod read;
+mod run;
 mod scan;
 mod scans;
 mod set;
@@ -54,12 +56,13 @@ mod write;
 pub(crate) use database::Database;
 pub(crate) use failure::Failure;
 pub(in crate::commands) use read::answer;
+pub(crate) use run::{RespRun, Stepped};
+pub(crate) use scans::Owner;
 pub(in crate::commands) use scans::Scans;
-pub(crate) use sizes::key_counts;
-pub(crate) use walk::{RespRun, Stepped};
+pub(crate) use sizes::{KeyCount, key_counts};
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
-pub(crate) use work::{Call, RespDone, RespWork, What};
+pub(crate) use work::{Call, Gaps, RespDone, RespWork, What, too_large};
 pub(crate) use write::write_time;
 
 /// Whether a word is what a pattern means, whatever their letter case.

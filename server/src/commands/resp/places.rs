@@ -8,7 +8,6 @@ use super::database::Database;
 use super::failure::Failure;
 use super::hash_mut::Change;
 use super::keyspace::{Held, KeyspaceMut};
-use super::number;
 use super::work::Call;
 use crate::commands::expiry::Moment;
 
@@ -36,7 +35,7 @@ pub(super) fn rename(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut 
 }
 
 pub(super) fn move_to(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let (key, to) = (args.word(1), database(args.word(2))?);
+    let (key, to) = (args.word(1), Database::named(args.word(2))?);
     if to == keyspace.database() {
         return Err(Failure::new(ErrorCode::Malformed, "ERR source and destination objects are the same"));
     }
@@ -58,7 +57,7 @@ pub(super) fn copy(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Wr
             b"replace" => replaces = true,
             b"db" if at + 1 < args.len() => {
                 at += 1;
-                db = database(args.word(at))?;
+                db = Database::named(args.word(at))?;
             }
             _ => return Err(Failure::syntax()),
         }
@@ -87,11 +86,6 @@ pub(super) fn copy(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Wr
     })?;
     out.flag(true);
     Ok(())
-}
-
-fn database(word: &[u8]) -> Result<Database, Failure> {
-    let number = number::integer(word)?;
-    Database::new(number).ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR DB index is out of range"))
 }
 
 /// How many bytes a copy takes in memory.

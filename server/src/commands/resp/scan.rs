@@ -30,14 +30,35 @@ struct Asked<'a> {
 /// Answers one.
 pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &mut Writer<'_>) -> Result<(), Failure> {
     let is_hash = call.spec.command == RespCommand::HScan;
-    let asked = parse(call, if is_hash { 2 } else { 1 })?;
+    let at = if is_hash { 2 } else { 1 };
+    let cursor = match std::str::from_utf8(call.args.word(at)) {
+        // As Redis has it.
+        Ok("") => Some(0),
+        Ok(word) => word.parse().ok(),
+        Err(_) => None,
+    };
+    let cursor = cursor.ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR invalid cursor"))?;
     let shown = if is_hash { keyspace.hash(call.args.word(1))? } else { keyspace.shown };
+    if is_hash && shown.is_none() {
+        // Whatever else is said is not looked at, as Redis does not.
+        write(0, &[], is_hash, out);
+        return Ok(());
+    }
+    let asked = parse(call, at + 1, cursor)?;
     let passed = match asked.cursor {
         0 => None,
         cursor => Some(scans.passed(cursor).ok_or_else(forgotten)?),
     };
     let (found, last) = look(keyspace, shown, &asked, passed, is_hash)?;
-    let next = last.map_or(0, |last| scans.remember(asked.cursor, last));
+    let next = match (last, &call.owner) {
+        (Some(last), Some(owner)) => scans.remember(owner, asked.cursor, last),
+        _ => 0,
+    };
+    write(next, &found, is_hash, out);
+    Ok(())
+}
+
+fn write(next: u64, found: &[(&[u8], &[u8])], is_hash: bool, out: &mut Writer<'_>) {
     out.array(2);
     out.bulk(next.to_string().as_bytes());
     out.array(if is_hash { 2 * found.len() } else { found.len() });
@@ -47,7 +68,6 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
             out.bulk(value);
         }
     }
-    Ok(())
 }
 
 fn forgotten() -> Failure {
@@ -55,12 +75,10 @@ fn forgotten() -> Failure {
     Failure::new(ErrorCode::SnapshotExpired, line)
 }
 
-fn parse(call: &Call, at: usize) -> Result<Asked<'_>, Failure> {
+/// The options, from the word at `at` on.
+fn parse(call: &Call, at: usize, cursor: u64) -> Result<Asked<'_>, Failure> {
     let (args, mut at) = (&call.args, at);
-    let cursor = std::str::from_utf8(args.word(at)).ok().and_then(|word| word.parse().ok());
-    let cursor = cursor.ok_or_else(|| Failure::new(ErrorCode::Malformed, "ERR invalid cursor"))?;
     let mut asked = Asked { cursor, pattern: None, count: USUAL, kind: None };
-    at += 1;
     while at < args.len() {
         let value = args.get(at + 1).ok_or_else(Failure::syntax)?;
         match args.word(at).to_ascii_lowercase().as_slice() {

@@ -178,18 +178,15 @@ pub(super) fn get_ex(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut 
     };
     let at = options.time.millis(call, keyspace.now())?;
     out.bulk(value);
-    let changed = match (options.time, at) {
+    match (options.time, at) {
         // A time since 1970 may have passed.
         (Time::At(unit, _), Some(at)) if unit.is_since_1970() && at <= keyspace.now() => {
             keyspace.remove(key)?;
-            return Ok(());
         }
-        (_, Some(at)) => keyspace.expire(key, Some(at))?,
-        (Time::None, None) => keyspace.expire(key, None)?,
-        (_, None) => false,
-    };
-    if changed {
-        keyspace.touch(key);
+        (Time::None, None) | (_, Some(_)) => {
+            keyspace.expire(key, at)?;
+        }
+        (_, None) => {}
     }
     Ok(())
 }

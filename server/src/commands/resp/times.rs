@@ -19,14 +19,15 @@ pub(super) fn left(keyspace: &Keyspace<'_>, call: &Call, out: &mut Writer<'_>) -
         out.integer(-1);
         return Ok(());
     };
-    let (at, now) = (i64::try_from(at).unwrap_or(i64::MAX), i64::try_from(keyspace.now()).unwrap_or(i64::MAX));
-    let left = (at - now).max(0);
-    out.integer(match call.spec.command {
-        RespCommand::Ttl => left.saturating_add(500) / 1_000,
+    let left = at.saturating_sub(keyspace.now());
+    let seconds = |millis: u64| millis.saturating_add(500) / 1_000;
+    let said = match call.spec.command {
+        RespCommand::Ttl => seconds(left),
         RespCommand::PTtl => left,
-        RespCommand::ExpireTime => at.saturating_add(500) / 1_000,
+        RespCommand::ExpireTime => seconds(at),
         _ => at,
-    });
+    };
+    out.integer(i64::try_from(said).unwrap_or(i64::MAX));
     Ok(())
 }
 

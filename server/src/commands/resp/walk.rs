@@ -2,76 +2,24 @@
 //! same state, so that they find the same.
 
 use std::ops::Bound;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use boltkv_protocol::ErrorCode;
-use boltkv_protocol::resp::{RespCommand, Version, Writer};
-use boltkv_storage::Tx;
-use bytes::{Bytes, BytesMut};
+use boltkv_protocol::resp::{RespCommand, Writer};
+use bytes::Bytes;
 
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::Keyspace;
 use super::names::said;
+use super::run::Stepped;
 use super::work::Call;
 use crate::commands::expiry::{Moment, Shown, View};
-use crate::commands::scan::Source;
 use crate::commands::state::State;
 
 /// The most entries that one step looks at,
 const STEP: u64 = 4_096;
 /// and that a transaction does, for which all writes wait.
 const MOST_IN_TXN: u64 = 100_000;
-
-/// A command that looks at everything, under way.
-#[derive(Debug)]
-pub(crate) struct RespRun {
-    tx: Arc<Tx>,
-    version: Version,
-    /// One time for all of it, so that what expires meanwhile is found twice or not at all.
-    now: u64,
-    walk: Walk,
-}
-
-impl Source for RespRun {
-    /// What it gives is in the file.
-    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
-        Poll::Ready(())
-    }
-}
-
-/// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stepped {
-    More,
-    Ended,
-    /// The next entry needs room for so many bytes.
-    Needs(usize),
-}
-
-impl RespRun {
-    pub(crate) fn new(tx: Arc<Tx>, version: Version, call: Call, now: u64) -> Self {
-        Self { tx, version, now, walk: Walk::new(call) }
-    }
-
-    /// Whether a part of the reply was written: what fails from then on ends the connection, for nothing else can be said.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.walk.phase == Phase::Telling
-    }
-
-    /// Writes the next part of the reply, of at most `room` bytes.
-    pub(crate) fn step(&mut self, room: usize, out: &mut BytesMut) -> Result<Stepped, Failure> {
-        let from = out.len();
-        let mut writer = Writer::new(out, self.version, room);
-        let view = View::new(&*self.tx, Moment::at(self.now));
-        let stepped = self.walk.step(&view, &mut writer)?;
-        if let Stepped::Needs(_) = stepped {
-            out.truncate(from);
-        }
-        Ok(stepped)
-    }
-}
 
 /// Answers one within a transaction.
 pub(super) fn answer(view: &View<'_, impl State>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
@@ -95,7 +43,7 @@ pub(super) fn answer(view: &View<'_, impl State>, call: &Call, out: &mut Writer<
 
 /// What is walked through, and how far it has come.
 #[derive(Debug)]
-struct Walk {
+pub(super) struct Walk {
     call: Call,
     phase: Phase,
     /// The last key that was passed.
@@ -112,11 +60,17 @@ enum Phase {
 }
 
 impl Walk {
-    fn new(call: Call) -> Self {
+    pub(super) const fn new(call: Call) -> Self {
         Self { call, phase: Phase::Counting, passed: None, count: 0, looked_at: 0 }
     }
 
-    fn step(&mut self, view: &View<'_, impl State>, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
+    /// Whether a part of the reply was written.
+    pub(super) fn has_begun(&self) -> bool {
+        self.phase == Phase::Telling
+    }
+
+    /// Writes the next part of the reply. There must be room for how many there are.
+    pub(super) fn step(&mut self, view: &View<'_, impl State>, out: &mut Writer<'_>) -> Result<Stepped, Failure> {
         let keyspace = Keyspace::of(view, self.call.db)?;
         if self.call.spec.command == RespCommand::Keys {
             glob::check(self.call.args.word(1))?;

@@ -5,18 +5,28 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use boltkv_protocol::{Path, WriteRequest};
+use boltkv_storage::Tx;
 use bytes::Bytes;
 
 use super::database::Database;
+use super::failure::Failure;
+use super::keyspace::Keyspace;
+use super::names::stored;
+use super::work::Call;
+use crate::commands::expiry::{Moment, View};
+use crate::commands::results::ReplyRoom;
+use crate::commands::state::State;
 use crate::memory::Lease;
 
 /// What a connection watches.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
     has_changed: AtomicBool,
+    /// The transaction that made the state in which it was begun to watch, where nobody tells of changes.
+    state: OnceLock<u64>,
     keys: Mutex<Keys>,
 }
 
@@ -28,22 +38,66 @@ struct Keys {
     leases: Vec<Lease>,
 }
 
+/// Memory that a watched key takes beside its bytes.
+const BESIDE: usize = 256;
+
 impl Watching {
-    /// Whether one of the keys was changed.
-    pub(super) fn has_changed(&self) -> bool {
-        self.has_changed.load(Relaxed)
+    /// From now on the keys of a WATCH are watched, as they are in this state; `watch` is told of those that were not, and
+    /// whether they are there.
+    pub(super) fn begin(
+        &self,
+        call: &Call,
+        view: &View<'_, impl State>,
+        room: &ReplyRoom,
+        mut watch: impl FnMut(&[u8], bool),
+    ) -> Result<(), Failure> {
+        let keyspace = Keyspace::of(view, call.db)?;
+        for key in call.spec.keys_of(&call.args) {
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = (call.db, Bytes::copy_from_slice(stored(key)));
+            if keys.all.contains_key(&place) {
+                continue;
+            }
+            let lease = room.try_take(key.len() + BESIDE);
+            let lease = lease.ok_or_else(|| Failure::from(room.no_memory("what is watched")))?;
+            let is_there = keyspace.exists(key)?;
+            keys.all.insert(place, is_there);
+            keys.leases.push(lease);
+            drop(keys);
+            watch(stored(key), is_there);
+        }
+        Ok(())
+    }
+
+    /// The same where nobody changes anything any more: another state than this one is a change, should there be one.
+    pub(crate) fn begin_in(&self, call: &Call, view: &View<'_, Tx>, tx: &Tx, room: &ReplyRoom) -> Result<(), Failure> {
+        self.state.get_or_init(|| tx.id());
+        self.begin(call, view, room, |_, _| {})
+    }
+
+    /// Whether one of the keys was changed, or its time has come.
+    pub(super) fn has_changed(&self, view: &View<'_, impl State>) -> Result<bool, Failure> {
+        if self.has_changed.load(Relaxed) {
+            return Ok(true);
+        }
+        for (db, key) in self.were_there() {
+            if !Keyspace::of(view, db)?.exists(&key)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The same in a state that was begun just now: what was changed in it, was told before it was there.
+    pub(super) fn has_changed_in(&self, tx: &Tx, now: u64) -> Result<bool, Failure> {
+        let is_other = self.state.get().is_some_and(|state| *state != tx.id());
+        Ok(is_other || self.has_changed(&View::new(tx, Moment::at(now)))?)
     }
 
     /// Those that were there when they began to be watched.
-    pub(super) fn were_there(&self) -> Vec<(Database, Bytes)> {
+    fn were_there(&self) -> Vec<(Database, Bytes)> {
         let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         keys.all.iter().filter(|(_, was_there)| **was_there).map(|(key, _)| key.clone()).collect()
-    }
-
-    /// Whether the key is watched already.
-    pub(super) fn has(&self, db: Database, key: &[u8]) -> bool {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.all.contains_key(&(db, Bytes::copy_from_slice(key)))
     }
 }
 
@@ -69,21 +123,10 @@ const LOOK: usize = 1_024;
 
 impl WatchedKeys {
     /// From now on this key is watched.
-    pub(super) fn watch(
-        &mut self,
-        watching: &Arc<Watching>,
-        db: Database,
-        key: &[u8],
-        was_there: bool,
-        lease: Option<Lease>,
-    ) {
-        let key = Bytes::copy_from_slice(key);
-        let mut keys = watching.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.all.insert((db, key.clone()), was_there);
-        keys.leases.extend(lease);
-        drop(keys);
+    pub(super) fn watch(&mut self, watching: &Arc<Watching>, db: Database, key: &[u8], was_there: bool) {
         let bucket = self.by_bucket.entry(db.path().clone()).or_default();
-        bucket.entry(key).or_default().push(Watcher { watching: Arc::downgrade(watching), was_there });
+        let watcher = Watcher { watching: Arc::downgrade(watching), was_there };
+        bucket.entry(Bytes::copy_from_slice(key)).or_default().push(watcher);
         self.len += 1;
         if self.len > self.look.max(LOOK) {
             self.forget_those_gone();
@@ -122,6 +165,21 @@ impl WatchedKeys {
             self.len -= watching.len();
             tell(watching);
         }
+    }
+
+    /// Those keys of a bucket have changed of which this says so.
+    pub(super) fn touch_if(
+        &mut self,
+        path: &Path,
+        mut has_changed: impl FnMut(&[u8]) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let Some(keys) = self.by_bucket.get(path) else { return Ok(()) };
+        for (key, watchers) in keys {
+            if has_changed(key)? {
+                tell(watchers);
+            }
+        }
+        Ok(())
     }
 
     /// All keys of a bucket are gone: those that were not there are still not.

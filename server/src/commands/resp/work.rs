@@ -9,8 +9,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::database::Database;
 use super::failure::Failure;
-use super::keyspace::{Keyspace, KeyspaceMut};
+use super::keyspace::KeyspaceMut;
 use super::names::{EMPTY, stored};
+use super::scans::Owner;
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
 use crate::commands::expiry::Timed;
@@ -30,6 +31,8 @@ pub(crate) struct Call {
     pub(crate) spec: &'static Spec,
     pub(crate) args: Args,
     pub(crate) db: Database,
+    /// Whose it is, where something has to be remembered for it.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// What is to be done, and how its reply is to be written.
@@ -47,6 +50,16 @@ pub(crate) enum What {
     Watch(Call, Arc<Watching>),
     /// All of these as one, if nothing has changed that the connection watches.
     Exec(Vec<Call>, Option<Arc<Watching>>),
+    /// The same, where none of them changes anything.
+    Reads(Vec<Call>, Option<Arc<Watching>>),
+}
+
+impl What {
+    /// All of these as one.
+    pub(crate) fn transaction(calls: Vec<Call>, watching: Option<Arc<Watching>>) -> Self {
+        let changes = calls.iter().any(|call| call.kind() == Kind::Write);
+        if changes { Self::Exec(calls, watching) } else { Self::Reads(calls, watching) }
+    }
 }
 
 impl Call {
@@ -58,6 +71,12 @@ impl Call {
             RespCommand::Object if is(b"HELP") => Kind::Session,
             _ => self.spec.kind,
         }
+    }
+
+    /// Whether it is answered by the connection or the server, also within a transaction.
+    pub(crate) fn needs_connection(&self) -> bool {
+        use RespCommand::{Echo, Ping, Select, Time, Unwatch};
+        self.kind() == Kind::Session && !matches!(self.spec.command, Echo | Ping | Select | Time | Unwatch)
     }
 
     /// Whether it is for whoever looks after the server.
@@ -90,6 +109,22 @@ impl Call {
         }
     }
 
+    /// The look-ups that it consists of, as far as they can be told before.
+    pub(super) fn look_ups(&self) -> Vec<ReadRequest> {
+        let (path, args) = (self.db.path(), &self.args);
+        match self.spec.command {
+            RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
+                let Some(path) = self.hash() else { return Vec::new() };
+                let get = |at| ReadRequest::Get { path: path.clone(), key: self.key(at) };
+                (2..args.len()).map(get).collect()
+            }
+            _ => {
+                let positions = self.spec.keys.positions(args.len());
+                positions.map(|at| ReadRequest::Get { path: path.clone(), key: self.key(at) }).collect()
+            }
+        }
+    }
+
     /// The bucket that the hash is which its first argument names, if that is a path.
     fn hash(&self) -> Option<Path> {
         Path::from_names(self.db.path().names().chain([stored(self.args.word(1))])).ok()
@@ -108,6 +143,7 @@ impl RespWork {
         match &self.what {
             What::One(call) => call.kind(),
             What::Watch(..) | What::Exec(..) => Kind::Write,
+            What::Reads(..) => Kind::Walk,
         }
     }
 
@@ -115,7 +151,7 @@ impl RespWork {
     pub(crate) const fn command(&self) -> RespCommand {
         match &self.what {
             What::One(call) | What::Watch(call, _) => call.spec.command,
-            What::Exec(..) => RespCommand::Exec,
+            What::Exec(..) | What::Reads(..) => RespCommand::Exec,
         }
     }
 
@@ -123,7 +159,7 @@ impl RespWork {
     pub(crate) fn calls(&self) -> &[Call] {
         match &self.what {
             What::One(call) | What::Watch(call, _) => std::slice::from_ref(call),
-            What::Exec(calls, _) => calls,
+            What::Exec(calls, _) | What::Reads(calls, _) => calls,
         }
     }
 
@@ -134,7 +170,7 @@ impl RespWork {
             What::One(call) => What::One(detached(call)),
             What::Watch(call, watching) => What::Watch(detached(call), watching),
             // What was queued was detached then.
-            exec @ What::Exec(..) => exec,
+            exec @ (What::Exec(..) | What::Reads(..)) => exec,
         };
         Self { what, ..self }
     }
@@ -146,19 +182,7 @@ impl RespWork {
 
     /// The look-ups that it consists of, as far as they can be told before.
     pub(crate) fn look_ups(&self) -> Vec<ReadRequest> {
-        let What::One(call) = &self.what else { return Vec::new() };
-        let (path, args) = (call.db.path(), &call.args);
-        match call.spec.command {
-            RespCommand::HMGet | RespCommand::HExists | RespCommand::HStrLen => {
-                let Some(path) = call.hash() else { return Vec::new() };
-                let get = |at| ReadRequest::Get { path: path.clone(), key: call.key(at) };
-                (2..args.len()).map(get).collect()
-            }
-            _ => {
-                let positions = call.spec.keys.positions(args.len());
-                positions.map(|at| ReadRequest::Get { path: path.clone(), key: call.key(at) }).collect()
-            }
-        }
+        if let What::One(call) = &self.what { call.look_ups() } else { Vec::new() }
     }
 }
 
@@ -171,6 +195,9 @@ pub(crate) struct RespDone {
     made: Option<Lease>,
     changed: bool,
     failed: Option<ErrorCode>,
+    /// Where in the reply the connection's own answers belong.
+    gaps: Vec<Gap>,
+    version: Version,
 }
 
 impl RespDone {
@@ -184,8 +211,20 @@ impl RespDone {
     }
 
     pub(in crate::commands) fn reply(self) -> Outcome {
-        Outcome { reply: Reply::Value(self.reply), lease: self.lease, failed: self.failed }
+        let Self { reply, lease, failed, gaps, version, .. } = self;
+        let gaps = if gaps.is_empty() { None } else { Some(Box::new(Gaps { version, gaps })) };
+        Outcome { reply: Reply::Value(reply), lease, failed, gaps }
     }
+}
+
+/// A place in a reply, and what is to be answered there by the connection, or by the server.
+pub(crate) type Gap = (usize, Call);
+
+/// The answers that a reply waits for, from its beginning on.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    pub(crate) version: Version,
+    pub(crate) gaps: Vec<Gap>,
 }
 
 /// Does it within the writer's transaction, or nothing of it.
@@ -196,13 +235,16 @@ pub(in crate::commands) fn apply(
     watched: &mut WatchedKeys,
 ) -> RespDone {
     let (mut out, mut lease, mut changed, mut made) = (BytesMut::new(), None, false, None);
+    let (version, mut gaps) = (work.version, Vec::new());
     let done = timed.undoably(|timed| {
         let mut writer = Writer::new(&mut out, work.version, room.max_frame());
-        let mut doing = Doing { timed, watched, room, changed: false, made: None };
+        let mut doing = Doing { timed, watched, room, gaps: &mut gaps, changed: false, made: None };
         match &work.what {
             What::One(call) => doing.one(call, &mut writer)?,
             What::Watch(call, watching) => doing.watch(call, watching, &mut writer)?,
-            What::Exec(calls, watching) => doing.exec(calls, watching.as_deref(), &mut writer)?,
+            What::Exec(calls, watching) | What::Reads(calls, watching) => {
+                doing.exec(calls, watching.as_deref(), &mut writer)?;
+            }
         }
         (changed, made) = (doing.changed, doing.made.take());
         if !writer.fits() {
@@ -214,13 +256,16 @@ pub(in crate::commands) fn apply(
         }
         Ok(())
     });
-    let Err(failure) = done else { return RespDone { reply: out.freeze(), lease, made, changed, failed: None } };
+    let Err(failure) = done else {
+        return RespDone { reply: out.freeze(), lease, made, changed, failed: None, gaps, version };
+    };
     out.clear();
     write_error_line(&failure.line, &mut out);
-    RespDone { reply: out.freeze(), lease: None, made: None, changed: false, failed: Some(failure.code) }
+    let failed = Some(failure.code);
+    RespDone { reply: out.freeze(), lease: None, made: None, changed: false, failed, gaps: Vec::new(), version }
 }
 
-fn too_large(limit: usize) -> Failure {
+pub(crate) fn too_large(limit: usize) -> Failure {
     Failure::new(ErrorCode::FrameTooLarge, format!("ERR the reply is larger than {limit} bytes (--max-frame)"))
 }
 
@@ -229,6 +274,7 @@ struct Doing<'a, 't> {
     timed: &'a mut Timed<'t>,
     watched: &'a mut WatchedKeys,
     room: &'a ReplyRoom,
+    gaps: &'a mut Vec<Gap>,
     changed: bool,
     made: Option<Lease>,
 }
@@ -248,42 +294,27 @@ impl Doing<'_, '_> {
                 }
                 done
             }
-            Kind::Session => write::in_exec(call, self.timed.now(), out),
+            Kind::Session => {
+                if !write::in_exec(call, self.timed.now(), out)? {
+                    self.gaps.push((out.len(), call.clone()));
+                }
+                Ok(())
+            }
         }
     }
 
     fn watch(&mut self, call: &Call, watching: &Arc<Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
-        const BESIDE: usize = 256;
-        for key in call.spec.keys_of(&call.args) {
-            if watching.has(call.db, stored(key)) {
-                continue;
-            }
-            let lease = self.room.try_take(key.len() + BESIDE);
-            let lease = lease.ok_or_else(|| Failure::from(self.room.no_memory("what is watched")))?;
-            let was_there = Keyspace::of(&self.timed.view(), call.db)?.exists(key)?;
-            self.watched.watch(watching, call.db, stored(key), was_there, Some(lease));
-        }
+        let Self { timed, watched, room, .. } = self;
+        let watch = |key: &[u8], is_there| watched.watch(watching, call.db, key, is_there);
+        watching.begin(call, &timed.view(), room, watch)?;
         out.ok();
         Ok(())
-    }
-
-    /// Whether something that is watched has changed, or its time has come.
-    fn has_changed(&self, watching: &Watching) -> Result<bool, Failure> {
-        if watching.has_changed() {
-            return Ok(true);
-        }
-        for (db, key) in watching.were_there() {
-            if !Keyspace::of(&self.timed.view(), db)?.exists(&key)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// What a command is refused with is its own reply; the others are done all the same. Only where the engine fails,
     /// nothing is.
     fn exec(&mut self, calls: &[Call], watching: Option<&Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
-        if watching.map_or(Ok(false), |watching| self.has_changed(watching))? {
+        if watching.map_or(Ok(false), |watching| watching.has_changed(&self.timed.view()))? {
             out.null_array();
             return Ok(());
         }
@@ -298,10 +329,10 @@ impl Doing<'_, '_> {
                 return Err(Failure::new(ErrorCode::TxnTooLarge, line));
             }
             let (written, changed) = (out.len(), self.changed);
-            let Self { timed, watched, room, made, .. } = self;
+            let Self { timed, watched, room, made, gaps, .. } = self;
             let mut has_changed = changed;
             let done = timed.attempt(|timed| {
-                let mut doing = Doing { timed, watched, room, changed, made: made.take() };
+                let mut doing = Doing { timed, watched, room, gaps, changed, made: made.take() };
                 let done = doing.one(call, out);
                 (has_changed, *made) = (doing.changed, doing.made);
                 done

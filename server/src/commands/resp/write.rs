@@ -1,8 +1,8 @@
 //! Commands that change something, each kind in its file.
 
-use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{Group, RespCommand, Writer};
 
+use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::KeyspaceMut;
 use super::work::Call;
@@ -19,20 +19,24 @@ pub(super) fn apply(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut W
     }
 }
 
-/// Answers a command of the connection that stands within a transaction.
-pub(super) fn in_exec(call: &Call, now: u64, out: &mut Writer<'_>) -> Result<(), Failure> {
+/// Answers a command of the connection that stands within a transaction, where it needs no connection for that; `false`
+/// where it does.
+pub(super) fn in_exec(call: &Call, now: u64, out: &mut Writer<'_>) -> Result<bool, Failure> {
     match call.spec.command {
+        RespCommand::Ping if call.args.len() > 2 => return Err(Failure::wrong_number_of_arguments(call.spec.name)),
         RespCommand::Ping if call.args.len() > 1 => out.bulk(call.args.word(1)),
         RespCommand::Ping => out.simple("PONG"),
         RespCommand::Echo => out.bulk(call.args.word(1)),
-        RespCommand::Select | RespCommand::Unwatch => out.ok(),
-        RespCommand::Time => write_time(now, out),
-        _ => {
-            let line = format!("ERR {} is not allowed in transactions", call.spec.name);
-            return Err(Failure::new(ErrorCode::Unsupported, line));
+        // Who queues it has gone there already.
+        RespCommand::Select => {
+            Database::named(call.args.word(1))?;
+            out.ok();
         }
+        RespCommand::Unwatch => out.ok(),
+        RespCommand::Time => write_time(now, out),
+        _ => return Ok(false),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What TIME answers: the seconds since 1970, and the microseconds in the next.

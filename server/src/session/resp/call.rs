@@ -8,12 +8,12 @@ use bytes::{Bytes, BytesMut};
 use tokio::time::Instant;
 
 use super::connection::{self, Client};
-use super::multi::{Deciding, RespMulti};
+use super::multi::{Deciding, RespMulti, was_done};
 use super::own::{Own, Tag};
-use super::refusals::{auth_comes_first, failed, http, no_subcommand, not_in_transactions, protocol_error, unknown};
+use super::refusals::{auth_comes_first, failed, http, no_subcommand, protocol_error, unknown};
 use super::{client, server};
 use crate::clients::Client as Listed;
-use crate::commands::{Asker, Call, Failure, Reader, RespWork, ScanRun, Watching, What};
+use crate::commands::{Asker, Call, Database, Failure, Reader, RespWork, ScanRun, Watching, What};
 use crate::counters::Command;
 use crate::session::codec::{Asked, Asking, Codec, Due, MOST_OF_STRANGER, Step};
 use crate::session::multi::QueueRoom;
@@ -79,7 +79,8 @@ impl RespCodec {
         if let Err(why) = spec.subcommand_of(&args) {
             return self.refused(no_subcommand(why, spec, &args));
         }
-        let call = Call { spec, args, db: self.client.db };
+        let is_scan = matches!(spec.command, RespCommand::Scan | RespCommand::HScan);
+        let call = Call { spec, args, db: self.client.db, owner: is_scan.then(|| self.client.owner()) };
         if self.multi.is_some() && !is_at_once(spec.command) {
             return self.queue(call, arrived);
         }
@@ -95,15 +96,11 @@ impl RespCodec {
     }
 
     fn queue(&mut self, call: Call, arrived: Instant) -> RespAsked {
-        if call.kind() == Kind::Session && !is_for_transactions(call.spec.command) {
-            return self.refused(not_in_transactions());
-        }
-        if call.spec.command == RespCommand::Select {
-            match connection::database(call.args.word(1)) {
-                // It is for what follows, up to EXEC.
-                Ok(db) => self.client.db = db,
-                Err(failure) => return self.refused(failure),
-            }
+        if call.spec.command == RespCommand::Select
+            && let Ok(db) = Database::named(call.args.word(1))
+        {
+            // It is for what follows, up to EXEC.
+            self.client.db = db;
         }
         let Some(multi) = &mut self.multi else { return Asked::Nothing };
         match multi.queue(call, arrived, &self.room) {
@@ -152,7 +149,7 @@ impl RespCodec {
             let line = "EXECABORT Transaction discarded because of previous errors.";
             return Asked::Own(Own::Failed(failed(line)));
         }
-        let exec = self.work(What::Exec(multi.into_calls(), watching));
+        let exec = self.work(What::transaction(multi.into_calls(), watching));
         self.deciding = Deciding::between(self.last_id, selected, self.client.db);
         exec
     }
@@ -238,9 +235,7 @@ impl Codec for RespCodec {
     }
 
     fn reply<B: AsRef<[u8]>>(&mut self, due: Due<Tag>, reply: &Reply<B>, out: &mut BytesMut) {
-        if let Some(deciding) = self.deciding.take_if(|deciding| deciding.is_of(due.id)) {
-            self.client.db = deciding.database(reply);
-        }
+        self.decided(due.id, was_done(reply));
         let mut writer = Writer::new(out, self.client.version, usize::MAX);
         match (due.tag, reply) {
             (Tag::Written, Reply::Value(bytes)) => writer.put(bytes.as_ref()),
@@ -304,6 +299,12 @@ impl Codec for RespCodec {
         Ok(())
     }
 
+    fn decided(&mut self, id: u32, is_done: bool) {
+        if let Some(deciding) = self.deciding.take_if(|deciding| deciding.is_of(id)) {
+            self.client.db = deciding.database(is_done);
+        }
+    }
+
     fn command(own: &Own) -> Option<Command> {
         match own {
             Own::Call(call) => Some(Command::of_resp(call.spec.command)),
@@ -360,12 +361,6 @@ const fn is_at_once(command: RespCommand) -> bool {
 
 const fn is_missing(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::KeyNotFound | ErrorCode::BucketNotFound)
-}
-
-/// What may stand in a transaction, of what concerns the connection or the server.
-const fn is_for_transactions(command: RespCommand) -> bool {
-    use RespCommand::{Echo, Ping, Select, Time, Unwatch};
-    matches!(command, Echo | Ping | Select | Time | Unwatch)
 }
 
 /// What is answered as reads are, once there is room.

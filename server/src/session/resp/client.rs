@@ -54,9 +54,43 @@ pub(super) fn say(me: &mut Client, call: &Call, all: &Clients, out: &mut Writer<
             b"on" | b"off" => out.ok(),
             _ => return Err(Failure::syntax()),
         },
+        "UNBLOCK" => unblock(call, out)?,
+        "GETREDIR" => out.integer(-1),
+        "TRACKINGINFO" => tracking_info(out),
+        // Nothing is tracked, so that it is off already.
+        "TRACKING" if args.len() == 3 && args.word(2).eq_ignore_ascii_case(b"off") => out.ok(),
+        "CACHING" => {
+            let line = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT \
+                        mode enabled";
+            return Err(failed(line));
+        }
         name => return Err(not_here(call.spec.name, name)),
     }
     Ok(())
+}
+
+/// No command waits for others, so that no connection is to be woken.
+fn unblock(call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let reason = call.args.get(3).map(<[u8]>::to_ascii_lowercase);
+    match reason.as_deref() {
+        _ if call.args.len() > 4 => return Err(Failure::syntax()),
+        None | Some(b"timeout" | b"error") => {}
+        Some(_) => return Err(failed("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")),
+    }
+    integer(call.args.word(2))?;
+    out.integer(0);
+    Ok(())
+}
+
+fn tracking_info(out: &mut Writer<'_>) {
+    out.map(3);
+    out.bulk(b"flags");
+    out.set(1);
+    out.bulk(b"off");
+    out.bulk(b"redirect");
+    out.integer(-1);
+    out.bulk(b"prefixes");
+    out.array(0);
 }
 
 /// A name is one word, as it stands among others in a line.

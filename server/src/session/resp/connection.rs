@@ -10,7 +10,7 @@ use super::client;
 use super::refusals::{auth_comes_first, failed, integer, shown};
 use super::server::REDIS_VERSION;
 use crate::clients::Client as Listed;
-use crate::commands::{Call, Database, Failure};
+use crate::commands::{Call, Database, Failure, Owner};
 
 /// The user that everybody is who says no other name.
 const USUAL_USER: &[u8] = b"default";
@@ -54,6 +54,14 @@ impl Client {
         self.listed.calls_itself(name);
     }
 
+    /// Whose its scans are.
+    pub(super) fn owner(&self) -> Owner {
+        match self.listed.said().token {
+            Some(token) => Owner::Holder(token),
+            None => Owner::From(self.listed.peer.origin()),
+        }
+    }
+
     /// The version in which a command is answered: HELLO answers in the one that it asks for.
     pub(super) fn version_after(&self, call: &Call) -> Version {
         match call.spec.command {
@@ -72,7 +80,7 @@ impl Client {
             RespCommand::Ping => out.simple("PONG"),
             RespCommand::Echo => out.bulk(call.args.word(1)),
             RespCommand::Select => {
-                self.db = database(call.args.word(1))?;
+                self.db = Database::named(call.args.word(1))?;
                 out.ok();
             }
             RespCommand::Hello => self.hello(call, out)?,
@@ -147,11 +155,6 @@ pub(super) const fn concerns(command: RespCommand) -> bool {
             | RespCommand::Auth
             | RespCommand::Quit
     )
-}
-
-/// The database that a word names.
-pub(super) fn database(word: &[u8]) -> Result<Database, Failure> {
-    Database::new(integer(word)?).ok_or_else(|| failed("ERR DB index is out of range"))
 }
 
 /// The token in AUTH or HELLO, if there is one. Who has it is told by the token: the user's name may be any.

@@ -5,10 +5,11 @@ use boltkv_protocol::resp::{Kind, Writer, write_error_line};
 use bytes::BytesMut;
 use tracing::warn;
 
-use crate::commands::{Failure, Reader, RespRun, RespWork, What};
+use crate::commands::{Call, Failure, Gaps, Reader, RespRun, RespWork, Run, Stepped, What, too_large};
 use crate::memory::OWN_OUTPUT;
 use crate::session::UseFor;
 use crate::session::codec::{Asked, Asking, Codec, Due, Step};
+use crate::session::room::no_memory_for;
 use crate::session::serve::Session;
 use crate::session::socket::Socket;
 
@@ -22,8 +23,19 @@ impl<C: Codec, S: Socket> Session<C, S> {
         reader: &mut Reader<'_>,
     ) {
         let version = work.version;
-        // Whatever else there is goes to the writer.
-        let What::One(call) = &work.what else { return };
+        let call = match &work.what {
+            What::One(call) => call,
+            What::Watch(call, watching) => {
+                return match reader.watch_resp(call, watching) {
+                    Ok(()) => {
+                        self.tell_result(due, None);
+                        Writer::new(&mut self.conn.wire.output, version, usize::MAX).ok();
+                    }
+                    Err(failure) => self.fail(due, &failure),
+                };
+            }
+            What::Exec(..) | What::Reads(..) => return self.begin_exec(due, *work),
+        };
         if call.kind() == Kind::Walk {
             match self.conn.shared.executor.admit(&self.caller).walk(call.clone(), version) {
                 Ok(run) => self.begin_run(due, run),
@@ -65,9 +77,70 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
+    /// Whether the writer is to do it: of what changes nothing only WATCH, as long as there are changes that it is told of.
+    pub(in crate::session) fn is_for_the_writer(&self, work: &RespWork) -> bool {
+        let is_told = !matches!(work.what, What::Watch(..)) || self.conn.shared.executor.is_writable();
+        is_told && work.kind() == Kind::Write
+    }
+
+    /// Begins a transaction that changes nothing.
+    fn begin_exec(&mut self, due: Due<C::Tag>, work: RespWork) {
+        let (What::Exec(calls, watching) | What::Reads(calls, watching)) = work.what else { return };
+        match self.conn.shared.executor.admit(&self.caller).exec((calls, watching.as_deref()), work.version) {
+            Ok(run) => {
+                self.codec.decided(due.id, run.is_done());
+                self.begin_run(due, Run::Resp(run));
+            }
+            Err(failure) => self.fail(due, &failure),
+        }
+    }
+
+    /// A reply with what the connection answers in it. What finds no room, or no memory, is an error in its place.
+    pub(in crate::session) fn fill(&mut self, reply: &Reply, gaps: &Gaps) -> Reply {
+        let Reply::Value(reply) = reply else { return reply.clone() };
+        let conn = &mut *self.conn;
+        let asking = Asking { server: &conn.shared, standing: &self.caller.standing };
+        let max_frame = conn.shared.limits.max_frame;
+        let (mut filled, mut from) = (BytesMut::with_capacity(reply.len()), 0);
+        for (at, call) in &gaps.gaps {
+            filled.extend_from_slice(reply.get(from..*at).unwrap_or_default());
+            from = *at;
+            let before = filled.len();
+            let mut writer = Writer::new(&mut filled, gaps.version, max_frame.saturating_sub(before));
+            let done = self.codec.tell(call, &asking, &mut writer);
+            let len = writer.len();
+            let refused = match done {
+                Err(failure) => Some(failure),
+                Ok(()) if !writer.fits() => Some(too_large(max_frame)),
+                Ok(()) if len <= OWN_OUTPUT => None,
+                Ok(()) => match conn.shared.memory.try_take(len) {
+                    Some(lease) => {
+                        conn.wire.lease_output(lease);
+                        None
+                    }
+                    None => Some(no_memory_for("the reply", conn.shared.memory.limit()).into()),
+                },
+            };
+            if let Some(failure) = refused {
+                filled.truncate(before);
+                write_error_line(&failure.line, &mut filled);
+            }
+        }
+        filled.extend_from_slice(reply.get(from..).unwrap_or_default());
+        Reply::Value(filled.freeze())
+    }
+
     /// Takes a step of one that is answered in steps.
     pub(in crate::session) fn step_resp(&mut self, due: Due<C::Tag>, run: &mut RespRun, room: usize) -> Step {
-        match run.step(room, &mut self.conn.wire.output) {
+        let conn = &mut *self.conn;
+        let asking = Asking { server: &conn.shared, standing: &self.caller.standing };
+        let mut tell = |call: &Call, out: &mut Writer<'_>| self.codec.tell(call, &asking, out);
+        let stepped = run.step(room, &mut conn.wire.output, conn.shared.executor.cold(), &mut tell);
+        let stepped = stepped.and_then(|stepped| match stepped {
+            Stepped::Needs(len) if run.has_begun() && self.exceeds_memory(len) => Err(self.no_memory().into()),
+            stepped => Ok(stepped),
+        });
+        match stepped {
             Ok(stepped) => stepped.into(),
             Err(failure) if run.has_begun() => {
                 // Whatever is said now would be taken for a part of the reply.

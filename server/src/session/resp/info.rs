@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use super::server::REDIS_VERSION;
-use crate::commands::{Call, key_counts};
+use crate::commands::{Call, KeyCount, key_counts};
 use crate::metrics::process;
 use crate::session::codec::Asking;
 use crate::shared::Shared;
@@ -147,9 +147,12 @@ fn cluster(text: &mut Text, _: &Asking<'_>) {
 /// The databases in which there is something that the client may see.
 fn keyspace(text: &mut Text, asking: &Asking<'_>) {
     let Ok(tx) = asking.server.executor.db().begin() else { return };
-    for (db, keys, more) in key_counts(&tx, |path| asking.standing.may(path).is_ok()) {
+    let now = asking.server.executor.clock().now();
+    for (db, count) in key_counts(&tx, now, |path| asking.standing.may(path).is_ok()) {
+        let KeyCount { keys, expires, mean_left, more } = count;
         let more = if more { ",at_least=1" } else { "" };
-        text.add(&format!("db{}", db.number()), format_args!("keys={keys},expires=0,avg_ttl=0{more}"));
+        let counts = format_args!("keys={keys},expires={expires},avg_ttl={mean_left}{more}");
+        text.add(&format!("db{}", db.number()), counts);
     }
 }
 

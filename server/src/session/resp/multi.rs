@@ -24,17 +24,27 @@ impl Deciding {
         self.id == id
     }
 
-    /// The client's database after this reply: replies to what was done are arrays, with something in them.
-    pub(super) fn database<B: AsRef<[u8]>>(&self, reply: &Reply<B>) -> Database {
-        let was_done = |bytes: &[u8]| matches!(bytes, [b'*', b'1'..=b'9', ..]);
-        if matches!(reply, Reply::Value(bytes) if was_done(bytes.as_ref())) { self.if_done } else { self.otherwise }
+    /// The client's database, now that it is known whether it was done.
+    pub(super) const fn database(&self, is_done: bool) -> Database {
+        if is_done { self.if_done } else { self.otherwise }
     }
 }
+
+/// Whether a transaction was done that this is the reply to: an array, with something in it.
+pub(super) fn was_done<B: AsRef<[u8]>>(reply: &Reply<B>) -> bool {
+    let was_done = |bytes: &[u8]| matches!(bytes, [b'*', b'1'..=b'9', ..]);
+    matches!(reply, Reply::Value(bytes) if was_done(bytes.as_ref()))
+}
+
+/// Commands that concern the connection or the server, and need it for their answer, of one transaction: they are answered
+/// together.
+const MOST_OF_SESSION: usize = 64;
 
 /// Commands that wait for EXEC.
 #[derive(Debug)]
 pub(super) struct RespMulti {
     calls: Vec<Call>,
+    of_session: usize,
     kept: usize,
     memory: QueueMemory,
     /// The database before.
@@ -45,7 +55,7 @@ pub(super) struct RespMulti {
 
 impl RespMulti {
     pub(super) fn new(db: Database) -> Self {
-        Self { calls: Vec::new(), kept: 0, memory: QueueMemory::default(), db, refused: false }
+        Self { calls: Vec::new(), of_session: 0, kept: 0, memory: QueueMemory::default(), db, refused: false }
     }
 
     pub(super) const fn is_leased(&self) -> bool {
@@ -62,6 +72,11 @@ impl RespMulti {
         }
         if self.calls.len() >= MAX_TXN_PARTS {
             let message = format!("a transaction has at most {MAX_TXN_PARTS} commands");
+            return Err(ErrorReply::new(ErrorCode::TxnTooLarge, message));
+        }
+        self.of_session += usize::from(call.needs_connection());
+        if self.of_session > MOST_OF_SESSION {
+            let message = format!("a transaction has at most {MOST_OF_SESSION} commands that concern the connection");
             return Err(ErrorReply::new(ErrorCode::TxnTooLarge, message));
         }
         let call = Call { args: call.args.detached(), ..call };

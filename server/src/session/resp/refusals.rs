@@ -23,10 +23,6 @@ pub(super) fn auth_comes_first() -> Failure {
     Failure::new(ErrorCode::Unauthenticated, "NOAUTH Authentication required.")
 }
 
-pub(super) fn not_in_transactions() -> Failure {
-    Failure::new(ErrorCode::Unsupported, "ERR Command not allowed inside a transaction")
-}
-
 pub(super) fn protocol_error(error: &ProtocolError) -> Failure {
     Failure::new(ErrorCode::Malformed, format!("ERR {error}"))
 }
