@@ -65,7 +65,7 @@ pub(super) fn restore(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut
     }
     let dumped = rdb::read(args.word(3), keyspace.most())?;
     keyspace.make_room(dumped.bytes())?;
-    keyspace.remove(key)?;
+    keyspace.make_way(key)?;
     let at = match time {
         0 => None,
         at if options.is_absolute => Some(at),
