@@ -6,12 +6,12 @@ use boltkv_storage::{Bucket, BucketMut, Error};
 use super::database::Database;
 use super::failure::Failure;
 use super::hash_mut::{Change, HashMut};
-use super::names::stored;
 use super::watching::WatchedKeys;
 use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
 use crate::commands::results::ReplyRoom;
 use crate::commands::state::State;
 use crate::memory::Lease;
+use boltkv_protocol::resp::names::stored;
 
 /// Entries of a bucket that are looked at to tell whether it holds buckets, and so is no hash.
 const LOOKED_AT: usize = 128;

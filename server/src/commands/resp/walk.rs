@@ -13,11 +13,11 @@ use bytes::{Bytes, BytesMut};
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::Keyspace;
-use super::names::said;
 use super::work::Call;
 use crate::commands::expiry::{Moment, Shown, View};
 use crate::commands::scan::Source;
 use crate::commands::state::State;
+use boltkv_protocol::resp::names::said;
 
 /// The most entries that one step looks at,
 const STEP: u64 = 4_096;
