@@ -81,6 +81,56 @@ fn what_a_server_has_comes_to_another_in_every_form() {
     }
 }
 
+#[test]
+fn the_times_that_a_files_lines_have_come_along_and_a_servers_lines_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("from.db");
+    let server = Server::start(&file);
+    server.run(["bucket", "create", "app/inner"]).done();
+    for (bucket, key, at) in
+        [("default", "a", "2100-01-01T00:00:00Z"), ("app/inner", "\u{e9} b", "2101-01-01T00:00:00Z")]
+    {
+        server.run(["set", "-b", bucket, key, "v", "--expires", at]).done();
+    }
+    server.run(["set", "stays", "v"]).done();
+    server.run(["expire", "-b", "app", "inner", "--at", "2102-01-01T00:00:00Z"]).done();
+    let of_server = server.run(["export"]).done_text();
+    server.stop();
+    let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
+        run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
+    });
+    let text = String::from_utf8(of_file[1].clone()).unwrap();
+    let without: String = text.split_inclusive('\n').filter(|line| !line.contains("boltkv.expires")).collect();
+    assert_eq!(of_server, without, "but for boltkv's own, both are the same");
+
+    for (number, lines) in of_file.into_iter().enumerate() {
+        let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
+        let server = Server::start(&folder.path().join(format!("{number}.db")));
+        let count = lines.split(|byte| *byte == b'\n').count() - 1 - csv.len();
+        let said = server.run_with_input([&["import", "--json"], csv].concat(), &lines).done_text();
+        assert_eq!(said, format!("{{\"lines\":{count}}}\n"));
+        let when = |bucket, key| server.run(["ttl", "--at", "-b", bucket, key]).done_text();
+        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
+        assert_eq!(when("app/inner", "\u{e9} b"), "2101-01-01T00:00:00.000Z\n");
+        assert_eq!(when("app", "inner"), "2102-01-01T00:00:00.000Z\n");
+        assert_eq!(when("default", "stays"), "never\n");
+        // Those that were passed over have times, too, and nothing else is put in.
+        server.run(["persist", "a"]).done();
+        let skip = count.to_string();
+        server.run_with_input([&["import", "--skip", &skip], csv].concat(), &lines).done();
+        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
+        server.stop();
+    }
+
+    // Of buckets that are not there, times are counted and left out.
+    let server = Server::start(&folder.path().join("part.db"));
+    let part: String = text.split_inclusive('\n').filter(|line| !line.contains(r#""bucket":"app"#)).collect();
+    let said = server.run_with_input(["import"], part.as_bytes());
+    assert!(said.stderr.starts_with("2 times at which keys expire were left out"), "{}", said.stderr);
+    assert_eq!(said.code, Some(0));
+    assert_eq!(server.run(["ttl", "--at", "a"]).done_text(), "2100-01-01T00:00:00.000Z\n");
+}
+
 // Promises: ops-import.
 #[test]
 fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over() {

@@ -73,7 +73,7 @@ mod tls;
 mod writer;
 
 pub use access::{AccessHandle, Grant, Level, ParseRightError, Proof, Right};
-pub use commands::Clock;
+pub use commands::{Clock, KeptTime};
 pub use config::{Config, DEFAULT_PORT, Database, Limits, Listen, OnWriteFailure, Timeouts};
 pub use error::Error;
 pub use server::Server;

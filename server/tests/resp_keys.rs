@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use boltkv_server::Clock;
 use common::TestServer;
+use common::resp::Value;
 
 const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value";
 
@@ -68,6 +69,61 @@ fn a_bucket_that_holds_buckets_is_no_hash() {
     assert_eq!(text.ask("BUCKET CREATE default/b/within"), "OK");
     let dialogue =
         [("TYPE b", "bucket"), ("HGETALL b", WRONG), ("HSET b f v", WRONG), ("DEL b", "1"), ("TYPE b", "none")];
+    client.talk(&dialogue);
+}
+
+#[test]
+fn what_takes_a_keys_place_spares_a_bucket_that_holds_buckets() {
+    let server = TestServer::start();
+    let (mut client, mut text) = (server.resp(), server.text());
+    assert_eq!(text.ask("BUCKET CREATE default/b/within"), "OK");
+    client.talk(&[("SET a 1", "OK"), ("HSET h f v", "1")]);
+    for command in [
+        "SET b v",
+        "SET b v XX",
+        "SET b v KEEPTTL",
+        "SET b v GET",
+        "SETEX b 100 v",
+        "PSETEX b 100 v",
+        "GETSET b v",
+        "MSET x 1 b v",
+        "APPEND b v",
+        "SETRANGE b 0 v",
+        "SETBIT b 0 1",
+        "INCR b",
+        "BITOP NOT b a",
+        "BITOP NOT b none",
+        "RENAME a b",
+        "RENAME h b",
+        "COPY a b REPLACE",
+        "HSET b f v",
+        "HDEL b within",
+    ] {
+        assert_eq!(client.tell(command), WRONG, "{command}");
+    }
+    let Value::Bulk(dump) = client.ask(&["DUMP", "a"]) else { panic!("no dump") };
+    assert_eq!(client.tell_words(&[b"RESTORE", &b"b"[..], b"0", &dump, b"REPLACE"]), WRONG);
+    client.talk(&[
+        ("EXISTS x", "0"),
+        ("SETNX b v", "0"),
+        ("MSETNX b v", "0"),
+        ("RENAMENX a b", "0"),
+        ("GET a", r#""1""#),
+    ]);
+    assert_eq!(text.ask("BUCKET USE default/b/within"), "OK", "nothing of it was lost");
+    // It may be named itself: to be given another place, a time, and to be removed.
+    let dialogue = [
+        ("RENAME b c", "OK"),
+        ("TYPE c", "bucket"),
+        ("EXPIRE c 100", "1"),
+        ("PERSIST c", "1"),
+        ("COPY c d", WRONG),
+        ("MOVE c 1", "1"),
+        ("SELECT 1", "OK"),
+        ("TYPE c", "bucket"),
+        ("DEL c", "1"),
+        ("TYPE c", "none"),
+    ];
     client.talk(&dialogue);
 }
 

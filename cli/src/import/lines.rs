@@ -10,6 +10,7 @@ use boltkv_lines::Line;
 use boltkv_protocol::{Cond, Txn, WriteRequest};
 use serde::Serialize;
 
+use super::times::{Times, is_own};
 use super::{BATCH, BATCH_BYTES, Import, LONGEST_PAUSE, may_be_sent_again};
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, json_line};
@@ -35,9 +36,10 @@ impl Import {
             let there = Arc::clone(&there);
             move || format!("the first {} lines are on the server", there.load(Relaxed))
         })?;
+        let mut times = Times::default();
         for number in 0..self.skip {
             match input.next() {
-                Ok(Some(_)) => {}
+                Ok(Some((line, _))) => times.note(&line),
                 Ok(None) => {
                     let (name, one, skip) = (&input.name, input.counted, self.skip);
                     return Err(Failure::usage(format!("{name} has only {number} {one}s, and --skip says {skip}")));
@@ -50,13 +52,19 @@ impl Import {
         }
         loop {
             let (lines, end) = gather(input);
+            for line in &lines {
+                times.note(line);
+            }
             let (put, refused) = self.put(client, &lines).await;
             let put = there.fetch_add(put as u64, Relaxed) + put as u64;
             if let Some(refused) = refused {
                 return Err(failure(input, put, refused));
             }
             match end {
-                Some(Ok(())) => return self.done(put - self.skip),
+                Some(Ok(())) => {
+                    self.put_times(client, times).await?;
+                    return self.done(put - self.skip);
+                }
                 Some(Err(why)) => return Err(failure(input, put, Refused::At(0, Failure::not_done(why)))),
                 None => {}
             }
@@ -105,15 +113,26 @@ impl Import {
             return Ok(());
         }
         let (txn, line_of) = transaction(lines)?;
+        // None but boltkv's own.
+        if line_of.is_empty() {
+            return Ok(());
+        }
+        let Err(error) = self.patiently(client, &txn).await else { return Ok(()) };
+        if let Some(part @ TxnPart::Request(at)) = error.failed_part() {
+            let line = line_of.get(usize::from(at)).copied().unwrap_or(0);
+            return Err(Refused::At(line, Failure::write(error).without_count(part)));
+        }
+        Err(Refused::All(lines.len(), error))
+    }
+
+    /// Has a transaction done, again where that can help and there is time.
+    pub(super) async fn patiently(&self, client: &Client, txn: &Txn) -> Result<(), Error> {
         let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
         loop {
             let Err(error) = client.execute(txn.clone()).await else { return Ok(()) };
-            if let Some(part @ TxnPart::Request(at)) = error.failed_part() {
-                let line = line_of.get(usize::from(at)).copied().unwrap_or(0);
-                return Err(Refused::At(line, Failure::write(error).without_count(part)));
-            }
-            if !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
-                return Err(Refused::All(lines.len(), error));
+            let is_refused = matches!(error.failed_part(), Some(TxnPart::Request(_)));
+            if is_refused || !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
+                return Err(error);
             }
             tokio::time::sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
@@ -158,7 +177,7 @@ fn gather(input: &mut Input) -> (Vec<Line>, Option<Result<(), String>>) {
 fn transaction(lines: &[Line]) -> Result<(Txn, Vec<usize>), Refused> {
     let (mut txn, mut line_of) = (Txn::builder(), Vec::new());
     let mut last: Option<(&[Vec<u8>], Path)> = None;
-    for (number, line) in lines.iter().enumerate() {
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| !is_own(line)) {
         let (Line::Bucket { path: names, .. } | Line::Entry { path: names, .. }) = line;
         let path = match &last {
             Some((known, path)) if known == names => path.clone(),

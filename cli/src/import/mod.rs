@@ -1,9 +1,10 @@
 //! `boltkv import`: into the file of a running server, an export's lines or what a Redis has.
 //!
-//! `lines` puts lines in, `redis` copies a Redis.
+//! `lines` puts lines in, `times` the times that are among them; `redis` copies a Redis.
 
 mod lines;
 mod redis;
+mod times;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,7 +30,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// put, nothing deleted. A bucket's line must come before what is in it. Lines are put in 1,000 (or 1 MiB) at a time, each
 /// time as one transaction. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
 /// cannot be used ends it: then all lines before that one are there, nothing of it or after it is, and the message says how
-/// many they were. To import the same lines again does no harm.
+/// many they were. To import the same lines again does no harm. Keys whose times an export of a file has are given these at
+/// the end; lines of `boltkv export` have none.
 ///
 /// With --from-redis a running Redis is copied, or whatever speaks its protocol: its strings and hashes, with the times at
 /// which they expire. Database 0 goes into the bucket `default`, 1 into `db1`; a hash is a bucket within. What is there

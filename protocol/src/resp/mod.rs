@@ -5,12 +5,14 @@
 //!
 //! - [`RespCodec`]: requests, cut from a stream; [`Args`]: the words of one
 //! - [`Writer`]: replies, in the version of the protocol that the client asked for
+//! - [`names`]: keys and fields of no bytes
 //! - [`RESP_COMMANDS`], [`SUBCOMMANDS`]: the commands as data
 
 mod args;
 mod command;
 mod decode;
 mod inline;
+pub mod names;
 mod spec;
 mod subcommands;
 mod table;

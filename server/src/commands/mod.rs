@@ -43,8 +43,8 @@ mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
-pub use expiry::Clock;
 pub(crate) use expiry::{Backlog, Timed, check_own, earliest};
+pub use expiry::{Clock, KeptTime};
 pub(crate) use number::parse as parse_number;
 pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use boltkv_client::Path;
+use boltkv_protocol::resp::names::EMPTY;
 use boltkv_protocol::{Cond, ExpireCond, ExpireTo, Expiry, WriteRequest};
 use boltkv_storage::MAX_KEY_SIZE;
 use bytes::Bytes;
@@ -41,7 +42,10 @@ pub(super) struct Copy {
 /// A key of the Redis.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
+    /// As the Redis has it,
     pub(super) name: Bytes,
+    /// and as it is called in the file.
+    pub(super) stored: Bytes,
     /// When it expires, in milliseconds since 1970.
     pub(super) at: Option<u64>,
 }
@@ -97,7 +101,7 @@ impl Copy {
     async fn verify(&mut self, number: u32) -> Outcome {
         let source = self.source.size().await?;
         let target = self.target.count(&self.path).await?;
-        let left_out = self.tally.all_left_out();
+        let left_out = self.tally.left_out_whole();
         self.tally.verify(source, target, left_out, 0);
         if !self.tally.complete {
             // Keys that have expired are counted until they are removed, by a replica for long.
@@ -120,7 +124,7 @@ impl Copy {
         names.dedup();
         let (holdable, rest): (Vec<_>, Vec<_>) = names.into_iter().partition(is_holdable);
         for name in &rest {
-            self.tally.leave_out("keys that are empty or too long", name);
+            self.tally.leave_out("keys that are too long", name);
         }
         let time = if self.exact { "PEXPIRETIME" } else { "PTTL" };
         let mut commands = Commands::default();
@@ -137,7 +141,7 @@ impl Copy {
             };
             // Less than nothing is never, or a key that is gone.
             let at = u64::try_from(*time).ok().map(|time| now.saturating_add(time));
-            let key = Key { name, at };
+            let key = Key { stored: as_stored(&name), name, at };
             match kind.as_str() {
                 "string" => strings.push(key),
                 "hash" => hashes.push(key),
@@ -167,8 +171,9 @@ impl Copy {
 
     async fn string_group(&mut self, keys: Vec<Key>) -> Outcome {
         let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
+        let stored: Vec<_> = keys.iter().map(|key| key.stored.clone()).collect();
         let commands = Commands::of_each("GET", &names);
-        let (values, there) = tokio::try_join!(self.source.ask(&commands), self.target.look(&self.path, &names))?;
+        let (values, there) = tokio::try_join!(self.source.ask(&commands), self.target.look(&self.path, &stored))?;
         for ((key, value), there) in keys.into_iter().zip(values).zip(there) {
             match value {
                 Reply::Value(value) => self.string(key, value, there).await?,
@@ -197,28 +202,28 @@ impl Copy {
                 return self.put(put).await;
             }
             There::Bucket(_) => {
-                let Some(hash) = self.replaceable(&key.name).await? else { return Ok(()) };
+                let Some(hash) = self.replaceable(&key).await? else { return Ok(()) };
                 requests.push(WriteRequest::DeleteBucket(hash));
             }
             There::Value(..) | There::Nothing => {}
         }
         let cond = if self.if_absent { Cond::IfAbsent } else { Cond::Always };
-        let (path, name) = (self.path.clone(), key.name.clone());
+        let (path, stored) = (self.path.clone(), key.stored);
         requests.push(match key.at {
-            None => WriteRequest::Set { path, key: name, value, cond },
-            Some(at) => WriteRequest::SetExpiring { path, key: name, value, cond, expiry: Expiry::At(at) },
+            None => WriteRequest::Set { path, key: stored, value, cond },
+            Some(at) => WriteRequest::SetExpiring { path, key: stored, value, cond, expiry: Expiry::At(at) },
         });
         self.put(Put { key: key.name, what: What::String, requests }).await
     }
 
     /// The path of a hash that may be replaced. A bucket with buckets in it is none, and is nobody's to remove.
-    async fn replaceable(&mut self, name: &Bytes) -> Outcome<Option<Path>> {
-        let path = match self.path.child(name) {
+    async fn replaceable(&mut self, key: &Key) -> Outcome<Option<Path>> {
+        let path = match self.path.child(&key.stored) {
             Ok(path) => path,
             Err(error) => return Err(Failure::not_done(error.to_string())),
         };
         if self.target.holds_buckets(&path).await? {
-            self.tally.leave_out("where a bucket with buckets in it is in their place", name);
+            self.tally.leave_out("where a bucket with buckets in it is in their place", &key.name);
             return Ok(None);
         }
         Ok(Some(path))
@@ -227,7 +232,7 @@ impl Copy {
     /// What gives a key its time.
     pub(super) fn expire(&self, key: &Key) -> WriteRequest {
         let to = key.at.map_or(ExpireTo::Never, ExpireTo::At);
-        WriteRequest::Expire { path: self.path.clone(), key: key.name.clone(), to, cond: ExpireCond::Always }
+        WriteRequest::Expire { path: self.path.clone(), key: key.stored.clone(), to, cond: ExpireCond::Always }
     }
 
     /// Whether two times are the same, as far as the Redis tells.
@@ -297,15 +302,20 @@ impl Copy {
             (Fate::Kept | Fate::Gone, What::Field) => {}
             (Fate::Kept, _) => tally.kept += 1,
             (Fate::Gone, _) => tally.gone += 1,
-            (Fate::Unholdable(why), What::Field) => tally.leave_out(&format!("with fields: {why}"), &put.key),
+            (Fate::Unholdable(why), What::Field) => tally.leave_out_in_part(&format!("with fields: {why}"), &put.key),
             (Fate::Unholdable(why), _) => tally.leave_out(&why, &put.key),
         }
     }
 }
 
-/// Whether boltkv takes it for a key, or the name of a hash.
+/// Whether boltkv takes it for a key, or the name of a hash or field: one of no bytes has another name in the file.
 pub(super) fn is_holdable(name: &Bytes) -> bool {
-    !name.is_empty() && name.len() <= MAX_KEY_SIZE
+    name.len() <= MAX_KEY_SIZE
+}
+
+/// What a key or field of the Redis is called in the file.
+pub(super) fn as_stored(name: &Bytes) -> Bytes {
+    if name.is_empty() { Bytes::from_static(EMPTY) } else { name.clone() }
 }
 
 /// What SCAN and HSCAN answer: where they go on, and what they have found.

@@ -1,10 +1,11 @@
 //! Hashes, which are buckets within. A small one is read at once, with others; a large one streams.
 
 use boltkv_client::Path;
+use boltkv_protocol::resp::names::said;
 use boltkv_protocol::{Cond, WriteRequest};
 use bytes::Bytes;
 
-use super::copy::{Copy, Key, is_holdable, page};
+use super::copy::{Copy, Key, as_stored, is_holdable, page};
 use super::reply::Reply;
 use super::source::Commands;
 use super::target::{Put, There, What};
@@ -14,7 +15,7 @@ use crate::import::{BATCH, BATCH_BYTES};
 /// So many fields are asked for first; those of most hashes are all that it takes.
 const FIRST: u64 = 500;
 /// What else is left out says so.
-const FIELDS: &str = "with fields that are empty or too long";
+const FIELDS: &str = "with fields that are too long";
 
 /// A hash that is being copied.
 struct Hash {
@@ -57,11 +58,12 @@ impl Copy {
 
     async fn hash_group(&mut self, keys: Vec<Key>) -> Outcome {
         let names: Vec<_> = keys.iter().map(|key| key.name.clone()).collect();
+        let stored: Vec<_> = keys.iter().map(|key| key.stored.clone()).collect();
         let mut commands = Commands::default();
         for name in &names {
             commands.add(&[b"HSCAN", name, b"0", b"COUNT", FIRST.to_string().as_bytes()]);
         }
-        let (replies, there) = tokio::try_join!(self.source.ask(&commands), self.target.look(&self.path, &names))?;
+        let (replies, there) = tokio::try_join!(self.source.ask(&commands), self.target.look(&self.path, &stored))?;
         for ((key, reply), there) in keys.into_iter().zip(replies).zip(there) {
             match reply {
                 // It has become something else meanwhile.
@@ -108,7 +110,7 @@ impl Copy {
 
     /// What there is to be done before the fields.
     fn begin_hash(&self, key: Key, there: &There) -> Outcome<Hash> {
-        let path = self.path.child(&key.name).map_err(|error| Failure::not_done(error.to_string()))?;
+        let path = self.path.child(&key.stored).map_err(|error| Failure::not_done(error.to_string()))?;
         let mut requests = Vec::new();
         let is_new = !matches!(there, There::Bucket(_));
         match there {
@@ -119,7 +121,7 @@ impl Copy {
             }
             There::Value(..) | There::Nothing => {
                 if let There::Value(..) = there {
-                    let (path, key) = (self.path.clone(), key.name.clone());
+                    let (path, key) = (self.path.clone(), key.stored.clone());
                     requests.push(WriteRequest::Delete { path, key, cond: Cond::Always });
                 }
                 requests.push(WriteRequest::CreateBucketIfMissing(path.clone()));
@@ -138,9 +140,9 @@ impl Copy {
         let mut found = found.into_iter();
         while let (Some(field), Some(value)) = (found.next(), found.next()) {
             if is_holdable(&field) {
-                pairs.push((field, value));
+                pairs.push((as_stored(&field), value));
             } else if !std::mem::replace(&mut hash.left_out, true) {
-                self.tally.leave_out(FIELDS, &hash.key.name);
+                self.tally.leave_out_in_part(FIELDS, &hash.key.name);
             }
         }
         let fields: Vec<_> = pairs.iter().map(|(field, _)| field.clone()).collect();
@@ -189,7 +191,7 @@ impl Copy {
     async fn prune_fields(&mut self, hash: &mut Hash, fields: &[Bytes]) -> Outcome {
         let mut commands = Commands::default();
         for field in fields {
-            commands.add(&[b"HEXISTS", &hash.key.name, field]);
+            commands.add(&[b"HEXISTS", &hash.key.name, said(field)]);
         }
         let replies = self.source.ask(&commands).await?;
         for (field, _) in fields.iter().zip(replies).filter(|(_, reply)| *reply == Reply::Number(0)) {

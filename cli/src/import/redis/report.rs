@@ -39,6 +39,9 @@ pub(super) struct Tally {
     /// Keys that have a time: they may be gone when keys are counted.
     #[serde(skip)]
     pub(super) timed: u64,
+    /// How often a hash was put without a field.
+    #[serde(skip)]
+    in_part: u64,
 }
 
 /// Keys that boltkv cannot hold, of one kind.
@@ -71,7 +74,14 @@ impl Tally {
             target_keys: 0,
             complete: false,
             timed: 0,
+            in_part: 0,
         }
+    }
+
+    /// Of a hash, something was left out: its key is there all the same.
+    pub(super) fn leave_out_in_part(&mut self, kind: &str, key: &Bytes) {
+        self.in_part += 1;
+        self.leave_out(kind, key);
     }
 
     pub(super) fn leave_out(&mut self, kind: &str, key: &Bytes) {
@@ -82,9 +92,14 @@ impl Tally {
         }
     }
 
-    /// How many keys were left out.
+    /// How many keys were left out, wholly or in part.
     pub(super) fn all_left_out(&self) -> u64 {
         self.left_out.values().map(|left_out| left_out.count).sum()
+    }
+
+    /// How many keys were left out with all that they have.
+    pub(super) fn left_out_whole(&self) -> u64 {
+        self.all_left_out().saturating_sub(self.in_part)
     }
 
     /// Compares how many keys there are now. What expires meanwhile is missing on one side: of the keys that were put, and of

@@ -14,6 +14,7 @@
 //! buckets within it, however many keys they have.
 //!
 //! - `records`: how these look; `clock`: what time it is
+//! - `kept`: what they say to who reads them without a server
 //! - `view`: a state as it is to be seen at a time; `sieve`: the same for who goes through a bucket
 //! - `timed`: the writer's transaction at a time; `buckets`: what happens to whole buckets in it
 //! - `backlog`: removing what has expired, in steps
@@ -24,6 +25,7 @@
 mod backlog;
 mod buckets;
 mod clock;
+mod kept;
 mod records;
 mod sieve;
 #[cfg(test)]
@@ -37,6 +39,7 @@ use crate::access::Needs;
 
 pub(crate) use backlog::{Backlog, earliest};
 pub use clock::Clock;
+pub use kept::KeptTime;
 pub(super) use sieve::Sieve;
 pub(crate) use timed::{Timed, after};
 pub(in crate::commands) use view::Records;

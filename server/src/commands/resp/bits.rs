@@ -222,7 +222,7 @@ fn operate(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Writer<'_>
     let len = lens.iter().copied().max().unwrap_or(0);
     bitop::check_work(&lens)?;
     if len == 0 {
-        keyspace.remove(args.word(2))?;
+        keyspace.make_way(args.word(2))?;
     } else {
         keyspace.make_room(len)?;
         let here = keyspace.look()?;

@@ -8,9 +8,9 @@ use boltkv_storage::Bucket;
 
 use super::failure::Failure;
 use super::keyspace::Keyspace;
-use super::names::said;
 use super::number;
 use crate::commands::expiry::{Moment, Shown};
+use boltkv_protocol::resp::names::said;
 
 /// The most entries that are drawn at once.
 const MOST: i64 = 1_000_000;

@@ -6,9 +6,9 @@ use boltkv_protocol::resp::{Args, Writer};
 use super::failure::Failure;
 use super::hash_mut::Change;
 use super::keyspace::{Held, Keyspace, KeyspaceMut};
-use super::names::said;
 use super::number;
 use super::rdb::{self, Dumped};
+use boltkv_protocol::resp::names::said;
 
 /// The most bytes of a hash that are written at once, and what a field counts for beside its own.
 const MOST: usize = 16 << 20;
@@ -65,7 +65,7 @@ pub(super) fn restore(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut
     }
     let dumped = rdb::read(args.word(3), keyspace.most())?;
     keyspace.make_room(dumped.bytes())?;
-    keyspace.remove(key)?;
+    keyspace.make_way(key)?;
     let at = match time {
         0 => None,
         at if options.is_absolute => Some(at),

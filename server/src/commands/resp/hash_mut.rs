@@ -3,8 +3,8 @@
 use boltkv_protocol::Path;
 
 use super::failure::Failure;
-use super::names::stored;
 use crate::commands::expiry::Timed;
+use boltkv_protocol::resp::names::stored;
 
 /// A hash that is being changed.
 #[derive(Debug)]

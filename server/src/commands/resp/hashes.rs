@@ -6,10 +6,10 @@ use boltkv_protocol::resp::{Args, RespCommand, Writer};
 use super::failure::Failure;
 use super::hash_mut::Change;
 use super::keyspace::{Keyspace, KeyspaceMut};
-use super::names::stored;
 use super::scans::Scans;
 use super::work::Call;
 use super::{draws, number, scan};
+use boltkv_protocol::resp::names::stored;
 
 /// Answers a command that only reads.
 pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &mut Writer<'_>) -> Result<(), Failure> {

@@ -6,12 +6,12 @@ use boltkv_storage::{Bucket, BucketMut, Error};
 use super::database::Database;
 use super::failure::Failure;
 use super::hash_mut::{Change, HashMut};
-use super::names::stored;
 use super::watching::WatchedKeys;
 use crate::commands::expiry::{Moment, Records, Shown, Timed, View};
 use crate::commands::results::ReplyRoom;
 use crate::commands::state::State;
 use crate::memory::Lease;
+use boltkv_protocol::resp::names::stored;
 
 /// Entries of a bucket that are looked at to tell whether it holds buckets, and so is no hash.
 const LOOKED_AT: usize = 128;
@@ -184,13 +184,14 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Keyspace::of(&self.timed.view(), self.db)
     }
 
-    /// Puts a value under a key, in the place of whatever it held. The key's time stays: see [`Self::expire`].
+    /// Puts a value under a key, in the place of whatever it held, but for buckets that hold buckets. The key's time stays: see [`Self::expire`].
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let key = stored(key);
         let path = self.db.path();
         let time = self.timed.enter(path, key)?;
         let put = self.bucket()?.put(key, value);
         if let Err(Error::IncompatibleValue { .. }) = put {
+            self.spare_buckets(key)?;
             self.timed.remove_key(path, key)?;
             self.bucket()?.put(key, value)?;
             if time.is_some() {
@@ -253,6 +254,21 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Ok(removed && !was_vacant)
     }
 
+    /// Removes what a key holds, so that something else takes its place.
+    pub(super) fn make_way(&mut self, key: &[u8]) -> Result<bool, Failure> {
+        self.spare_buckets(key)?;
+        self.remove(key)
+    }
+
+    /// A bucket that holds buckets is none of the things that Redis knows, and goes only when it is itself what is to be
+    /// removed: who puts a value where he knows of nothing must not lose a whole tree.
+    fn spare_buckets(&self, key: &[u8]) -> Result<(), Failure> {
+        match self.look()?.find(key)? {
+            Some(Held::Hash(hash)) if holds_buckets(&hash.bucket)? => Err(Failure::wrong_type()),
+            _ => Ok(()),
+        }
+    }
+
     /// Changes a hash, which is made where the key is not there, and goes where nothing is left in it.
     pub(super) fn in_hash<T>(
         &mut self,
@@ -290,10 +306,10 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Ok(changed)
     }
 
-    /// Gives what a key holds, with its time, another key, in the place of whatever that held.
+    /// Gives what a key holds, with its time, another key, in the place of what that held.
     pub(super) fn transfer(&mut self, from: &[u8], db: Database, to: &[u8]) -> Result<(), Failure> {
         let (from, to) = (stored(from), stored(to));
-        self.in_database(db, |there| there.remove(to))?;
+        self.in_database(db, |there| there.make_way(to))?;
         let look = self.look()?;
         let time = look.expires_at(from)?;
         match look.find(from)? {

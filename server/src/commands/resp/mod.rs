@@ -15,7 +15,7 @@
 //! - `run`: what is answered in steps: `walk`: those that look at everything, `exec`: transactions that change nothing
 //! - `sizes`: how many keys the databases have, and how much room one takes
 //! - `watching`: what WATCH is told
-//! - `names`: keys and fields of no bytes; `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
+//! - `glob`: patterns; `number`: numbers as Redis reads and writes them, `long_double` those with a fraction; `failure`: what
 //!   is said where something cannot be done
 
 mod bitfield;
@@ -34,7 +34,6 @@ mod keys;
 mod keyspace;
 mod lcs;
 mod long_double;
-mod names;
 mod number;
 mod numbers;
 mod places;

@@ -80,7 +80,7 @@ pub(super) fn copy(keyspace: &mut KeyspaceMut<'_, '_>, args: &Args, out: &mut Wr
     let Some(held) = look.find(from)? else { return Err(Failure::no_such_key()) };
     let (held, expires) = (Copied::of(&held, &look.moment)?, look.expires_at(from)?);
     keyspace.in_database(db, |there| {
-        there.remove(to)?;
+        there.make_way(to)?;
         held.put(there, to)?;
         there.expire(to, expires)
     })?;

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::{Keyspace, kind_of};
-use super::names::said;
 use super::number;
 use super::scans::Scans;
 use super::work::Call;
 use crate::commands::expiry::Shown;
+use boltkv_protocol::resp::names::said;
 
 /// Entries that are looked at where the client does not say how many, and at most.
 const USUAL: usize = 10;

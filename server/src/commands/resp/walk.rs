@@ -10,11 +10,11 @@ use bytes::Bytes;
 use super::failure::Failure;
 use super::glob;
 use super::keyspace::Keyspace;
-use super::names::said;
 use super::run::Stepped;
 use super::work::Call;
 use crate::commands::expiry::{Moment, Shown, View};
 use crate::commands::state::State;
+use boltkv_protocol::resp::names::said;
 
 /// The most entries that one step looks at,
 const STEP: u64 = 4_096;

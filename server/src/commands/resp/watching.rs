@@ -14,12 +14,12 @@ use bytes::Bytes;
 use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::Keyspace;
-use super::names::stored;
 use super::work::Call;
 use crate::commands::expiry::{Moment, View};
 use crate::commands::results::ReplyRoom;
 use crate::commands::state::State;
 use crate::memory::Lease;
+use boltkv_protocol::resp::names::stored;
 
 /// What a connection watches.
 #[derive(Debug, Default)]

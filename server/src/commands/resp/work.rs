@@ -10,7 +10,6 @@ use bytes::{Bytes, BytesMut};
 use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::KeyspaceMut;
-use super::names::{EMPTY, stored};
 use super::scans::Owner;
 use super::watching::{WatchedKeys, Watching};
 use super::{read, walk, write};
@@ -18,6 +17,7 @@ use crate::commands::expiry::Timed;
 use crate::commands::number;
 use crate::commands::results::{Outcome, ReplyRoom};
 use crate::memory::Lease;
+use boltkv_protocol::resp::names::{EMPTY, stored};
 
 /// A transaction that takes longer is not done: each of its commands is bounded, and there may be very many.
 const LONGEST: Duration = Duration::from_secs(5);
