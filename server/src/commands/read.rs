@@ -185,6 +185,11 @@ impl<'a> Reader<'a> {
         resp::answer(self.view()?, call, self.room.scans(), out)
     }
 
+    /// Answers what looks at everything, where that is little; see [`resp::answer_short`].
+    pub(crate) fn answer_resp_if_short(&self, call: &Call, out: &mut Writer<'_>) -> Result<bool, Failure> {
+        resp::answer_short(self.view()?, call, out)
+    }
+
     /// Begins to watch keys where nobody changes any more.
     pub(crate) fn watch_resp(&self, call: &Call, watching: &Watching) -> Result<(), Failure> {
         watching.begin_in(call, self.view()?, self.snapshot.get(self.db)?, self.room)

@@ -2,6 +2,7 @@
 //! where there are none. Each is a transaction of its own.
 
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use boltkv_storage::{Db, Durability, Error};
@@ -12,6 +13,11 @@ use crate::stats::Stats;
 
 /// Of so many steps one is synced, and the last. What a crash takes of the others is done again: nobody had been told of it.
 const SYNCED_EVERY: u32 = 16;
+
+/// Up to so many keys are gathered and sorted where writes wait for it, in a few milliseconds; more are by a thread.
+const FEW: usize = 10_000;
+/// How often it is looked whether the thread is done.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// When so many keys were removed, their pages are not left to wait for whenever the next checkpoint comes.
 const MANY: u64 = 10_000;
@@ -26,6 +32,8 @@ pub(super) struct Reclaim {
     clock: Clock,
     stats: Arc<Stats>,
     backlog: Backlog,
+    /// The thread that gathers what is due, where that is much.
+    gathering: Option<JoinHandle<Result<Backlog, Error>>>,
     /// No key expires before that; `None`: none ever does.
     due: Option<u64>,
     /// How many keys were removed since it was last seen to that their pages can be used again.
@@ -39,7 +47,8 @@ pub(super) struct Reclaim {
 impl Reclaim {
     pub(super) fn new(db: Db, clock: Clock, stats: Arc<Stats>) -> Self {
         // Whether there is anything, and from when on, the first step finds out.
-        Self { db, clock, stats, backlog: Backlog::default(), due: Some(0), removed: 0, unsynced: 0, wait: None }
+        let backlog = Backlog::default();
+        Self { db, clock, stats, backlog, gathering: None, due: Some(0), removed: 0, unsynced: 0, wait: None }
     }
 
     /// A key is to expire then.
@@ -57,6 +66,9 @@ impl Reclaim {
         if !self.backlog.is_empty() {
             return Some(Duration::ZERO);
         }
+        if self.gathering.is_some() {
+            return Some(LOOK_EVERY);
+        }
         self.due.map(|due| self.clock.sleep_until(due))
     }
 
@@ -65,7 +77,8 @@ impl Reclaim {
         if self.wait.is_some_and(|(again, _)| again > Instant::now()) {
             return true;
         }
-        if self.backlog.is_empty() && self.due.is_none_or(|due| due > self.clock.now()) {
+        let nothing_gathered = self.backlog.is_empty() && self.gathering.is_none();
+        if nothing_gathered && self.due.is_none_or(|due| due > self.clock.now()) {
             return true;
         }
         let Err(error) = self.step() else {
@@ -79,12 +92,40 @@ impl Reclaim {
         false
     }
 
+    /// Gathers what is due; `None` while a thread does.
+    fn gather(&mut self) -> Result<Option<Backlog>, Error> {
+        if let Some(thread) = self.gathering.take() {
+            if !thread.is_finished() {
+                self.gathering = Some(thread);
+                return Ok(None);
+            }
+            if let Ok(gathered) = thread.join() {
+                return gathered.map(Some);
+            }
+            // It has panicked: here that would be told.
+            return Backlog::gather(&self.db.begin()?, self.clock.now()).map(Some);
+        }
+        let (tx, now) = (self.db.begin()?, self.clock.now());
+        if let Some(few) = Backlog::gather_few(&tx, now, FEW)? {
+            return Ok(Some(few));
+        }
+        let thread = Builder::new().name("boltkv-expired".into()).spawn(move || Backlog::gather(&tx, now));
+        match thread {
+            Ok(thread) => {
+                self.gathering = Some(thread);
+                Ok(None)
+            }
+            // Without a thread, writes wait for it.
+            Err(_) => Backlog::gather(&self.db.begin()?, now).map(Some),
+        }
+    }
+
     fn step(&mut self) -> Result<(), Error> {
         if self.backlog.is_empty() {
-            let tx = self.db.begin()?;
-            self.backlog.gather(&tx, self.clock.now())?;
+            let Some(gathered) = self.gather()? else { return Ok(()) };
+            self.backlog = gathered;
             if self.backlog.is_empty() {
-                self.due = earliest(&tx)?;
+                self.due = earliest(&self.db.begin()?)?;
                 if self.removed >= MANY {
                     self.removed = 0;
                     self.db.checkpoint_soon();
@@ -110,5 +151,14 @@ impl Reclaim {
         self.removed += expired;
         self.backlog.committed(&stepped);
         Ok(())
+    }
+}
+
+impl Drop for Reclaim {
+    fn drop(&mut self) {
+        // It keeps the file open.
+        if let Some(thread) = self.gathering.take() {
+            let _ = thread.join();
+        }
     }
 }

@@ -23,7 +23,7 @@ const LONGEST_STEP: Duration = Duration::from_millis(2);
 /// So many keys of a bucket are removed together, and it is looked then how long it took.
 const TOGETHER: usize = 64;
 /// Entries of what is due that a step drops at most, when all that they say was done.
-const MOST_DROPPED: usize = 10_000;
+const MOST_DROPPED: usize = 4_000;
 
 /// Keys whose time has come, in the order in which they are removed.
 #[derive(Debug, Default)]
@@ -85,33 +85,46 @@ impl Backlog {
         self.through.is_none()
     }
 
-    /// Gathers what has expired by now.
+    /// Gathers what has expired by now; `None` where that is more keys than so many.
     ///
     /// # Errors
     /// Those of reading the file.
-    pub(crate) fn gather(&mut self, tx: &Tx, now: u64) -> Result<()> {
-        *self = Self::default();
-        let Some(own) = found(tx.top(OWN))? else { return Ok(()) };
-        let Some(at) = found(own.bucket(AT))? else { return Ok(()) };
+    pub(crate) fn gather_few(tx: &Tx, now: u64, most: usize) -> Result<Option<Self>> {
+        let gathered = Self::gather_up_to(tx, now, most + 1)?;
+        Ok((gathered.due.len() <= most).then_some(gathered))
+    }
+
+    /// Gathers what has expired by now, of a million keys at most: that takes a third of a second.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub(crate) fn gather(tx: &Tx, now: u64) -> Result<Self> {
+        Self::gather_up_to(tx, now, MOST_GATHERED)
+    }
+
+    fn gather_up_to(tx: &Tx, now: u64, most: usize) -> Result<Self> {
+        let mut gathered = Self::default();
+        let Some(own) = found(tx.top(OWN))? else { return Ok(gathered) };
+        let Some(at) = found(own.bucket(AT))? else { return Ok(gathered) };
         for entry in &at {
             let (stamp, value) = entry?;
             // What was not written here is dropped with what comes before it.
             let Some(stamp) = Stamp::parse(stamp) else { continue };
-            if !stamp.is_past(now) || self.due.len() == MOST_GATHERED || self.keys.len() > MOST_BYTES {
+            if !stamp.is_past(now) || gathered.due.len() == most || gathered.keys.len() > MOST_BYTES {
                 break;
             }
-            self.through = Some(stamp);
+            gathered.through = Some(stamp);
             let due = value.and_then(parse_due);
             if let Some((id, key)) = due
-                && let (Ok(at), Ok(len)) = (u32::try_from(self.keys.len()), u16::try_from(key.len()))
+                && let (Ok(at), Ok(len)) = (u32::try_from(gathered.keys.len()), u16::try_from(key.len()))
             {
-                self.due.push(Due { id, at, len });
-                self.keys.extend_from_slice(key);
+                gathered.due.push(Due { id, at, len });
+                gathered.keys.extend_from_slice(key);
             }
         }
-        let keys = &self.keys;
-        self.due.sort_unstable_by(|one, other| one.id.cmp(&other.id).then_with(|| one.key(keys).cmp(other.key(keys))));
-        Ok(())
+        let Self { due, keys, .. } = &mut gathered;
+        due.sort_unstable_by(|one, other| one.id.cmp(&other.id).then_with(|| one.key(keys).cmp(other.key(keys))));
+        Ok(gathered)
     }
 
     /// Removes the next of what was gathered, as far as that is still so.

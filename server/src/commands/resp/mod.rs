@@ -59,6 +59,7 @@ pub(crate) use run::{RespRun, Stepped};
 pub(crate) use scans::Owner;
 pub(in crate::commands) use scans::Scans;
 pub(crate) use sizes::{KeyCount, key_counts};
+pub(in crate::commands) use walk::answer_short;
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
 pub(crate) use work::{Call, Gaps, RespDone, RespWork, What, too_large};

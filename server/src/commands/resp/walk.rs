@@ -21,6 +21,31 @@ const STEP: u64 = 4_096;
 /// and that a transaction does, for which all writes wait.
 const MOST_IN_TXN: u64 = 100_000;
 
+/// Entries of a hash that are told at once: in steps it would wait for its turn, and what came behind it for the reply.
+const FEW: usize = 128;
+
+/// Answers one that looks at few entries, and has room, at once; `false`, and nothing written, where it is to go in steps.
+pub(in crate::commands) fn answer_short(
+    view: &View<'_, impl State>,
+    call: &Call,
+    out: &mut Writer<'_>,
+) -> Result<bool, Failure> {
+    if call.spec.command == RespCommand::Keys {
+        return Ok(false);
+    }
+    let before = out.len();
+    let mut walk = Walk::new(call.clone());
+    let mut done = walk.step(view, out)?;
+    if walk.has_begun() && walk.count <= FEW && !matches!(done, Stepped::Ended) {
+        done = walk.step(view, out)?;
+    }
+    let is_whole = matches!(done, Stepped::Ended) && out.fits();
+    if !is_whole {
+        out.rewind(before);
+    }
+    Ok(is_whole)
+}
+
 /// Answers one within a transaction.
 pub(super) fn answer(view: &View<'_, impl State>, call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
     let mut walk = Walk::new(call.clone());

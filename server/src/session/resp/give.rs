@@ -37,6 +37,16 @@ impl<C: Codec, S: Socket> Session<C, S> {
             What::Exec(..) | What::Reads(..) => return self.begin_exec(due, *work),
         };
         if call.kind() == Kind::Walk {
+            let out = &mut self.conn.wire.output;
+            let from = out.len();
+            match reader.answer_resp_if_short(call, &mut Writer::new(out, version, OWN_OUTPUT)) {
+                Ok(true) => return self.tell_result(due, None),
+                Ok(false) => {}
+                Err(failure) => {
+                    out.truncate(from);
+                    return self.fail(due, &failure);
+                }
+            }
             match self.conn.shared.executor.admit(&self.caller).walk(call.clone(), version) {
                 Ok(run) => self.begin_run(due, run),
                 Err(error) => self.refuse(due, error),

@@ -75,7 +75,7 @@ pub(super) fn reclaim(db: &Db, now: u64) {
     let mut backlog = Backlog::default();
     loop {
         if backlog.is_empty() {
-            backlog.gather(&db.begin().unwrap(), now).unwrap();
+            backlog = Backlog::gather(&db.begin().unwrap(), now).unwrap();
         }
         if backlog.is_empty() {
             break;

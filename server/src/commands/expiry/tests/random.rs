@@ -173,7 +173,7 @@ proptest! {
                 Step::Wait(ms) => now += ms,
                 Step::Reclaim => {
                     if backlog.is_empty() {
-                        backlog.gather(&db.begin().unwrap(), now).unwrap();
+                        backlog = Backlog::gather(&db.begin().unwrap(), now).unwrap();
                     }
                     let mut tx = db.begin_mut().unwrap();
                     let stepped = backlog.step(&mut Timed::new(&mut tx, now)).unwrap();
