@@ -194,6 +194,54 @@ fn a_segment_that_is_damaged_is_told_from_one_that_was_used_again() {
     assert!(matches!(follower.next(), Err(Error::JournalDamaged { .. })));
 }
 
+/// A segment that nobody had to keep was used again when a crash came, and its header, written anew, did not come through.
+#[test]
+fn what_a_crash_met_in_use_again_is_not_kept_any_more_and_no_damage() {
+    let folder = common::folder_in_memory();
+    let file = folder.path().join("a.db");
+    let db = options(JournalKeep::UntilCheckpoint).open(&file).unwrap();
+    fill(&db);
+    let walk = |db: &Db, from| -> Result<usize, Error> {
+        let (mut follower, mut told) = (db.follow(from)?, 0);
+        while let Some(transaction) = follower.next()? {
+            transaction.changes(|_| Ok::<_, Error>(()))?;
+            told += 1;
+        }
+        Ok(told)
+    };
+    let mut lost = 0;
+    for round in 0..6 {
+        db.update(|tx| tx.bucket_mut("b")?.put("k", vec![2; 60_000])).unwrap();
+        // Now the file has everything, and any segment may be used again.
+        db.checkpoint().unwrap();
+        let oldest = db.oldest_position().unwrap().unwrap();
+        let names = std::fs::read_dir(common::followed::journal_of(&file)).unwrap();
+        for (number, name) in names.map(|entry| entry.unwrap().file_name()).enumerate() {
+            let killed = folder.path().join(format!("{round}.{number}.db"));
+            copy_as_killed(&file, &killed);
+            let path = common::followed::journal_of(&killed).join(name);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let block = 4096.min(bytes.len())..8192.min(bytes.len());
+            bytes[block].fill(0x55);
+            std::fs::write(&path, bytes).unwrap();
+            // Where the link to the file's meta is damaged, it is not opened.
+            let Ok(db) = options(JournalKeep::UntilCheckpoint).open(&killed) else { continue };
+            // Who is told so begins anew with the oldest that is kept, and what is kept is there.
+            let mut from = oldest;
+            for attempt in 0.. {
+                match walk(&db, from) {
+                    Ok(_) => break,
+                    Err(Error::JournalGap { .. }) => lost += 1,
+                    Err(error) => panic!("{error}"),
+                }
+                assert!(attempt < 10, "the oldest that is kept is not");
+                from = db.oldest_position().unwrap().unwrap();
+            }
+        }
+    }
+    assert!(lost > 0);
+}
+
 #[test]
 fn a_follower_is_stopped_while_it_waits_and_before() {
     let folder = common::folder_in_memory();

@@ -1,6 +1,7 @@
 //! Following a journal that is being written: from a position to what is recorded behind it, record by record, and on to what
 //! comes. Nothing is read twice: a follower knows the place where it has stopped, and the checksum that has to go on there.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -45,7 +46,9 @@ impl<'a> Kept<'a> {
     /// What is wrong where a record could not be read: nothing but that it is not kept any more, perhaps.
     pub(crate) fn explain(&self, error: Error) -> Error {
         let is_kept = match error {
-            Error::JournalDamaged { .. } => self.tail.is_damaged(self.segment),
+            Error::JournalIo { ref source, .. } if source.kind() == ErrorKind::InvalidData => {
+                self.tail.is_damaged(self.segment)
+            }
             _ => self.tail.keeps(self.segment),
         };
         if is_kept { error } else { gap(self.tail, self.before) }
