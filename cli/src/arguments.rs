@@ -9,11 +9,19 @@ use std::time::Duration;
 use boltkv_server::DEFAULT_PORT;
 
 /// The longest time that can be asked for. Clocks are read and this is added to them, which must not overflow.
-pub(crate) const MOST_TIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const MOST_TIME: Duration = Duration::from_secs(365 * DAY);
+/// The longest that a key is asked to stay; a moment may lie further ahead. The server has room for more.
+const MOST_LIFE: Duration = Duration::from_secs(36_500 * DAY);
+const DAY: u64 = 24 * 60 * 60;
 
 /// A time such as `5`, `0.5`, `200ms`, `5s`, `2m` or `1h`; in seconds where it has no unit.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    time(text, "s")
+    time(text, "s", MOST_TIME)
+}
+
+/// As [`seconds`], for a key, which may stay for longer than anybody waits.
+pub(crate) fn key_seconds(text: &str) -> Result<Duration, String> {
+    time(text, "s", MOST_LIFE)
 }
 
 /// As [`seconds`], for what cannot be had in no time: an answer.
@@ -23,20 +31,30 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
 
 /// As [`seconds`], for how long something is good.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
-    not_none(text, "what is good for no time is good for nothing")
+    not_none(text, GOOD_FOR_NOTHING)
 }
 
+/// As [`key_seconds`], for a key that is put.
+pub(crate) fn key_lifetime(text: &str) -> Result<Duration, String> {
+    of_some_length(key_seconds(text)?, GOOD_FOR_NOTHING)
+}
+
+const GOOD_FOR_NOTHING: &str = "what is good for no time is good for nothing";
+
 fn not_none(text: &str, why: &str) -> Result<Duration, String> {
-    let time = seconds(text)?;
+    of_some_length(seconds(text)?, why)
+}
+
+fn of_some_length(time: Duration, why: &str) -> Result<Duration, String> {
     if time.is_zero() { Err(why.to_owned()) } else { Ok(time) }
 }
 
 /// As [`seconds`], but in milliseconds where it has no unit.
 pub(crate) fn milliseconds(text: &str) -> Result<Duration, String> {
-    time(text, "ms")
+    time(text, "ms", MOST_TIME)
 }
 
-fn time(text: &str, usual_unit: &str) -> Result<Duration, String> {
+fn time(text: &str, usual_unit: &str, most: Duration) -> Result<Duration, String> {
     let (number, unit) = number_and_unit(text);
     let seconds = match if unit.is_empty() { usual_unit } else { unit } {
         "ms" => 0.001,
@@ -52,8 +70,8 @@ fn time(text: &str, usual_unit: &str) -> Result<Duration, String> {
     }
     Duration::try_from_secs_f64(number * seconds)
         .ok()
-        .filter(|time| *time <= MOST_TIME)
-        .ok_or_else(|| "more than 365d, which is the longest time that can be asked for".to_owned())
+        .filter(|time| *time <= most)
+        .ok_or_else(|| format!("more than {}d, which is the longest time that can be asked for", most.as_secs() / DAY))
 }
 
 /// A size in bytes, written such as `65536`, `64KiB` or `16MiB`.
@@ -132,6 +150,9 @@ pub(crate) const UNIX: &str = "unix:";
 
 /// As [`address`], or a socket in the file system, as in `unix:/run/boltkv.sock`.
 pub(crate) fn address_or_socket(text: &str) -> Result<String, &'static str> {
+    if text.starts_with(REDIS) {
+        return Err("a port for Redis' clients, which speaks nothing else: boltkv's own commands need another one");
+    }
     match text.strip_prefix(UNIX) {
         Some("") => Err("no path behind unix:"),
         Some(_) => Ok(text.to_owned()),
@@ -201,6 +222,8 @@ mod tests {
         assert_eq!(seconds("200ms"), Ok(Duration::from_millis(200)));
         assert_eq!(seconds("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(seconds("365d"), Ok(MOST_TIME));
+        assert_eq!((key_seconds("36500d"), key_seconds("0")), (Ok(MOST_LIFE), Ok(Duration::ZERO)));
+        assert!(key_lifetime("36501d").unwrap_err().contains("36500d") && key_lifetime("0").is_err());
         assert_eq!(milliseconds("100"), Ok(Duration::from_millis(100)));
         assert_eq!(milliseconds("2s"), Ok(Duration::from_secs(2)));
         for text in ["", "s", "soon", "-1", "NaN", "inf", "1e300", "1.8e19", "366d", "5 weeks", "5µs"] {

@@ -18,9 +18,35 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     u64::try_from(moment.as_millisecond()).map_err(|_| "it is before 1970".to_owned())
 }
 
+/// As [`parse`], also a day, which begins in UTC, and seconds since 1970.
+pub(crate) fn point(text: &str) -> Result<u64, String> {
+    /// What has more is a time in milliseconds.
+    const MOST_DIGITS: usize = 11;
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let found = if is_number {
+        text.parse().ok().filter(|_| text.len() <= MOST_DIGITS).and_then(|seconds: u64| seconds.checked_mul(1_000))
+    } else {
+        parse(text).or_else(|_| parse(&format!("{text}T00:00:00Z"))).ok()
+    };
+    found.ok_or_else(|| {
+        "not a time such as 2030-01-01T00:00:00Z, 2030-01-01 (which begins in UTC), or 1893456000, in seconds since 1970"
+            .to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{parse, shown};
+    use super::{parse, point, shown};
+
+    #[test]
+    fn a_point_in_time_may_be_a_day_or_seconds_since_1970() {
+        for text in ["2030-01-01T00:00:00Z", "2030-01-01", "1893456000", "2030-01-01T01:00:00+01:00"] {
+            assert_eq!(point(text), Ok(1_893_456_000_000), "{text}");
+        }
+        for text in ["", "soon", "1893456000000", "-1", "1.5", "2030-13-01", "2030-01-01T00:00:00", "1969-12-31"] {
+            assert!(point(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn a_time_is_its_day_and_its_time() {

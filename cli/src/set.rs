@@ -12,7 +12,7 @@ use boltkv_protocol::MAX_FRAME_LIMIT;
 use bytes::Bytes;
 use clap::Args;
 
-use crate::arguments::lifetime;
+use crate::arguments::key_lifetime;
 use crate::condition::SetCondition;
 use crate::failure::{Failure, Outcome};
 use crate::moment;
@@ -49,10 +49,10 @@ pub(crate) struct Set {
     #[command(flatten)]
     condition: SetCondition,
     /// The key is gone after this long, such as 10s, 5m or 30d, by the server's clock; without this it stays
-    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    #[arg(long, value_name = "TIME", value_parser = key_lifetime, allow_negative_numbers = true)]
     ttl: Option<Duration>,
-    /// The key is gone from this time on, such as 2030-01-01T00:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment::parse, conflicts_with = "ttl")]
+    /// The key is gone from this time on, such as 2030-01-01T00:00:00Z, 2030-01-01 in UTC, or 1893456000 in seconds since 1970
+    #[arg(long, value_name = "TIME", value_parser = moment::point, conflicts_with = "ttl")]
     expires: Option<u64>,
     #[command(flatten)]
     bucket: InBucket,

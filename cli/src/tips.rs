@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
 /// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 13] = [
+const COMMANDS: [(&[&str], &str); 14] = [
     (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
     (
         &["ls", "list", "keys", "range", "iterate"],
@@ -22,6 +22,10 @@ const COMMANDS: [(&[&str], &str); 13] = [
     (&["defrag"], "`boltkv shrink` makes the file of a running server smaller"),
     (&["mget"], "`boltkv get KEY…` takes several keys"),
     (&["mset", "multi", "exec"], "`boltkv txn` does several requests as one transaction"),
+    (
+        &["hset", "hget", "hgetall", "hdel", "hkeys", "hlen", "hincrby"],
+        "a hash is a bucket: `boltkv bucket create default/HASH`, then `set`, `get`, `scan` with --bucket default/HASH",
+    ),
     (&["flushall", "flushdb"], "`boltkv delete-range --all` removes the keys of a bucket"),
     (&["setex", "psetex", "lease"], "`boltkv set KEY VALUE --ttl 10s` puts what is gone after a time"),
     (
@@ -31,7 +35,7 @@ const COMMANDS: [(&[&str], &str); 13] = [
 ];
 
 /// What other programs call an option, the option of ours that has to be there, and how to go on from it.
-const OPTIONS: [(&[&str], &str, &str); 6] = [
+const OPTIONS: [(&[&str], &str, &str); 7] = [
     (
         &["-p", "-u", "--host", "--hostname", "--port", "--server", "--url", "--endpoint", "--endpoints"],
         "addr",
@@ -45,6 +49,11 @@ const OPTIONS: [(&[&str], &str, &str); 6] = [
         "`boltkv scan PREFIX` prints what starts so, `boltkv delete-range --prefix PREFIX` removes it",
     ),
     (&["--ex", "--px", "--lease"], "ttl", "--ttl 10s says after which time a key is gone"),
+    (
+        &["--requirepass", "--password", "--auth"],
+        "tokens",
+        "--tokens FILE says who may: `boltkv token create NAME --right admin --tokens FILE` puts the first one in",
+    ),
     (&["-v"], "version", "`boltkv --version` prints the version"),
 ];
 

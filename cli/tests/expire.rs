@@ -19,8 +19,13 @@ fn a_key_is_there_for_as_long_as_it_was_told() {
     server.run(["persist", "k"]).done();
     assert_eq!(server.run(["ttl", "k"]).done_text(), "never\n");
     assert!(server.run(["persist", "k"]).failed(1).contains("does not expire"));
-    server.run(["expire", "k", "--at", "2200-01-01T00:00:00Z"]).done();
-    assert_eq!(server.run(["ttl", "--at", "k"]).done_text(), "2200-01-01T00:00:00.000Z\n");
+    for at in ["2200-01-01T00:00:00Z", "2200-01-01", "7258118400"] {
+        server.run(["expire", "k", "1h"]).done();
+        server.run(["expire", "k", "--at", at]).done();
+        assert_eq!(server.run(["ttl", "--at", "k"]).done_text(), "2200-01-01T00:00:00.000Z\n", "{at}");
+    }
+    let refused = server.run(["set", "k", "v", "--ttl", "-5"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("less than no time"), "{}", refused.stderr);
     server.run(["set", "k", "v"]).done();
     assert_eq!(server.run(["ttl", "k"]).done_text(), "never\n", "what is set anew stays");
     server.run(["expire", "k", "0"]).done();
@@ -30,7 +35,12 @@ fn a_key_is_there_for_as_long_as_it_was_told() {
     server.run(["bucket", "create", "users/eu"]).done();
     server.run(["expire", "--bucket", "users", "eu", "0"]).done();
     assert_eq!(server.run(["bucket", "list", "users"]).done_text(), "");
-    for args in [&["set", "k", "v", "--ttl", "0"][..], &["expire", "k"], &["expire", "k", "1", "--at", "2200-01-01"]] {
+    for args in [
+        &["set", "k", "v", "--ttl", "0"][..],
+        &["expire", "k"],
+        &["expire", "k", "1", "--at", "2200-01-01"],
+        &["expire", "k", "-1"],
+    ] {
         assert_eq!(server.run(args).code, Some(2), "{args:?}");
     }
 }

@@ -117,6 +117,8 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("serve --port 7878", "--listen HOST:PORT"),
         ("serve my.db", "--db FILE"),
         ("set greeting hello world", "in quotes"),
+        ("serve --requirepass secret", "--tokens FILE"),
+        ("hset user:7 name ada", "a hash is a bucket"),
         ("servee", "'serve'"),
     ] {
         let ran = run(typed.split(' '));

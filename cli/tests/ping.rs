@@ -17,6 +17,18 @@ fn a_server_that_is_there_answers() {
 }
 
 #[test]
+fn a_port_for_clients_of_redis_says_that_it_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = args!["serve", "--listen", "redis://127.0.0.1:0", "--db", folder.path().join("ping.db")];
+    let server = Server::spawn(&mut boltkv(options));
+    let addr = server.addr().trim_start_matches("redis://");
+    let said = run(["ping", "--addr", addr]).failed(1);
+    assert!(said.contains("this port is for clients of Redis"), "{said}");
+    let ran = run(["ping", "--addr", server.addr()]);
+    assert!(ran.code == Some(2) && ran.stderr.contains("a port for Redis' clients"), "{}", ran.stderr);
+}
+
+#[test]
 fn the_environment_may_say_where_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("ping.db"));

@@ -4,14 +4,14 @@
 
 mod common;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::feed;
 use common::server::Server;
+use common::{feed, run};
 
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/redis_clients");
 
@@ -23,10 +23,18 @@ struct Served {
 
 impl Served {
     fn start() -> Self {
+        Self::start_with(|_| Vec::new())
+    }
+
+    /// With more options, which may need files in the folder.
+    fn start_with(options: impl FnOnce(&Path) -> Vec<OsString>) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let options = options(folder.path());
         // A port of Redis' dialect alone: redis-benchmark's first words are a line.
         let server = Server::spawn(
-            common::boltkv(args!["serve", "--listen", "redis://127.0.0.1:0", "--db"]).arg(folder.path().join("app.db")),
+            common::boltkv(args!["serve", "--listen", "redis://127.0.0.1:0", "--db"])
+                .arg(folder.path().join("app.db"))
+                .args(options),
         );
         Self { server, _folder: folder }
     }
@@ -153,6 +161,19 @@ fn of_node(program: &str) -> Option<PathBuf> {
 fn ioredis_finds_what_it_expects() {
     let Some(program) = of_node("io.js") else { return };
     let served = Served::start();
+    let (host, port) = served.host_and_port();
+    succeeds(patient("node").arg(program).args([host, port]));
+}
+
+#[test]
+#[boltkv_needs::program("node", "npm")]
+fn ioredis_is_told_that_its_token_is_wrong() {
+    let Some(program) = of_node("io-wrong-token.js") else { return };
+    let served = Served::start_with(|folder| {
+        let tokens = folder.join("tokens");
+        run(args!["token", "create", "somebody", "--right", "read", "--tokens", &tokens]).done();
+        args!["--tokens", tokens].to_vec()
+    });
     let (host, port) = served.host_and_port();
     succeeds(patient("node").arg(program).args([host, port]));
 }

@@ -59,7 +59,7 @@ fn lines_are_requests() {
 }
 
 #[test]
-fn what_is_no_request_is_told_as_redis_tells_it() {
+fn what_is_no_request_is_told_as_redis_tells_it_and_what_is_too_large_with_the_limit() {
     let many = "1".repeat(MAX_INLINE);
     let cases = [
         ("*x\r\n".to_owned(), "invalid multibulk length"),
@@ -67,12 +67,15 @@ fn what_is_no_request_is_told_as_redis_tells_it() {
         ("*+1\r\n".to_owned(), "invalid multibulk length"),
         ("*01\r\n".to_owned(), "invalid multibulk length"),
         ("*-0\r\n".to_owned(), "invalid multibulk length"),
-        (format!("*{}\r\n", MAX_ARGS + 1), "invalid multibulk length"),
+        (format!("*{}\r\n", MAX_ARGS + 1), "invalid multibulk length: a request has at most 131072 words"),
         ("*1\r\n$\r\n".to_owned(), "invalid bulk length"),
         ("*1\r\n$-1\r\n".to_owned(), "invalid bulk length"),
         ("*1\r\n$ 1\r\n".to_owned(), "invalid bulk length"),
-        (format!("*1\r\n${}\r\n", MAX_ITEM + 1), "invalid bulk length"),
-        (format!("*1\r\n${}\r\n", MAX_ITEM - 5), "a request has at most 1048576 bytes"),
+        (
+            format!("*1\r\n${}\r\n", MAX_ITEM + 1),
+            "invalid bulk length: a request has at most 1048576 bytes (--max-frame)",
+        ),
+        (format!("*1\r\n${}\r\n", MAX_ITEM - 5), "a request has at most 1048576 bytes (--max-frame)"),
         ("*1\r\n:1\r\n".to_owned(), "expected '$', got ':'"),
         ("*1\r\n*1\r\n$1\r\na\r\n".to_owned(), "expected '$', got '*'"),
         ("*1\r\n\0".to_owned(), "expected '$', got '\\u{0}'"),

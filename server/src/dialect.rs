@@ -40,6 +40,11 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
         let message = "this server takes only what is encrypted (TLS) from beyond its own machine";
         return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unauthenticated, message)).await;
     }
+    // No line of Redis' begins so, and who waits for a frame would wait in vain.
+    if conn.speaks == Speaks::Redis && dialect == Some(Dialect::Binary) {
+        let message = "this port is for clients of Redis; boltkv's own commands and clients need another one";
+        return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unsupported, message)).await;
+    }
     if conn.shared.access.asks() {
         conn.wire.set_strangers(true);
     } else {
@@ -70,7 +75,7 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
 /// The dialect of a connection that begins with this byte.
 const fn spoken(speaks: Speaks, first_byte: u8) -> Dialect {
     match (speaks, Dialect::of(first_byte)) {
-        (Speaks::Redis, Dialect::Binary | Dialect::Text) => Dialect::Resp,
+        (Speaks::Redis, Dialect::Text) => Dialect::Resp,
         (_, dialect) => dialect,
     }
 }
@@ -99,6 +104,10 @@ async fn tell<S: Socket>(mut conn: Box<Connection<S>>, dialect: Option<Dialect>,
     match dialect {
         // A message of a line always fits a frame.
         Some(Dialect::Binary) => drop(Reply::<Bytes>::Error(error.clone()).encode(0, out)),
+        // Clients know a Redis without a free place by this line, and try again later.
+        Some(Dialect::Resp) if error.code == ErrorCode::Overloaded => {
+            write_error_line("ERR max number of clients reached", out);
+        }
         Some(Dialect::Resp) => write_error_line(&Failure::from(error.clone()).line, out),
         Some(Dialect::Tls) => out.put_slice(TLS_REFUSAL),
         Some(Dialect::Text) | None => write_error(error, out),

@@ -42,7 +42,7 @@ fn a_connection_over_the_limit_is_told_so_and_the_place_of_one_that_ends_is_free
     assert_eq!(binary.rest(), b"");
     let mut resp = connect(server.address);
     common::send(&mut resp, b"*1\r\n$4\r\nPING\r\n");
-    assert!(read_to_end(&mut resp).starts_with(b"-ERR OVERLOADED "));
+    assert!(read_to_end(&mut resp).starts_with(b"-ERR max number of clients reached\r\n"));
 
     drop(first);
     common::eventually(|| {

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{MAX_ARGS, MAX_INLINE};
 use boltkv_server::{Config, Grant, Listen, Proof};
 use common::resp::{Value, encode};
@@ -52,9 +53,12 @@ fn a_port_of_its_own_takes_lines_from_the_first_byte_on() {
     assert_eq!((client.reply(), client.say("GET k")), (Value::Bulk(b"ab".to_vec()), "ab".to_owned()));
     client.send("PING\r\n");
     assert_eq!(client.reply().text(), "PONG", "lines and arrays by turns");
-    let mut binary = server.resp();
+    let mut binary = common::binary::Binary::connect(server.address);
     binary.send(b"\0\0\0\x06\0\0\0\x01\x02\0\n");
-    assert!(binary.reply().text().starts_with("ERR unknown command"));
+    let (id, error) = binary.error();
+    assert_eq!((id, error.code), (0, ErrorCode::Unsupported), "it would wait for a frame in vain");
+    assert!(error.message.contains("clients of Redis"), "{}", error.message);
+    assert_eq!(binary.rest(), b"");
     assert_eq!(
         client.say("INFO server").lines().filter(|line| line.ends_with(&server.address.port().to_string())).count(),
         1
@@ -96,20 +100,23 @@ fn what_goes_beyond_a_limit_is_told_as_redis_tells_it_and_the_connection_ends() 
     let cases: [(String, &str); 14] = [
         ("*x\r\n".into(), "invalid multibulk length"),
         ("*+1\r\n$4\r\nPING\r\n".into(), "invalid multibulk length"),
-        (format!("*{}\r\n", MAX_ARGS + 1), "invalid multibulk length"),
+        (format!("*{}\r\n", MAX_ARGS + 1), "invalid multibulk length: a request has at most 131072 words"),
         (format!("*{}\r\n", u64::MAX), "invalid multibulk length"),
         (format!("*{many}"), "too big mbulk count string"),
         ("*1\r\n$x\r\n".into(), "invalid bulk length"),
         ("*1\r\n$-1\r\n".into(), "invalid bulk length"),
         ("*1\r\n$04\r\nPING\r\n".into(), "invalid bulk length"),
-        (format!("*1\r\n${}\r\n", MAX_FRAME + 1), "invalid bulk length"),
+        (
+            format!("*1\r\n${}\r\n", MAX_FRAME + 1),
+            "invalid bulk length: a request has at most 1048576 bytes (--max-frame)",
+        ),
         (format!("*1\r\n${many}"), "too big bulk count string"),
         ("*1\r\nPING\r\n".into(), "expected '$', got 'P'"),
         (many.clone(), "too big inline request"),
         ("set \"a\r\n".into(), "unbalanced quotes in request"),
         (
             format!("*2\r\n${len}\r\n{two_thirds}\r\n${len}\r\n", len = two_thirds.len()),
-            "a request has at most 1048576 bytes",
+            "a request has at most 1048576 bytes (--max-frame)",
         ),
     ];
     for (sent, error) in cases {

@@ -69,9 +69,26 @@ fn a_token_is_said_in_auth_or_hello_and_who_has_none_is_told_nothing() {
     let hello = other.ask(&["HELLO", "3", "AUTH", "anybody", "boss", "SETNAME", "b"]);
     assert_eq!(field(&hello, "proto"), &Value::Integer(3));
     assert_eq!(other.say("SET k v"), "OK");
-    let mut wrong = server.resp();
-    assert_eq!(wrong.say("AUTH nothing"), "WRONGPASS invalid username-password pair or user is disabled.");
-    assert_eq!(wrong.try_reply(), None, "and the connection is closed");
+}
+
+// Promises: resp-auth.
+#[test]
+fn a_wrong_token_is_told_and_another_one_may_be_said() {
+    const WRONG: &str = "-WRONGPASS invalid username-password pair or user is disabled.";
+    const UNKNOWN: &str = "-NOAUTH Authentication required.";
+    let server = guarded();
+    let mut client = server.resp();
+    let lines =
+        ["AUTH nothing", "PING", "HELLO 3 AUTH default none", "AUTH reader", "PING", "AUTH any nothing", "GET k"];
+    // What is sent behind it, and before it is answered, is answered after it.
+    assert_eq!(client.tell_all(&lines), [WRONG, UNKNOWN, WRONG, "OK", "PONG", WRONG, "nil"], "the holder stays let in");
+    assert!(client.say("SET k v").starts_with("NOPERM "));
+
+    let mut ending = server.resp();
+    ending.send(b"*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n*1\r\n$4\r\nPING\r\n");
+    ending.socket.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!([ending.reply().shown(), ending.reply().shown()], [WRONG, UNKNOWN]);
+    assert_eq!(ending.try_reply(), None, "and no more, for nothing more is sent");
 }
 
 #[test]

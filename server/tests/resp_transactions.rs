@@ -184,6 +184,27 @@ fn a_database_that_is_selected_in_a_transaction_is_gone_to_only_where_that_is_do
 }
 
 #[test]
+fn keys_in_a_transaction_looks_at_as_many_as_dbsize() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let put = |client: &mut common::Resp, numbers: std::ops::Range<u32>| {
+        let words = std::iter::once("MSET".to_owned()).chain(numbers.flat_map(|n| [format!("k{n:06}"), String::new()]));
+        assert_eq!(client.tell_words(&words.collect::<Vec<_>>()), "OK");
+    };
+    put(&mut client, 0..50_000);
+    put(&mut client, 50_000..98_000);
+    let replies = client.tell_all(&["MULTI", "DBSIZE", "KEYS k0000*1", "EXEC"]);
+    assert_eq!(
+        replies[3],
+        r#"[98000 ["k000001" "k000011" "k000021" "k000031" "k000041" "k000051" "k000061" "k000071" "k000081" "k000091"]]"#
+    );
+    put(&mut client, 100_000..110_000);
+    let replies = client.tell_all(&["MULTI", "DBSIZE", "KEYS k0000*1", "EXEC"]);
+    assert!(replies[3].contains("DBSIZE looks at 100000 entries at most"), "{}", replies[3]);
+    assert!(replies[3].contains("KEYS looks at 100000 entries at most"), "{}", replies[3]);
+}
+
+#[test]
 fn very_many_watched_keys_are_found_as_quickly_as_few() {
     let server = TestServer::start();
     let mut client = server.resp();

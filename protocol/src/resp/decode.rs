@@ -30,12 +30,21 @@ pub enum ProtocolError {
     /// The length of a word does not end.
     #[error("Protocol error: too big bulk count string")]
     LongLength,
-    /// The count of an array is no number, or too large.
+    /// The count of an array is no number.
     #[error("Protocol error: invalid multibulk length")]
     Count,
-    /// The length of a word is no number, or too large.
+    /// It is too large.
+    #[error("Protocol error: invalid multibulk length: a request has at most {} words", MAX_ARGS)]
+    TooMany,
+    /// The length of a word is no number.
     #[error("Protocol error: invalid bulk length")]
     Length,
+    /// It is too large.
+    #[error("Protocol error: invalid bulk length: a request has at most {limit} bytes (--max-frame)")]
+    TooLongWord {
+        /// How long a request may be.
+        limit: usize,
+    },
     /// Somebody who has not said who he is sends many words.
     #[error("Protocol error: unauthenticated multibulk length")]
     CountOfStranger,
@@ -52,7 +61,7 @@ pub enum ProtocolError {
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
     /// All words of a request together are too long.
-    #[error("Protocol error: a request has at most {limit} bytes")]
+    #[error("Protocol error: a request has at most {limit} bytes (--max-frame)")]
     TooLong {
         /// How long one may be.
         limit: usize,
@@ -141,7 +150,7 @@ impl RespCodec {
         // An array of no words, or of fewer, asks for nothing.
         let left = usize::try_from(count.max(0)).map_err(|_| ProtocolError::Count)?;
         if left > MAX_ARGS {
-            return Err(ProtocolError::Count);
+            return Err(ProtocolError::TooMany);
         }
         if self.is_stranger && left > MAX_ARGS_OF_STRANGER {
             return Err(ProtocolError::CountOfStranger);
@@ -179,7 +188,7 @@ impl RespCodec {
     fn check_len(&self, len: Option<i64>, pos: usize) -> Result<usize, ProtocolError> {
         let len = len.and_then(|len| usize::try_from(len).ok()).ok_or(ProtocolError::Length)?;
         if len > self.max_item {
-            return Err(ProtocolError::Length);
+            return Err(ProtocolError::TooLongWord { limit: self.max_item });
         }
         if self.is_stranger && len > LONGEST_OF_STRANGER {
             return Err(ProtocolError::LengthOfStranger);

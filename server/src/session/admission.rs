@@ -10,7 +10,7 @@ use super::codec::{Asked, Codec};
 use super::serve::Session;
 use super::socket::Socket;
 use crate::access::{Needs, NotAdmitted, Standing};
-use crate::commands::{Reader, check_own};
+use crate::commands::{Reader, Snapshot, check_own};
 use crate::executor::Caller;
 
 impl<C: Codec, S: Socket> Session<C, S> {
@@ -54,7 +54,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.caller.standing.may(what)
     }
 
-    /// The client says who it is. One that does not know a token waits for its answer, and is sent away.
+    /// The client says who it is. One that does not know a token waits for its answer, and is sent away, or may try again.
     pub(super) fn introduce(&mut self, own: C::Own, token: &Token, reader: &mut Reader<'_>) {
         let by_certificate =
             Some(&self.caller.standing).filter(|standing| token.is_none() && standing.is_holder()).cloned();
@@ -71,15 +71,37 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.answer_own(own, reader);
             }
             Err(NotAdmitted { error, wait }) => {
-                // Those who wait for a no make room for each other, and take none from who may get a yes.
-                self.conn.stranger =
-                    Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
-                self.answer_at = Some(Instant::now() + wait);
                 self.refused_as = C::command(&own);
-                let own = self.codec.instead(own, error);
-                self.close(Some(own));
+                let (own, at) = (self.codec.instead(own, error), Instant::now() + wait);
+                if !C::MAY_TRY_AGAIN || !self.caller.standing.is_holder() {
+                    // Those who wait for a no make room for each other, and take none from who may get a yes.
+                    self.conn.stranger =
+                        Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
+                }
+                if C::MAY_TRY_AGAIN {
+                    self.refusal = Some((at, own));
+                } else {
+                    self.answer_at = Some(at);
+                    self.close(Some(own));
+                }
             }
         }
+    }
+
+    /// Tells a client that it is not let in. It has as long as one that has just come to try again.
+    pub(super) fn say_refusal(&mut self) {
+        if let Some((_, own)) = self.refusal.take() {
+            self.say(own);
+            self.unknown_since = Instant::now();
+        }
+    }
+
+    /// Answers what is the dialect's own, outside a turn.
+    pub(super) fn say(&mut self, own: C::Own) {
+        let (shared, caller) = (Arc::clone(&self.conn.shared), Arc::clone(&self.caller));
+        let snapshot = Snapshot::default();
+        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
+        self.answer_own(own, &mut reader);
     }
 
     /// Lets a client in whose certificate says who it is.

@@ -36,6 +36,9 @@ pub(crate) trait Codec: Send + 'static {
     /// name their request, and come in any order.
     const IN_ORDER: bool;
 
+    /// Whether a client whose token is wrong may say another one. Otherwise the connection ends with that answer.
+    const MAY_TRY_AGAIN: bool = false;
+
     /// Bytes of rows that one reply tells.
     const MOST_OF_ROWS: usize;
 

@@ -25,6 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) enum Overdue {
     /// The client has not said who it is.
     Introduction,
+    /// A client that is not let in has waited for its answer.
+    Refusal,
     /// A request has not arrived in full.
     Item,
     /// The client does not take its replies.
@@ -85,10 +87,13 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// What is due first on a connection that is not being closed.
     fn open_deadline(&self) -> Option<Deadline> {
+        if let Some((at, _)) = &self.refusal {
+            return Some((*at, Overdue::Refusal));
+        }
         let introduction = self
             .codec
             .not_introduced()
-            .map(|_| (self.conn.opened + self.conn.shared.timeouts.hello, Overdue::Introduction));
+            .map(|_| (self.unknown_since + self.conn.shared.timeouts.hello, Overdue::Introduction));
         let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
         let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
         // Snapshots are held for no longer than they are used, or leased.
@@ -149,6 +154,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) async fn deadline_passed(&mut self, overdue: Overdue) -> io::Result<()> {
         debug!(?overdue, "deadline passed");
         match overdue {
+            Overdue::Refusal => self.say_refusal(),
             Overdue::Introduction => self.close_with(self.codec.not_introduced()),
             Overdue::Item => {
                 let message = "the request did not arrive in time";

@@ -71,8 +71,12 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) burst: Burst,
     /// When a client that is not let in is told so.
     pub(super) answer_at: Option<Instant>,
-    /// What that is counted under: what has said the wrong token.
+    /// The same, where the connection goes on, and what it is told; until then nothing is taken.
+    pub(super) refusal: Option<(Instant, C::Own)>,
+    /// What either is counted under: what has said the wrong token.
     pub(super) refused_as: Option<Command>,
+    /// Since when it is waited for a client to say who it is.
+    pub(super) unknown_since: Instant,
     /// When the client's token expires.
     pub(super) expires_at: Option<Instant>,
     /// What is counted at the end of a turn.
@@ -104,6 +108,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             muted: false,
             burst: Burst::new(&conn.shared),
             tally: Tally::default(),
+            refusal: None,
+            unknown_since: conn.opened,
             conn,
             resetting: false,
             answer_at: None,
@@ -193,6 +199,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         in_turn
             && !self.closing
             && !self.codec.waits()
+            && self.refusal.is_none()
             && self.conn.queueing.is_none()
             && self.conn.starving.is_none()
             && self.conn.faulting.is_none()
@@ -221,7 +228,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     fn is_finished(&self) -> bool {
         let ended = self.conn.wire.has_ended() && self.is_starved() && self.waiting.is_none();
-        (self.closing || ended) && self.in_flight() == 0 && self.conn.queueing.is_none()
+        (self.closing || ended && self.refusal.is_none()) && self.in_flight() == 0 && self.conn.queueing.is_none()
     }
 
     /// Takes what has arrived. `true` if it stopped for others to have their turn.
@@ -357,6 +364,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Closes the connection with these last words, after the writes that it has sent are answered.
     pub(super) fn close(&mut self, last_words: Option<C::Own>) {
+        self.say_refusal();
         self.end_streams(&ErrorReply::new(ErrorCode::Cancelled, "the connection is being closed"));
         self.leases.clear();
         self.last_words = last_words;
@@ -365,6 +373,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// The server stops: streams end, and what has arrived and was not taken will be refused.
     fn stop(&mut self) {
+        self.say_refusal();
         self.closing = true;
         self.conn.starving = None;
         self.conn.faulting = None;
@@ -377,12 +386,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         if self.conn.stopping && !self.muted {
             self.refuse_the_rest();
         }
-        let Some(own) = self.last_words.take() else { return };
-        let shared = Arc::clone(&self.conn.shared);
-        let caller = Arc::clone(&self.caller);
-        let snapshot = Snapshot::default();
-        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
-        self.answer_own(own, &mut reader);
+        if let Some(own) = self.last_words.take() {
+            self.say(own);
+        }
     }
 
     fn refuse_the_rest(&mut self) {

@@ -46,6 +46,8 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
     }
     let asked = parse(call, at + 1, cursor)?;
     let passed = match asked.cursor {
+        // Where there is nothing, there is no place in it.
+        _ if shown.is_none() => None,
         0 => None,
         cursor => Some(scans.passed(cursor).ok_or_else(forgotten)?),
     };

@@ -75,6 +75,7 @@ pub(super) struct Walk {
     passed: Option<Bytes>,
     /// How many there are.
     count: usize,
+    /// Entries that this phase has looked at.
     looked_at: u64,
 }
 
@@ -119,7 +120,7 @@ impl Walk {
             RespCommand::HGetAll => out.map(self.count),
             _ => out.array(self.count),
         }
-        (self.phase, self.passed) = (Phase::Telling, None);
+        (self.phase, self.passed, self.looked_at) = (Phase::Telling, None, 0);
         Ok(if self.count == 0 { Stepped::Ended } else { Stepped::More })
     }
 

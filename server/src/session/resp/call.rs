@@ -201,6 +201,7 @@ impl Codec for RespCodec {
 
     const NAME: &'static str = "resp";
     const IN_ORDER: bool = true;
+    const MAY_TRY_AGAIN: bool = true;
     const MOST_OF_ROWS: usize = usize::MAX;
     /// Who does not read holds the replies up.
     const INITIAL_CREDIT: i64 = i64::MAX;
