@@ -5,13 +5,10 @@
 //! writer and are answered when it has committed; streams go on part by part, in turn.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::Poll;
 
-use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply};
-use bytes::Bytes;
+use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::debug;
@@ -23,26 +20,12 @@ use super::snapshots::Leases;
 use super::socket::Socket;
 use super::stream::Streams;
 use super::tally::Tally;
-use super::turn::Turn;
+use super::turn::{Turn, after_those_that_are_ready};
 use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::counters::Command;
 use crate::executor::Caller;
 use crate::writer::Answered;
-
-/// Goes behind the tasks that can go on now; unlike [`yield_now`], not behind those whose sockets have not been asked yet.
-/// Asking them would cut in two what can be answered at once.
-async fn after_those_that_are_ready() {
-    let mut waited = false;
-    poll_fn(|cx| {
-        if std::mem::replace(&mut waited, true) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
-}
 
 /// A connection in a dialect.
 pub(crate) struct Session<C: Codec, S> {
@@ -353,12 +336,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
         if let Some(lease) = lease {
             self.conn.wire.lease_output(lease);
         }
-        self.codec.reply(due, &reply, &mut self.conn.wire.output);
-    }
-
-    pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
-        let reply = Reply::<Bytes>::Error(error);
-        self.tell(due, &reply);
         self.codec.reply(due, &reply, &mut self.conn.wire.output);
     }
 

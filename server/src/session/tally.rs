@@ -1,7 +1,8 @@
 //! What a session has answered, gathered in plain numbers and counted once a turn: a counter that threads share costs too
 //! much to be touched for every read.
 
-use boltkv_protocol::{ErrorCode, Reply, SnapshotRead};
+use boltkv_protocol::{ErrorCode, ErrorReply, Reply, SnapshotRead};
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::codec::{Asked, Codec, Due};
@@ -168,6 +169,13 @@ impl Tally {
 }
 
 impl<C: Codec, S: Socket> Session<C, S> {
+    /// Answers with an error.
+    pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
+        let reply = Reply::<Bytes>::Error(error);
+        self.tell(due, &reply);
+        self.codec.reply(due, &reply, &mut self.conn.wire.output);
+    }
+
     /// Counts a request whose reply is ready.
     pub(super) fn tell<B>(&mut self, due: Due<C::Tag>, reply: &Reply<B>) {
         let error = if let Reply::Error(error) = reply { Some(error.code) } else { None };

@@ -1,5 +1,7 @@
 //! How much a connection does before others have their turn on its thread.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use boltkv_protocol::{SnapshotRead, StreamRequest};
@@ -73,6 +75,20 @@ impl Turn {
         self.look = self.done + LOOK;
         self.done >= MOST || self.started.elapsed() >= TIME
     }
+}
+
+/// Goes behind the tasks that can go on now; unlike [`yield_now`](tokio::task::yield_now), not behind those whose sockets have not been asked yet.
+/// Asking them would cut in two what can be answered at once.
+pub(super) async fn after_those_that_are_ready() {
+    let mut waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
