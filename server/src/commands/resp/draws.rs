@@ -107,11 +107,12 @@ pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writ
         Some(word) if word.eq_ignore_ascii_case(b"withvalues") && args.len() == 4 => true,
         Some(_) => return Err(Failure::syntax()),
     };
-    if count < -MOST || with_values && count > i64::MAX / 2 {
+    if with_values && count.unsigned_abs() > i64::MAX.unsigned_abs() / 2 {
         return Err(Failure::out_of_range());
     }
     let fields = match look()? {
         None => Vec::new(),
+        Some(_) if count < -MOST => return Err(Failure::out_of_range()),
         Some(hash) if count < 0 => repeated(&hash, count.unsigned_abs())?,
         Some(hash) => distinct(&hash, usize::try_from(count.min(MOST)).unwrap_or(0))?,
     };
