@@ -128,6 +128,15 @@ fn what_takes_a_keys_place_spares_a_bucket_that_holds_buckets() {
 }
 
 #[test]
+fn a_scan_of_what_is_not_there_has_ended_wherever_it_was() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    client.talk(&[("HSCAN none 5", r#"["0" []]"#), ("SCAN 5", r#"["0" []]"#), ("SET k v", "OK")]);
+    assert!(client.tell("SCAN 5").starts_with("-ERR invalid cursor"));
+    assert!(client.tell("HSCAN none x").starts_with("-ERR invalid cursor"));
+}
+
+#[test]
 fn maps_are_maps_and_nulls_nulls_where_resp3_is_spoken() {
     let server = TestServer::start();
     let mut client = server.resp();

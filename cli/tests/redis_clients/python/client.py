@@ -1,5 +1,6 @@
 """A boltkv server as redis-py sees it: `client.py HOST PORT`. Ends with 1 at the first surprise, and names it."""
 
+import pathlib
 import sys
 import threading
 import time
@@ -220,6 +221,21 @@ def pool(protocol):
     connections.disconnect()
 
 
+def locks(db, texts):
+    """The lock of the documents."""
+    document = pathlib.Path(__file__).resolve().parents[4] / "docs" / "redis.md"
+    lock = {}
+    exec(document.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], lock)
+    take, give_back = lock["take_lock"], lock["give_back_lock"]
+    for db in (db, texts):
+        token = take(db, "lock", 100)
+        same("a lock has a time", 90 <= db.ttl("lock") <= 100, True)
+        same("a lock that is taken", take(db, "lock", 100), None)
+        same("a lock of somebody else", give_back(db, "lock", b"another"), False)
+        same("a lock that is given back", (give_back(db, "lock", token), db.exists("lock")), (True, 0))
+        same("a lock that is free", give_back(db, "lock", token), False)
+
+
 for protocol in (2, 3):
     db = client(protocol)
     db.flushdb()
@@ -235,5 +251,6 @@ for protocol in (2, 3):
     texts = client(protocol, decode_responses=True)
     texts.set("größe", "süß")
     same("text", texts.get("größe"), "süß")
+    locks(db, texts)
     same("another database", redis.Redis(HOST, PORT, db=4, protocol=protocol).dbsize(), 0)
     db.close()

@@ -33,6 +33,8 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
     let asked = parse(call, if is_hash { 2 } else { 1 })?;
     let shown = if is_hash { keyspace.hash(call.args.word(1))? } else { keyspace.shown };
     let passed = match asked.cursor {
+        // Where there is nothing, there is no place in it.
+        _ if shown.is_none() => None,
         0 => None,
         cursor => Some(scans.passed(cursor).ok_or_else(forgotten)?),
     };
