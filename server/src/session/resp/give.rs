@@ -1,7 +1,7 @@
 //! How a session answers what only the Redis dialect asks for.
 
 use boltkv_protocol::Reply;
-use boltkv_protocol::resp::{Kind, Writer, write_error_line};
+use boltkv_protocol::resp::{Kind, Version, Writer, write_error_line};
 use bytes::BytesMut;
 use tracing::warn;
 
@@ -37,21 +37,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             What::Exec(..) | What::Reads(..) => return self.begin_exec(due, *work),
         };
         if call.kind() == Kind::Walk {
-            let out = &mut self.conn.wire.output;
-            let from = out.len();
-            match reader.answer_resp_if_short(call, &mut Writer::new(out, version, OWN_OUTPUT)) {
-                Ok(true) => return self.tell_result(due, None),
-                Ok(false) => {}
-                Err(failure) => {
-                    out.truncate(from);
-                    return self.fail(due, &failure);
-                }
-            }
-            match self.conn.shared.executor.admit(&self.caller).walk(call.clone(), version) {
-                Ok(run) => self.begin_run(due, run),
-                Err(error) => self.refuse(due, error),
-            }
-            return;
+            return self.answer_walk(due, call, version, reader);
         }
         let out = &mut self.conn.wire.output;
         let (from, mut room) = (out.len(), OWN_OUTPUT);
@@ -83,6 +69,23 @@ impl<C: Codec, S: Socket> Session<C, S> {
                     out.truncate(from);
                     return self.fail(due, &failure);
                 }
+            }
+        }
+    }
+
+    /// Answers what looks at everything: at once where that is little, otherwise in steps.
+    fn answer_walk(&mut self, due: Due<C::Tag>, call: &Call, version: Version, reader: &Reader<'_>) {
+        let out = &mut self.conn.wire.output;
+        let from = out.len();
+        match reader.answer_resp_if_short(call, &mut Writer::new(out, version, OWN_OUTPUT)) {
+            Ok(true) => self.tell_result(due, None),
+            Ok(false) => match self.conn.shared.executor.admit(&self.caller).walk(call.clone(), version) {
+                Ok(run) => self.begin_run(due, run),
+                Err(error) => self.refuse(due, error),
+            },
+            Err(failure) => {
+                out.truncate(from);
+                self.fail(due, &failure);
             }
         }
     }
