@@ -167,6 +167,49 @@ fn every_request_is_counted_once_under_its_command_and_what_came_of_it() {
     server.stop().done();
 }
 
+// Promises: ops-metrics-resp.
+#[test]
+fn commands_of_redis_are_counted_under_their_own_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(&folder.path().join("a.db"), &[]);
+    let lines = "SET a 1\nSET a 2 NX\nGET none\nMGET a b c\nEXISTS a b\nMULTI\nSET b 1\nEXEC\nSCAN 0\nKEYS *\nHGET a f\n\
+        DEL a b\nQUIT\n";
+    // As arrays of words, which is how it is seen what they are.
+    let mut said = Vec::new();
+    for line in lines.lines() {
+        write!(said, "*{}\r\n", line.split(' ').count()).unwrap();
+        line.split(' ').for_each(|word| write!(said, "${}\r\n{word}\r\n", word.len()).unwrap());
+    }
+    let mut client = connect(server.addr());
+    client.write_all(&said).unwrap();
+    let mut answered = String::new();
+    client.read_to_string(&mut answered).unwrap();
+    assert_eq!(sample(&server, "boltkv_sent_bytes_total"), answered.len().try_into().unwrap(), "{answered}");
+
+    let counted = samples(&server, "boltkv_requests_total");
+    let counted = counted.into_iter().filter(|(_, count)| *count > 0);
+    let counted: BTreeMap<_, _> = counted.map(|(labels, count)| (labels.replace('"', ""), count)).collect();
+    let expected = [
+        ("DEL", "ok", 1),
+        ("EXEC", "ok", 1),
+        ("EXISTS", "ok", 1),
+        ("GET", "KEY_NOT_FOUND", 1),
+        ("HGET", "INCOMPATIBLE_VALUE", 1),
+        ("KEYS", "ok", 1),
+        ("MGET", "ok", 1),
+        ("MULTI", "ok", 1),
+        ("QUIT", "ok", 1),
+        ("SCAN", "ok", 1),
+        ("SET", "ok", 2),
+    ];
+    let expected = expected.map(|(command, result, n)| (format!("{{command={command},result={result}}}"), n));
+    assert_eq!(counted, BTreeMap::from(expected));
+    let times = samples(&server, "boltkv_request_duration_seconds_count");
+    // GET, MGET, EXISTS, SCAN and HGET; KEYS; the rest but what the connection does for itself.
+    assert_eq!(times.into_values().collect::<Vec<_>>(), [5, 1, 4]);
+    server.stop().done();
+}
+
 #[test]
 fn what_a_server_is_and_holds_is_measured() {
     let folder = tempfile::tempdir().unwrap();

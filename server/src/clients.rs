@@ -81,7 +81,6 @@ pub(crate) struct Done {
     pub(crate) last: Option<Command>,
     pub(crate) in_flight: usize,
     pub(crate) received: u64,
-    pub(crate) sent: u64,
     pub(crate) heard: Instant,
 }
 
@@ -146,8 +145,12 @@ impl Client {
         }
         self.in_flight.store(done.in_flight as u64, Relaxed);
         self.received.store(done.received, Relaxed);
-        self.sent.store(done.sent, Relaxed);
         self.heard_ms.store(millis(done.heard, self.opened), Relaxed);
+    }
+
+    /// Notes how many bytes it has taken by now, as above.
+    pub(crate) fn has_taken(&self, bytes: u64) {
+        self.sent.store(bytes, Relaxed);
     }
 
     /// Changes what is known of it.
@@ -250,7 +253,8 @@ mod tests {
         let [one, two] = ends.clone().map(|end| clients.add(Peer::Unix(Some(7)), end));
         two.calls_itself(b"a\nb");
         let heard = Instant::now();
-        two.note(&Done { answered: 3, last: Some(Command::OTHER), in_flight: 1, received: 8, sent: 9, heard });
+        two.note(&Done { answered: 3, last: Some(Command::OTHER), in_flight: 1, received: 8, heard });
+        two.has_taken(9);
         let rows = clients.rows(0, usize::MAX);
         assert_eq!(rows.iter().map(|row| field(row, "id")).collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!((field(&rows[0], "command"), field(&rows[0], "name")), (String::new(), String::new()));

@@ -27,6 +27,7 @@
 //! | `writer` | the one thread that changes the database, in groups |
 //! | `access` | who may do what: tokens and their rights |
 //! | `tls` | encryption, and who has to use it |
+//! | `handshakes`, `line` | what encrypting takes: by which threads, and in which order |
 //! | `memory` | the budget of all connections for what is large |
 //! | `bursts` | threads for connections that send many requests at once |
 //! | `silent` | the connections that have said nothing yet, or not who they are |
@@ -54,7 +55,9 @@ mod counters;
 mod dialect;
 mod error;
 mod executor;
+mod handshakes;
 mod health;
+mod line;
 mod listener;
 mod memory;
 mod metrics;

@@ -72,13 +72,13 @@ impl Server {
     /// [`Error::Limit`], [`Error::Open`], [`Error::Listen`], [`Error::Thread`].
     pub async fn bind(mut config: Config) -> Result<Self, Error> {
         config.limits.check()?;
-        let sockets = Sockets::open(&config.listen);
-        let (sockets, addresses) = sockets.map_err(|(address, source)| Error::Listen { address, source })?;
+        let refused = |(address, source)| Error::Listen { address, source };
+        let (sockets, addresses) = Sockets::open(&config.listen).map_err(refused)?;
         let (memory, queue_bytes) = config.limits.shares();
         let memory = Arc::new(Memory::new(memory));
         let access = Arc::new(Access::new(config.grants.take()));
         let stats = Arc::new(Stats::new());
-        let encryption = Arc::new(Encryption::new(config.tls.take(), &memory, Arc::clone(&stats)));
+        let encryption = Arc::new(Encryption::new(config.tls.take(), &config.limits, &memory, &stats)?);
         let gate = || Gate { access: Arc::clone(&access), encryption: Arc::clone(&encryption) };
         let admin = config.admin.map(|address| Admin::start(address, gate())).transpose()?;
         let db = open(&config).await?;

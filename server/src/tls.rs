@@ -1,6 +1,8 @@
 //! Encryption: TLS 1.2 and 1.3 on the same port as everything else, and who has to use it.
 
 use std::fmt;
+use std::io;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::{CryptoProvider, ring};
@@ -9,20 +11,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use webpki::EndEntityCert;
 
+use crate::Error;
+use crate::config::Limits;
+use crate::handshakes::{Handshakes, MOST_OF_HANDSHAKE, Rewound};
 use crate::memory::Memory;
 use crate::peer::Origin;
-use crate::silent::{Silent, SilentOnes};
 use crate::stats::Stats;
 
-/// What a client may send before it is known to speak TLS as it should, in bytes: a greeting of a few hundred, and for a
-/// server that asks for them the certificates.
-pub(crate) const MOST_OF_HANDSHAKE: usize = 32 * 1024;
-
-/// Handshakes have at most so much of the memory, together.
+/// Handshakes of clients have at most so much of the memory, together.
 const SHARE: usize = 8;
+/// Handshakes of the admin address at a time: as many as it has connections.
+const MOST_ADMINS: usize = 64;
 
 /// How a server encrypts: its certificate and key, and whose clients' certificates it takes, if it asks for any.
 #[derive(Clone)]
@@ -75,6 +79,10 @@ impl Tls {
             // Whoever comes again is looked at again: a session that is taken up would go by what his certificate was then.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
+        } else {
+            // What a session is taken up by, its client keeps, encrypted with a key of ours that changes every six hours: any
+            // number of clients may come again, and nothing is kept for them.
+            config.ticketer = ring::Ticketer::new().map_err(unusable)?;
         }
         Ok(Self(Arc::new(config)))
     }
@@ -119,37 +127,73 @@ pub(crate) fn client_names(shown: Option<&[CertificateDer<'_>]>) -> Vec<String> 
 #[derive(Debug)]
 pub(crate) struct Encryption {
     /// `None`: it does not encrypt.
-    now: Option<RwLock<Tls>>,
-    /// Those whose handshake is under way; where all places are taken, one goes.
-    handshakes: Arc<SilentOnes>,
+    on: Option<On>,
+}
+
+#[derive(Debug)]
+struct On {
+    now: RwLock<Tls>,
+    clients: Handshakes,
+    /// Those of the admin address: no crowd of clients is before them.
+    admins: Handshakes,
+}
+
+/// Whose handshakes are done together, and wait for each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    Clients,
+    Admins,
 }
 
 impl Encryption {
-    pub(crate) fn new(tls: Option<Tls>, memory: &Memory, stats: Arc<Stats>) -> Self {
+    /// # Errors
+    /// [`Error::Thread`].
+    pub(crate) fn new(tls: Option<Tls>, limits: &Limits, memory: &Memory, stats: &Arc<Stats>) -> Result<Self, Error> {
         let places = (memory.limit() / SHARE / MOST_OF_HANDSHAKE).max(1);
-        Self { now: tls.map(RwLock::new), handshakes: Arc::new(SilentOnes::new(places, stats)) }
+        let threads = NonZeroUsize::new(limits.burst_threads / 2).unwrap_or(NonZeroUsize::MIN);
+        let start = |threads, places| Handshakes::start(threads, places, Arc::clone(stats)).map_err(Error::Thread);
+        let on = tls.map(|tls| {
+            let (clients, admins) = (start(threads, places)?, start(NonZeroUsize::MIN, MOST_ADMINS)?);
+            Ok::<_, Error>(On { now: RwLock::new(tls), clients, admins })
+        });
+        Ok(Self { on: on.transpose()? })
     }
 
     /// Whether clients from elsewhere have to encrypt.
     pub(crate) const fn is_on(&self) -> bool {
-        self.now.is_some()
+        self.on.is_some()
     }
 
     /// How a connection that begins now is encrypted.
     pub(crate) fn now(&self) -> Option<Arc<ServerConfig>> {
-        let tls = self.now.as_ref()?.read().unwrap_or_else(PoisonError::into_inner);
+        let tls = self.on.as_ref()?.now.read().unwrap_or_else(PoisonError::into_inner);
         Some(Arc::clone(&tls.0))
     }
 
-    /// A place for a handshake, of a connection from there that `end` ends: another one makes room.
-    pub(crate) fn place(&self, origin: Origin, end: CancellationToken) -> Silent {
-        self.handshakes.add(origin, end)
+    /// Encrypts what comes from there so, when it is its turn, unless `end` comes first.
+    ///
+    /// # Errors
+    /// The socket's, or what is wrong with what the client sends.
+    pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        &self,
+        whose: Whose,
+        socket: Rewound<S>,
+        config: Arc<ServerConfig>,
+        origin: Origin,
+        end: CancellationToken,
+    ) -> io::Result<TlsStream<Rewound<S>>> {
+        let on = self.on.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let handshakes = match whose {
+            Whose::Clients => &on.clients,
+            Whose::Admins => &on.admins,
+        };
+        handshakes.accept(socket, config, origin, end).await
     }
 
     /// Connections that begin from now on are encrypted so; `false`, and nothing is done, where none was.
     pub(crate) fn replace(&self, tls: Tls) -> bool {
-        let Some(now) = &self.now else { return false };
-        *now.write().unwrap_or_else(PoisonError::into_inner) = tls;
+        let Some(on) = &self.on else { return false };
+        *on.now.write().unwrap_or_else(PoisonError::into_inner) = tls;
         true
     }
 }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::{ErrorKind, Read as _};
 use std::time::{Duration, Instant, SystemTime};
 
 use boltkv_protocol::{
@@ -357,4 +358,31 @@ fn wrong_tokens_are_answered_ever_later_and_right_ones_at_once() {
     let stopping = Instant::now();
     server.stop().unwrap();
     assert!(stopping.elapsed() < Duration::from_millis(1_500));
+}
+
+// Promises: ops-token-wrong.
+#[test]
+fn who_makes_room_for_another_wrong_token_is_told_nothing() {
+    // One of them may wait.
+    let server = server(&[], |config| config.limits.max_connections = 31);
+    let crowd: Vec<_> = (0..12)
+        .map(|_| {
+            let mut socket = connect(server.address);
+            common::send(&mut socket, b"AUTH wrong\r\n");
+            socket
+        })
+        .collect();
+    // The first ones may have waited long enough before others came, the last ones wait for seconds.
+    let told = crowd.into_iter().skip(7).filter(|socket| {
+        let mut said = [0; 4];
+        match (&*socket).read(&mut said) {
+            Ok(0) => false,
+            Ok(_) => said.starts_with(b"ERR"),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+                false
+            }
+        }
+    });
+    assert_eq!(told.count(), 1);
 }

@@ -40,6 +40,9 @@ fn the_connections_are_listed_with_what_they_are_and_did() {
         assert_eq!(field(of_text, name), expected, "{name}");
     }
     assert_eq!(field(of_text, "received_bytes"), "SET secret-key secret-value\r\n".len().to_string());
+    // It has said nothing since: what it has taken is told all the same, as soon as the system has it.
+    let mut again = || rows(binary.ask(&OperatorRequest::ListClients { after: 0 }.into()));
+    eventually(|| field(&again()[0], "sent_bytes") == "OK\n".len().to_string());
     assert_eq!((field(of_binary, "dialect"), field(of_binary, "command")), ("binary", "HELLO"));
     assert!(!field(of_binary, "name").is_empty(), "what it calls itself in HELLO");
     assert!(!format!("{listed:?}").contains("secret"), "{listed:?}");

@@ -50,6 +50,10 @@ pub enum Kind {
     WrongTokens,
     /// Handshakes from beginning to end.
     Handshakes,
+    /// Handshakes that are begun, and left when the server has done its part.
+    Greetings,
+    /// The same, where its certificate is RSA's.
+    GreetingsRsa,
     /// Lines, a hundred at a time.
     Lines,
 }
@@ -59,6 +63,8 @@ pub enum Kind {
 pub(super) struct Place {
     pub(super) addr: String,
     pub(super) tls: Option<Arc<ClientConfig>>,
+    /// The first thing that is said then.
+    greeting: Arc<[u8]>,
 }
 
 /// A crowd that is there until it is told to leave.
@@ -76,7 +82,7 @@ enum Member {
 
 impl Kind {
     /// All of them.
-    pub(super) const ALL: [Self; 13] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Nobody,
         Self::Idle,
         Self::IdleTls,
@@ -89,6 +95,8 @@ impl Kind {
         Self::Connects,
         Self::WrongTokens,
         Self::Handshakes,
+        Self::Greetings,
+        Self::GreetingsRsa,
         Self::Lines,
     ];
 
@@ -107,6 +115,8 @@ impl Kind {
             Self::Connects => "flood: connections made and reset",
             Self::WrongTokens => "flood: wrong tokens",
             Self::Handshakes => "flood: handshakes",
+            Self::Greetings => "flood: handshakes, begun and left open",
+            Self::GreetingsRsa => "flood: handshakes, begun and left open, the certificate RSA-3072",
             Self::Lines => "flood: PINGs, 100 at a time on 100 connections",
         }
     }
@@ -122,20 +132,37 @@ impl Kind {
                 | Self::Connects
                 | Self::WrongTokens
                 | Self::Handshakes
+                | Self::Greetings
+                | Self::GreetingsRsa
         )
     }
 
     pub(super) const fn is_encrypted(self) -> bool {
-        matches!(self, Self::IdleTls | Self::Handshake | Self::Handshakes)
+        matches!(self, Self::IdleTls | Self::Handshake | Self::Handshakes | Self::Greetings | Self::GreetingsRsa)
     }
 
     pub(super) const fn is_flood(self) -> bool {
-        matches!(self, Self::Connects | Self::WrongTokens | Self::Handshakes | Self::Lines)
+        matches!(
+            self,
+            Self::Connects | Self::WrongTokens | Self::Handshakes | Self::Greetings | Self::GreetingsRsa | Self::Lines
+        )
     }
 
     /// What its members send a byte a second.
     const fn dribbles(self) -> bool {
         matches!(self, Self::Line | Self::Hello | Self::Handshake | Self::Frame)
+    }
+}
+
+impl Place {
+    /// # Errors
+    /// Nothing can be said in that way.
+    pub(super) fn new(addr: String, tls: Option<Arc<ClientConfig>>) -> Result<Self> {
+        let mut greeting = Vec::new();
+        if let Some(config) = &tls {
+            client(config)?.write_tls(&mut greeting)?;
+        }
+        Ok(Self { addr, tls, greeting: greeting.into() })
     }
 }
 
@@ -265,18 +292,29 @@ fn once(kind: Kind, place: &Place, kept: &mut VecDeque<TcpStream>) -> Result<u64
             }
         }
         Kind::Handshakes => drop(encrypted(stream, place)?),
+        Kind::Greetings | Kind::GreetingsRsa => {
+            stream.write_all(&place.greeting)?;
+            kept.push_back(stream);
+            if kept.len() > FEW {
+                kept.pop_front();
+            }
+        }
         _ => {}
     }
     Ok(1)
 }
 
 fn encrypted(stream: TcpStream, place: &Place) -> Result<StreamOwned<ClientConnection, TcpStream>> {
-    let config = place.tls.clone().context("nobody said how to encrypt")?;
-    let mut stream = StreamOwned::new(ClientConnection::new(config, "127.0.0.1".try_into()?)?, stream);
+    let config = place.tls.as_ref().context("nobody said how to encrypt")?;
+    let mut stream = StreamOwned::new(client(config)?, stream);
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
     }
     Ok(stream)
+}
+
+fn client(config: &Arc<ClientConfig>) -> Result<ClientConnection> {
+    Ok(ClientConnection::new(Arc::clone(config), "127.0.0.1".try_into()?)?)
 }
 
 fn connect(addr: &str) -> io::Result<TcpStream> {

@@ -17,6 +17,10 @@ use crate::process::output;
 /// Longer than it takes to make a key.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What OpenSSL is told of a key for the certificate.
+pub(super) const P256: &str = "ec -pkeyopt ec_paramgen_curve:prime256v1";
+pub(super) const RSA: &str = "rsa:3072";
+
 /// A token and a certificate, in a folder.
 pub(super) struct Guard {
     folder: PathBuf,
@@ -24,14 +28,13 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Makes them.
+    /// Makes them, the certificate with a key of this kind.
     ///
     /// # Errors
     /// There is no `openssl`, or one of the programs fails.
-    pub(super) fn make(program: &Path, folder: &Path) -> Result<Self> {
+    pub(super) fn make(program: &Path, folder: &Path, key: &str) -> Result<Self> {
         let mut openssl = Command::new("openssl");
-        openssl
-            .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=b".split(' '));
+        openssl.args(format!("req -x509 -newkey {key} -nodes -days 2 -subj /CN=b").split(' '));
         openssl.args("-addext basicConstraints=critical,CA:FALSE -addext subjectAltName=IP:127.0.0.1".split(' '));
         openssl.arg("-keyout").arg(folder.join("key.pem")).arg("-out").arg(folder.join("cert.pem"));
         let made = output(&mut openssl, PATIENCE)?;

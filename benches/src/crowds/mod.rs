@@ -75,8 +75,9 @@ pub fn measure(plan: &Plan, tell: &mut dyn FnMut(&Row) -> Result<()>) -> Result<
 
 fn row(kind: Kind, plan: &Plan, program: &std::path::Path) -> Result<Row> {
     let folder = tempfile::tempdir_in(&plan.folder)?;
-    let guard =
-        if kind.is_of_strangers() || kind.is_encrypted() { Some(Guard::make(program, folder.path())?) } else { None };
+    let key = if kind == Kind::GreetingsRsa { guard::RSA } else { guard::P256 };
+    let guard = (kind.is_of_strangers() || kind.is_encrypted()).then(|| Guard::make(program, folder.path(), key));
+    let guard = guard.transpose()?;
     let mut serve = Command::new(program);
     serve.args(["serve", "--listen", "127.0.0.1:0", "--memory", "256MiB", "--db"]).arg(folder.path().join("crowd.db"));
     if let Some(guard) = &guard {
@@ -108,7 +109,7 @@ fn row(kind: Kind, plan: &Plan, program: &std::path::Path) -> Result<Row> {
     let memory = || daemon.resident().map_or(0, |resident| resident.anon);
     let before = memory();
     let tls = guard.as_ref().map(Guard::client).transpose()?;
-    let crowd = Crowd::gather(kind, &Place { addr, tls }, plan.size)?;
+    let crowd = Crowd::gather(kind, &Place::new(addr, tls)?, plan.size)?;
     let done_before = crowd.done();
     let measured = load(&server, &work)?;
     let done = crowd.done() - done_before;

@@ -9,6 +9,7 @@
     reason = "test code: a panic is how it reports"
 )]
 
+pub mod certificates;
 pub mod files;
 pub mod http;
 pub mod linked;

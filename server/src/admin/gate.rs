@@ -8,16 +8,16 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use boltkv_protocol::{Dialect, Token};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::{Access, NotAdmitted};
+use crate::handshakes::Rewound;
 use crate::peer::Peer;
-use crate::tls::{Encryption, client_names};
+use crate::tls::{Encryption, Whose, client_names};
 
 /// What a server asks of whoever connects.
 #[derive(Debug, Clone)]
@@ -49,7 +49,9 @@ impl Gate {
         if let Some(config) = self.encryption.now() {
             let mut first = [0];
             if stream.peek(&mut first).await? == 1 && Dialect::of(first[0]) == Dialect::Tls {
-                let stream = TlsAcceptor::from(config).accept(stream).await?;
+                let socket = Rewound::new(BytesMut::new(), stream);
+                let (origin, end) = (peer.origin(), CancellationToken::new());
+                let stream = self.encryption.accept(Whose::Admins, socket, config, origin, end).await?;
                 let names = client_names(stream.get_ref().1.peer_certificates());
                 // Nothing that lasts is done for him: whoever takes the token back has nothing to end.
                 let known = self.access.recognize(&names, &CancellationToken::new()).is_some();

@@ -125,12 +125,16 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.codec.introduced();
     }
 
-    /// Waits until the last words may be said.
-    pub(super) async fn wait_for_answer(&mut self) {
-        let Some(at) = self.answer_at else { return };
+    /// Waits until the last words may be said. `false` where its place is needed before, or the server stops: whoever has
+    /// others of his own push him out is not told sooner than who waits.
+    pub(super) async fn wait_for_answer(&mut self) -> bool {
+        let Some(at) = self.answer_at else { return true };
         tokio::select! {
-            () = sleep_until(at) => {}
-            () = &mut self.conn.stop, if !self.conn.stopping => self.conn.stopping = true,
+            () = sleep_until(at) => true,
+            () = &mut self.conn.stop, if !self.conn.stopping => {
+                self.conn.stopping = true;
+                false
+            }
         }
     }
 

@@ -52,6 +52,7 @@ use alarm::Alarm;
 pub(crate) use binary::BinaryCodec;
 pub(crate) use resp::RespCodec;
 pub(crate) use serve::Session;
+use socket::Encrypting;
 pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
 pub(crate) use wire::Wire;
@@ -167,8 +168,8 @@ impl<S: Socket> Connection<S> {
         deadline: Instant,
     ) -> io::Result<Box<Self>> {
         let mut conn = *self;
-        let _place = conn.shared.encryption.place(conn.peer.origin(), conn.end.clone());
-        let encrypting = conn.wire.encrypted(config);
+        let (origin, end, encryption) = (conn.peer.origin(), conn.end.clone(), Arc::clone(&conn.shared.encryption));
+        let encrypting = conn.wire.encrypted(Encrypting { encryption, config, origin, end });
         let (wire, names) = tokio::select! {
             () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,

@@ -135,15 +135,18 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.conn.wire.reset();
             return Ok(Until::Ended);
         }
-        self.wait_for_answer().await;
+        let may_speak = self.wait_for_answer().await;
         self.say_last_words();
         self.end_turn();
-        if self.conn.gives_way() {
-            self.conn.wire.flush().await?;
-        } else {
+        if !may_speak {
+            self.conn.wire.reset();
+            return Ok(Until::Ended);
+        }
+        self.flush().await?;
+        if !self.conn.gives_way() {
             self.conn.close().await;
         }
-        self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
+        self.count_sent();
         Ok(Until::Ended)
     }
 
@@ -169,8 +172,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         } else if !self.conn.wire.output.is_empty() {
             after_those_that_are_ready().await;
         }
-        let sent = self.conn.wire.flush().await?;
-        self.tally.count_sent(&self.conn.shared.counters, self.conn.wire.sent());
+        let sent = self.flush().await?;
         self.keep_paces();
         // Where the output was full, there is room for more now.
         Ok(again || sent && !(self.is_starved() && self.streams.is_empty()))

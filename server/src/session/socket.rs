@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,10 +12,20 @@ use rustix::io::ioctl_fionread;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 
-use crate::tls::{MOST_OF_HANDSHAKE, client_names};
+use crate::handshakes::Rewound;
+use crate::peer::Origin;
+use crate::tls::{Encryption, Whose, client_names};
+
+/// How a connection is encrypted, whose it is, and what ends it.
+pub(crate) struct Encrypting {
+    pub(super) encryption: Arc<Encryption>,
+    pub(super) config: Arc<ServerConfig>,
+    pub(super) origin: Origin,
+    pub(super) end: CancellationToken,
+}
 
 /// What connections are made of.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static {
@@ -45,7 +55,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static
     ///
     /// # Errors
     /// The socket's, or what is wrong with what the peer sends.
-    fn encrypted(self, _first: BytesMut, _config: Arc<ServerConfig>) -> impl Future<Output = io::Result<Self>> + Send {
+    fn encrypted(self, _first: BytesMut, _how: Encrypting) -> impl Future<Output = io::Result<Self>> + Send {
         async { Err(io::ErrorKind::Unsupported.into()) }
     }
 }
@@ -55,7 +65,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin + Send + Sized + 'static
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
-    Tls(Box<TlsStream<Rewound>>),
+    Tls(Box<TlsStream<Rewound<Self>>>),
 }
 
 impl Stream {
@@ -161,51 +171,9 @@ impl Socket for Stream {
         client_names(stream.get_ref().1.peer_certificates())
     }
 
-    async fn encrypted(self, first: BytesMut, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let rewound = Rewound { first, left: MOST_OF_HANDSHAKE, inner: self };
-        let mut stream = TlsAcceptor::from(config).accept(rewound).await?;
-        stream.get_mut().0.left = usize::MAX;
+    async fn encrypted(self, first: BytesMut, how: Encrypting) -> io::Result<Self> {
+        let Encrypting { encryption, config, origin, end } = how;
+        let stream = encryption.accept(Whose::Clients, Rewound::new(first, self), config, origin, end).await?;
         Ok(Self::Tls(Box::new(stream)))
-    }
-}
-
-/// A socket of which some was read already, and before the handshake is done no more than a little.
-#[derive(Debug)]
-pub(crate) struct Rewound {
-    first: BytesMut,
-    /// So many bytes are read and no more.
-    left: usize,
-    inner: Stream,
-}
-
-impl AsyncRead for Rewound {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.left == 0 {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the handshake is too long")));
-        }
-        let before = buffer.filled().len();
-        if this.first.is_empty() {
-            ready!(Pin::new(&mut this.inner).poll_read(cx, buffer))?;
-        } else {
-            let len = this.first.len().min(buffer.remaining());
-            buffer.put_slice(&this.first.split_to(len));
-        }
-        this.left = this.left.saturating_sub(buffer.filled().len() - before);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Rewound {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
     }
 }

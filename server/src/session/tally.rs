@@ -1,6 +1,8 @@
 //! What a session has answered, gathered in plain numbers and counted once a turn: a counter that threads share costs too
 //! much to be touched for every read.
 
+use std::io;
+
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply, SnapshotRead};
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -127,9 +129,8 @@ impl Tally {
         }
     }
 
-    /// Ends a turn: counts all that was gathered in it, the reads as answered now. `received`, `sent`: what has passed on the
-    /// connection.
-    pub(super) fn end_turn(&mut self, shared: &Shared, client: &Client, received: Flow, sent: Flow) {
+    /// Ends a turn: counts all that was gathered in it, the reads as answered now. `received`: what has come.
+    fn end_turn(&mut self, shared: &Shared, client: &Client, received: Flow) {
         let counters = &shared.counters;
         if self.answers[0].is_some() {
             self.count_answers(counters);
@@ -149,22 +150,13 @@ impl Tally {
             own.received(received.bytes - self.received);
             self.received = received.bytes;
         }
-        self.count_sent(counters, sent);
         self.now = None;
     }
 
     /// What whoever looks after the server is to know.
-    fn done(&mut self, in_flight: usize, received: Flow, sent: Flow) -> Done {
+    fn done(&mut self, in_flight: usize, received: Flow) -> Done {
         let answered = std::mem::take(&mut self.answered);
-        let (received, heard, sent) = (received.bytes, received.last, sent.bytes);
-        Done { answered, last: self.last, in_flight, received, sent, heard }
-    }
-
-    pub(super) fn count_sent(&mut self, counters: &Counters, sent: Flow) {
-        if sent.bytes > self.sent {
-            counters.shard().sent(sent.bytes - self.sent);
-            self.sent = sent.bytes;
-        }
+        Done { answered, last: self.last, in_flight, received: received.bytes, heard: received.last }
     }
 }
 
@@ -198,7 +190,30 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) fn end_turn(&mut self) {
         let in_flight = self.in_flight();
         let (wire, shared): (_, &Shared) = (&self.conn.wire, &self.conn.shared);
-        self.tally.end_turn(shared, &self.conn.listed, wire.received(), wire.sent());
-        self.conn.listed.note(&self.tally.done(in_flight, wire.received(), wire.sent()));
+        self.tally.end_turn(shared, &self.conn.listed, wire.received());
+        self.conn.listed.note(&self.tally.done(in_flight, wire.received()));
+        self.count_sent();
+    }
+
+    /// Sends what the peer takes at once, and counts it. `true` if it took something.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(super) async fn flush(&mut self) -> io::Result<bool> {
+        let sent = self.conn.wire.flush().await?;
+        if sent {
+            self.count_sent();
+        }
+        Ok(sent)
+    }
+
+    /// Counts what the client has taken, which most often is after the turn: replies leave when all have had theirs.
+    pub(super) fn count_sent(&mut self) {
+        let sent = self.conn.wire.sent().bytes;
+        if sent > self.tally.sent {
+            self.conn.shared.counters.shard().sent(sent - self.tally.sent);
+            self.conn.listed.has_taken(sent);
+            self.tally.sent = sent;
+        }
     }
 }

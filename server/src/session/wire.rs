@@ -12,13 +12,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use rustls::ServerConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 use tokio_util::io::poll_read_buf;
 
 use super::flow::Flow;
-use super::socket::Socket;
+use super::socket::{Encrypting, Socket};
 use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
 
 /// A session adds nothing to an output of so many bytes until some of it has been sent.
@@ -107,9 +106,9 @@ impl<S: Socket> Wire<S> {
     ///
     /// # Errors
     /// The socket's, or what is wrong with what the peer sends.
-    pub(crate) async fn encrypted(self, config: Arc<ServerConfig>) -> io::Result<(Self, Vec<String>)> {
+    pub(super) async fn encrypted(self, how: Encrypting) -> io::Result<(Self, Vec<String>)> {
         let Self { socket, memory, input, .. } = self;
-        let socket = socket.encrypted(input.bytes, config).await?;
+        let socket = socket.encrypted(input.bytes, how).await?;
         let names = socket.peer_names();
         Ok((Self::new(socket, memory), names))
     }
