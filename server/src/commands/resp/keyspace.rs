@@ -134,10 +134,10 @@ fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
 /// is told. What has expired is removed before its key is changed.
 #[derive(Debug)]
 pub(super) struct KeyspaceMut<'a, 't> {
-    timed: &'a mut Timed<'t>,
-    watched: &'a mut WatchedKeys,
-    db: Database,
-    changed: bool,
+    pub(super) timed: &'a mut Timed<'t>,
+    pub(super) watched: &'a mut WatchedKeys,
+    pub(super) db: Database,
+    pub(super) changed: bool,
     /// What bounds values that are made here, and the memory that these take.
     room: Option<&'a ReplyRoom>,
     made: Option<Lease>,
@@ -368,45 +368,5 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         self.changed = true;
         self.watched.touch_those_there(path);
         Ok(true)
-    }
-
-    /// Has another database take this one's place, and this one that one's.
-    pub(super) fn swap(&mut self, other: Database) -> Result<(), Failure> {
-        self.tell_of_swap(other)?;
-        let aside = self.free_name()?;
-        for (from, to) in [(self.db.path(), &aside), (other.path(), self.db.path()), (&aside, other.path())] {
-            let name = |path: &Path| path.names().next().unwrap_or_default().to_vec();
-            match self.timed.tx.move_bucket_as::<&[u8]>(name(from), &[], &[], name(to)) {
-                Ok(()) => self.timed.move_bucket(from, to)?,
-                Err(Error::BucketNotFound { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.changed = true;
-        Ok(())
-    }
-
-    /// A key changes where it is in one of both databases; where it is in neither, it still is.
-    fn tell_of_swap(&mut self, other: Database) -> Result<(), Failure> {
-        let view = self.timed.view();
-        let both = [Keyspace::of(&view, self.db)?, Keyspace::of(&view, other)?];
-        for db in [self.db, other] {
-            self.watched.touch_if(db.path(), |key| Ok(both[0].exists(key)? || both[1].exists(key)?))?;
-        }
-        Ok(())
-    }
-
-    /// A name at the top that nothing has.
-    fn free_name(&self) -> Result<Path, Failure> {
-        let mut number = 0_u64;
-        loop {
-            let name = format!("boltkv.swap.{number}");
-            match self.timed.tx.bucket(&name) {
-                // So short a name always makes a path.
-                Err(Error::BucketNotFound { .. }) => return Ok(Path::from_names([name]).unwrap_or_default()),
-                Err(Error::IncompatibleValue { .. }) | Ok(_) => number += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
     }
 }
