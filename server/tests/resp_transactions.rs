@@ -184,7 +184,7 @@ fn a_database_that_is_selected_in_a_transaction_is_gone_to_only_where_that_is_do
 }
 
 #[test]
-fn keys_in_a_transaction_looks_at_as_many_as_dbsize() {
+fn in_a_transaction_that_writes_keys_looks_at_as_many_as_dbsize() {
     let server = TestServer::start();
     let mut client = server.resp();
     let put = |client: &mut common::Resp, numbers: std::ops::Range<u32>| {
@@ -193,15 +193,17 @@ fn keys_in_a_transaction_looks_at_as_many_as_dbsize() {
     };
     put(&mut client, 0..50_000);
     put(&mut client, 50_000..98_000);
-    let replies = client.tell_all(&["MULTI", "DBSIZE", "KEYS k0000*1", "EXEC"]);
+    let replies = client.tell_all(&["MULTI", "SET k000000 1", "DBSIZE", "KEYS k0000*1", "EXEC"]);
     assert_eq!(
-        replies[3],
-        r#"[98000 ["k000001" "k000011" "k000021" "k000031" "k000041" "k000051" "k000061" "k000071" "k000081" "k000091"]]"#
+        replies[4],
+        r#"[OK 98000 ["k000001" "k000011" "k000021" "k000031" "k000041" "k000051" "k000061" "k000071" "k000081" "k000091"]]"#
     );
     put(&mut client, 100_000..110_000);
-    let replies = client.tell_all(&["MULTI", "DBSIZE", "KEYS k0000*1", "EXEC"]);
-    assert!(replies[3].contains("DBSIZE looks at 100000 entries at most"), "{}", replies[3]);
-    assert!(replies[3].contains("KEYS looks at 100000 entries at most"), "{}", replies[3]);
+    let replies = client.tell_all(&["MULTI", "SET k000000 1", "DBSIZE", "KEYS k0000*1", "EXEC"]);
+    assert!(replies[4].contains("DBSIZE looks at 100000 entries at most"), "{}", replies[4]);
+    assert!(replies[4].contains("KEYS looks at 100000 entries at most"), "{}", replies[4]);
+    let replies = client.tell_all(&["MULTI", "DBSIZE", "KEYS k00000*1", "EXEC"]);
+    assert_eq!(replies[3], r#"[108000 ["k000001"]]"#, "nobody waits for one that only reads");
 }
 
 #[test]
