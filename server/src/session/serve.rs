@@ -9,7 +9,6 @@ use std::io;
 use std::sync::Arc;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest};
-use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -20,7 +19,7 @@ use super::snapshots::Leases;
 use super::socket::Socket;
 use super::stream::Streams;
 use super::tally::Tally;
-use super::turn::{Turn, after_those_that_are_ready};
+use super::turn::{Turn, after_others};
 use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::counters::Command;
@@ -167,10 +166,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
     /// is woken once for many, and not by each in the middle of the next one's request.
     async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
-        if again {
-            yield_now().await;
-        } else if !self.conn.wire.output.is_empty() {
-            after_those_that_are_ready().await;
+        if again || !self.conn.wire.output.is_empty() {
+            after_others(again || self.conn.wire.is_output_large()).await;
         }
         let sent = self.flush().await?;
         self.keep_paces();

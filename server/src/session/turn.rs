@@ -1,10 +1,12 @@
 //! How much a connection does before others have their turn on its thread.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use boltkv_protocol::{SnapshotRead, StreamRequest};
+use tokio::task::yield_now;
 
 use super::codec::Asked;
 use super::faults::has_waited_for_the_disk;
@@ -77,9 +79,25 @@ impl Turn {
     }
 }
 
-/// Goes behind the tasks that can go on now; unlike [`yield_now`](tokio::task::yield_now), not behind those whose sockets have not been asked yet.
-/// Asking them would cut in two what can be answered at once.
-pub(super) async fn after_those_that_are_ready() {
+thread_local! {
+    /// How many more turns are taken as if there were long ones among those of others on this thread.
+    static AMONG_LONG: Cell<u8> = const { Cell::new(0) };
+}
+
+/// After a long turn others are thought to be long, too, for so many.
+const AMONG: u8 = 64;
+
+/// Goes behind the tasks that can go on now; not behind those whose sockets have not been asked yet, which would cut in two
+/// what can be answered at once.
+///
+/// Where turns are long, all that can go on now takes longer than anybody is to wait: there the runtime says when the turn
+/// has come again, which asks the sockets every now and then.
+pub(super) async fn after_others(is_long: bool) {
+    let among_long = if is_long { AMONG } else { AMONG_LONG.get().saturating_sub(1) };
+    AMONG_LONG.set(among_long);
+    if among_long > 0 {
+        return yield_now().await;
+    }
     let mut waited = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut waited, true) {
