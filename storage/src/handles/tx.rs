@@ -159,9 +159,10 @@ impl TxMut {
         writer.release_pages(&self.shared, self.work.pages())
     }
 
-    /// Whether pages of deleted buckets are still to be freed.
-    pub(crate) fn has_detached(&self) -> bool {
-        self.writer.as_ref().is_some_and(|writer| !writer.detached.is_empty())
+    /// Whether pages that nobody needs are still to be freed, those of deleted buckets among them: each transaction that begins
+    /// frees some.
+    pub(crate) fn has_to_free(&self) -> bool {
+        self.writer.as_ref().is_some_and(|writer| !writer.detached.is_empty() || writer.freelist.has_left_some())
     }
 
     /// The pages that this transaction may use.

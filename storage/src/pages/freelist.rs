@@ -1,8 +1,7 @@
 //! Which pages are free, and which wait for which readers.
 //!
-//! The writer owns the list. A page that transaction `f` freed and that `a` had allocated may be
-//! used again when no open reader `r` has `a <= r < f`; until then it waits. Nothing here knows
-//! what a page holds.
+//! The writer owns the list. A page that transaction `f` freed and that `a` had allocated may be used again when no open
+//! reader `r` has `a <= r < f`; until then it waits. Nothing here knows what a page holds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -57,7 +56,7 @@ pub(crate) struct Freelist {
     fresh: Vec<Waiting>,
     /// Runs by the reader that keeps them: looked at again only when that reader is gone.
     pinned: BTreeMap<TxId, Vec<Waiting>>,
-    /// Runs whose reader is gone. They can be very many, so they are sorted out in steps.
+    /// Runs whose reader is gone, or of which one commit freed very many: they are sorted out in steps.
     left: Vec<Vec<Waiting>>,
     /// Who could reach pages when they were last sorted out.
     readers: Vec<TxId>,
@@ -108,6 +107,7 @@ impl Freelist {
         self.readers.clear();
         self.readers.extend_from_slice(readers);
         let mut fresh = std::mem::take(&mut self.fresh);
+        self.left.extend((fresh.len() > STEP).then(|| fresh.split_off(STEP)));
         fresh.drain(..).try_for_each(|waiting| self.sort_out(waiting))?;
         fresh.shrink_to(KEPT);
         self.fresh = fresh;
@@ -115,6 +115,11 @@ impl Freelist {
             self.left.extend(self.pinned.remove(&reader));
         }
         self.sort_out_left(STEP)
+    }
+
+    /// Whether [`Self::release`] has left something for later.
+    pub(crate) fn has_left_some(&self) -> bool {
+        !self.left.is_empty()
     }
 
     /// Moves to the free pages at once what [`Self::release`] has left for later.

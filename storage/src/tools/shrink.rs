@@ -135,7 +135,9 @@ impl Db {
     pub fn shrink_telling(&self, mut goes_on: impl FnMut(Shrinking) -> bool) -> Result<Shrunk> {
         let before = self.file_len()?;
         // Whoever may not write may not shrink. What was deleted makes room.
-        while self.begin_mut()?.has_detached() {}
+        self.checkpoint()?;
+        // In steps: what is left for the first transaction that wants all of it, others wait for.
+        while self.begin_mut()?.has_to_free() {}
         let _low = KeepLow::new(self);
         let mut moved = 0;
         let mut written_back = 0;
