@@ -173,11 +173,15 @@ fn assert_of_one_transaction(state: &PeekState<'_>, all: bool) -> Result<(Option
     Ok((first, wrong))
 }
 
-/// Reads a file that is being written: never anything wrong, and never backwards. Returns how many transactions it saw.
-fn peek_at(file: &Path) -> u64 {
+/// Reads a file that is being written, until that many transactions were seen: never anything wrong, and never
+/// backwards. Returns how many it saw; on a disk where the writer is slow it looks longer, though not for ever.
+fn peek_at(file: &Path, least: u64) -> u64 {
     let mut peek = Peek::open(file).unwrap();
     let (mut before, mut seen) = (0, 0);
-    for round in 0..peeks() {
+    for round in 0..100 * peeks() {
+        if round >= peeks() && seen >= least {
+            break;
+        }
         // A look that a busy writer leaves no time for is told as such, and never answered wrongly.
         let looked = match peek.look(|state| assert_of_one_transaction(state, round % 64 == 0)) {
             Ok(looked) => looked,
@@ -202,9 +206,9 @@ fn a_file_that_bbolt_writes_is_read_in_whole_states() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("churn.db");
         let writing = peer.churn(&file, flags);
-        let seen = peek_at(&file);
+        let seen = peek_at(&file, 10);
         drop(writing);
-        assert!(seen > 10, "{flags:?}: it was written {seen} times");
+        assert!(seen >= 10, "{flags:?}: it was written {seen} times");
         peer.assert_check_clean(&file, "after it was read");
     }
 }
@@ -239,12 +243,12 @@ fn a_file_that_this_engine_writes_is_read_in_whole_states() {
                     }
                 }
             });
-            let seen = std::panic::catch_unwind(|| peek_at(&file));
+            let seen = std::panic::catch_unwind(|| peek_at(&file, 2));
             ended.store(true, Ordering::Relaxed);
             writer.join().unwrap();
             seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         // With a journal a state comes into the file by a checkpoint only.
-        assert!(seen > 1, "{name}: of {} transactions {seen} were seen", db.stats().txid);
+        assert!(seen >= 2, "{name}: of {} transactions {seen} were seen", db.stats().txid);
     }
 }
