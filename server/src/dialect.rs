@@ -40,9 +40,11 @@ pub(crate) async fn serve<S: Socket>(mut conn: Box<Connection<S>>, silent: Silen
         let message = "this server takes only what is encrypted (TLS) from beyond its own machine";
         return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unauthenticated, message)).await;
     }
-    // No line of Redis' begins so, and who waits for a frame would wait in vain.
+    // No line of Redis' begins so, and who waits for a frame would wait in vain. It may still be a client of Redis that is out
+    // of step: to him it is a protocol error.
     if conn.speaks == Speaks::Redis && dialect == Some(Dialect::Binary) {
-        let message = "this port is for clients of Redis; boltkv's own commands and clients need another one";
+        let message =
+            "Protocol error: this port is for clients of Redis; boltkv's own commands and clients need another one";
         return tell(conn, dialect, &ErrorReply::new(ErrorCode::Unsupported, message)).await;
     }
     if conn.shared.access.asks() {
