@@ -206,9 +206,9 @@ fn a_file_that_bbolt_writes_is_read_in_whole_states() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("churn.db");
         let writing = peer.churn(&file, flags);
-        let seen = peek_at(&file, 10);
+        let seen = peek_at(&file, 11);
         drop(writing);
-        assert!(seen >= 10, "{flags:?}: it was written {seen} times");
+        assert!(seen > 10, "{flags:?}: it was written {seen} times");
         peer.assert_check_clean(&file, "after it was read");
     }
 }
@@ -249,6 +249,6 @@ fn a_file_that_this_engine_writes_is_read_in_whole_states() {
             seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
         // With a journal a state comes into the file by a checkpoint only.
-        assert!(seen >= 2, "{name}: of {} transactions {seen} were seen", db.stats().txid);
+        assert!(seen > 1, "{name}: of {} transactions {seen} were seen", db.stats().txid);
     }
 }
