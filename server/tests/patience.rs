@@ -173,6 +173,28 @@ fn who_finds_no_memory_waits_until_others_give_theirs_back() {
     all_is_given_back(&server);
 }
 
+#[test]
+fn who_finds_no_memory_for_too_long_is_told_so_and_goes_on() {
+    let server = TestServer::start_with(tight);
+    server.binary().write(&create("default"));
+    server.binary().write(&set("default", "k", vec![b'v'; LONG]));
+    all_is_given_back(&server);
+    let held = [holding(&server), holding(&server)];
+    let mut clients = [server.resp(), server.resp()];
+    for (client, request) in clients.iter_mut().zip([&b"GET k\r\n"[..], b"MGET k\r\n"]) {
+        client.send(b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(client.reply().text(), "PONG");
+        client.send(request);
+    }
+    for mut client in clients {
+        let refused = client.reply().text();
+        assert!(refused.starts_with("ERR OVERLOADED there is no memory"), "{refused}");
+        assert_eq!(client.say("PING"), "PONG");
+    }
+    drop(held);
+    all_is_given_back(&server);
+}
+
 // Promises: wire-gone.
 #[test]
 fn who_is_gone_before_there_is_memory_leaves_the_queue_for_it() {

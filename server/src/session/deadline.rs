@@ -206,7 +206,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.conn.starving = None;
         let error = self.no_memory();
         match self.waiting.take().map(|taken| taken.asked) {
-            Some(Asked::Read(due, _) | Asked::OfSnapshot(due, ..)) => self.refuse(due, error),
+            Some(Asked::Read(due, _) | Asked::OfSnapshot(due, ..) | Asked::Resp(due, _)) => self.refuse(due, error),
             _ => {
                 if let Some(stream) = self.streams.next() {
                     self.refuse(stream.due, error);

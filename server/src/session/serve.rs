@@ -117,6 +117,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             }
             let again = self.pass_on(again).await?;
             let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
+            debug_assert!(again || read || self.waits_for_its_own(), "nothing but a deadline would ever come");
             let event = tokio::select! {
                 biased;
                 event = self.conn.event(read, deadline.map(|(at, _)| at)) => event?,
@@ -156,9 +157,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
         let interrupted = self.take_requests();
         let streaming = self.step_stream();
+        // A stream's last step may have nothing to tell, and so nothing would wake what it has held up.
+        let held_up = !self.is_starved() && self.can_take();
         self.make_input_room();
         self.end_turn();
-        interrupted || streaming
+        interrupted || streaming || held_up
     }
 
     /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.
@@ -202,6 +205,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Whether there is nothing whole left to take.
     pub(super) fn is_starved(&self) -> bool {
         self.ahead.is_empty() && self.starved_at == Some(self.arrived())
+    }
+
+    /// Whether something comes although nothing is read: from the writer, the disk, the memory, a stream's source or the clock,
+    /// or because the client takes its replies.
+    fn waits_for_its_own(&self) -> bool {
+        let conn = &self.conn;
+        let is_held = conn.queueing.is_some() || conn.starving.is_some() || conn.faulting.is_some();
+        is_held || self.in_flight() > 0 || self.refusal.is_some() || !conn.wire.output.is_empty()
     }
 
     fn arrived(&self) -> (u64, bool) {

@@ -1,0 +1,94 @@
+//! Replies that are told in steps, the last of which has nothing more to tell: what comes behind them is done all the same.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+mod common;
+
+use boltkv_server::Clock;
+use boltkv_storage::{Db, Options};
+use common::{Resp, TestServer, eventually};
+
+/// More entries than a step looks at.
+const MANY: usize = 5_000;
+
+/// `a` before [`MANY`] other keys, so that `KEYS a*` finds nothing in its last step.
+fn with_keys() -> TestServer {
+    let server = TestServer::start();
+    let pairs: Vec<_> = (0..MANY).map(|n| format!("b{n} v")).collect();
+    assert_eq!(server.resp().tell(&format!("MSET a 1 {}", pairs.join(" "))), "OK");
+    server
+}
+
+/// A database with a hash of which `a` stays and [`MANY`] fields behind it are gone from 1,000,100 ms on.
+fn with_a_hash() -> Db {
+    let db = Options::new().open_in_memory().unwrap();
+    let server = TestServer::serve(db.clone(), |config| config.clock = Clock::by_hand(1_000_000));
+    let fields: Vec<_> = (0..MANY).map(|n| format!("b{n}")).collect();
+    let pairs: Vec<_> = fields.iter().map(|field| format!("{field} v")).collect();
+    assert_eq!(server.resp().tell(&format!("HSET h a 1 {}", pairs.join(" "))), (MANY + 1).to_string());
+    let mut text = server.text();
+    assert_eq!(text.ask("BUCKET USE default/h"), "OK");
+    text.send(fields.iter().map(|field| format!("PEXPIRE {field} 100\r\n")).collect::<String>());
+    fields.iter().for_each(|_| assert_eq!(text.line(), "1"));
+    server.stop().unwrap();
+    db
+}
+
+#[test]
+fn what_comes_behind_keys_is_done_whether_it_was_there_before_or_comes_later() {
+    let server = with_keys();
+    let mut client = server.resp();
+    client.talk(&[("KEYS a*", r#"["a"]"#), ("PING", "PONG"), ("KEYS a", r#"["a"]"#), ("KEYS a?", "[]")]);
+    assert_eq!(client.tell_all(&["KEYS a*", "PING", "KEYS a*", "GET a"]), [r#"["a"]"#, "PONG", r#"["a"]"#, r#""1""#]);
+    // Writes go to the writer, and what reads waits for them.
+    assert_eq!(client.tell_all(&["KEYS a*", "SET a 2", "GET a"]), [r#"["a"]"#, "OK", r#""2""#]);
+}
+
+#[test]
+fn what_comes_behind_a_transaction_that_ends_with_keys_is_done() {
+    let server = with_keys();
+    let mut client = server.resp();
+    let transaction = ["MULTI", "GET a", "KEYS a*", "EXEC"];
+    let replies = ["OK", "QUEUED", "QUEUED", r#"["1" ["a"]]"#];
+    assert_eq!(client.tell_all(&transaction), replies);
+    assert_eq!(client.tell("PING"), "PONG");
+    assert_eq!(client.tell_all(&[&transaction[..], &["PING"]].concat()), [&replies[..], &["PONG"]].concat());
+    // The database in which it leaves the client is that of what follows.
+    let within = ["MULTI", "KEYS a*", "SELECT 1", "SELECT 0", "KEYS a*", "SELECT 1", "EXEC", "DBSIZE"];
+    assert_eq!(client.tell_all(&within)[6..], [r#"[["a"] OK OK ["a"] OK]"#, "0"]);
+}
+
+#[test]
+fn what_comes_behind_a_hash_whose_last_fields_have_expired_is_done() {
+    // Where nothing is written, they stay.
+    let server = TestServer::serve(with_a_hash(), |config| {
+        config.read_only = true;
+        config.clock = Clock::by_hand(1_000_200);
+    });
+    for (command, reply) in [("HGETALL h", r#"["a" "1"]"#), ("HKEYS h", r#"["a"]"#), ("HVALS h", r#"["1"]"#)] {
+        let mut client = server.resp();
+        client.talk(&[(command, reply), ("PING", "PONG"), ("HLEN h", "1")]);
+        assert_eq!(client.tell_all(&[command, "PING"]), [reply, "PONG"]);
+        let in_transaction = client.tell_all(&["MULTI", command, "EXEC", "PING"]);
+        assert_eq!(in_transaction[2..], [format!("[{reply}]"), "PONG".to_owned()]);
+    }
+}
+
+#[test]
+fn who_closes_after_keys_is_gone() {
+    let server = with_keys();
+    let mut other = server.resp();
+    let mut is_alone = || other.say("CLIENT LIST").lines().count() == 1;
+    let mut ends: [(&str, fn(Resp)); 2] = [
+        ("closes", drop),
+        ("ends its side", |mut client| {
+            client.end();
+            assert_eq!(client.try_reply(), None, "and the server ends the connection");
+        }),
+    ];
+    for (how, end) in &mut ends {
+        let mut client = server.resp();
+        assert_eq!(client.tell("KEYS a*"), r#"["a"]"#, "{how}");
+        end(client);
+        eventually(&mut is_alone);
+    }
+}
