@@ -3,6 +3,9 @@
 
 mod common;
 
+use std::io::Read as _;
+use std::time::Duration;
+
 use boltkv_server::Clock;
 use boltkv_storage::{Db, Options};
 use common::{Resp, TestServer, eventually};
@@ -91,4 +94,23 @@ fn who_closes_after_keys_is_gone() {
         end(client);
         eventually(&mut is_alone);
     }
+}
+
+// Promises: resp-unread.
+#[test]
+fn who_does_not_take_a_long_reply_is_reset_and_not_told_of_it_within_the_reply() {
+    let server = TestServer::start_with(|config| config.timeouts.stream_stall = Duration::from_millis(100));
+    let mut client = server.resp();
+    let value = "v".repeat(1_000);
+    for n in 0..20 {
+        let pairs: Vec<_> = (0..1_000).map(|m| format!("f{n}:{m} {value}")).collect();
+        assert_eq!(client.tell(&format!("HSET h {}", pairs.join(" "))), "1000");
+    }
+    let mut other = server.resp();
+    client.send("HGETALL h\r\n");
+    eventually(|| other.say("CLIENT LIST").lines().count() == 1);
+    let mut taken = Vec::new();
+    // Bytes that had arrived may be lost with the connection.
+    let _ = client.socket.read_to_end(&mut taken);
+    assert!(!taken.windows(16).any(|bytes| bytes == b"SNAPSHOT_EXPIRED"), "it would be an element of the array");
 }

@@ -57,6 +57,11 @@ impl Turns {
 }
 
 impl Run {
+    /// Whether its reply was begun, and is to be told to its end: it has said how much is to come.
+    pub(crate) fn is_told_whole(&self) -> bool {
+        matches!(self, Self::Resp(run) if run.has_begun())
+    }
+
     /// Begins one, from this state or the newest.
     pub(crate) fn start(
         db: &Db,

@@ -13,6 +13,7 @@ use super::codec::{Asked, Codec};
 use super::pace::Pace;
 use super::serve::Session;
 use super::socket::Socket;
+use crate::commands::Run;
 
 /// How long a reply waits for memory before its request is refused.
 const MEMORY_PATIENCE: Duration = Duration::from_secs(10);
@@ -161,6 +162,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 self.close_with(Some(ErrorReply::new(ErrorCode::Malformed, message)));
             }
             Overdue::Output | Overdue::Gone => self.resetting = true,
+            Overdue::Streams if self.owes_the_rest() => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
             Overdue::Credit => self.end_streams_without_credit(),
             Overdue::Expired => self.close_with(Some(expired())),
@@ -207,12 +209,18 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let error = self.no_memory();
         match self.waiting.take().map(|taken| taken.asked) {
             Some(Asked::Read(due, _) | Asked::OfSnapshot(due, ..) | Asked::Resp(due, _)) => self.refuse(due, error),
+            _ if self.owes_the_rest() => self.resetting = true,
             _ => {
                 if let Some(stream) = self.streams.next() {
                     self.refuse(stream.due, error);
                 }
             }
         }
+    }
+
+    /// Whether a reply is under way that no error can end: it began with how much it is, and an error would be a part of it.
+    fn owes_the_rest(&self) -> bool {
+        self.streams.runs().any(Run::is_told_whole)
     }
 }
 

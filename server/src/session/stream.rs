@@ -43,6 +43,10 @@ impl<T: Copy, R: Source> Streams<T, R> {
         self.open.is_empty()
     }
 
+    pub(super) fn runs(&self) -> impl Iterator<Item = &R> {
+        self.open.iter().map(|stream| &stream.run)
+    }
+
     pub(super) fn contains(&self, id: u32) -> bool {
         self.open.iter().any(|stream| stream.due.id == id)
     }
