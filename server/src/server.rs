@@ -117,7 +117,7 @@ impl Server {
             timeouts,
             stats,
             counters,
-            since: Since::default(),
+            since: Since::new(),
             port: first_port(&addresses),
             clients,
             slow_log,

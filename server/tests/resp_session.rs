@@ -273,14 +273,94 @@ fn figures_are_told_by_the_names_that_programs_look_for() {
     assert!(now.abs_diff(saved) < 3_600, "{now} {saved}");
 }
 
+// Promises: resp-estimate.
 #[test]
-fn many_keys_are_not_counted_to_their_end() {
+fn many_keys_are_estimated_and_few_are_counted() {
+    let clock = Clock::by_hand(1_000_000);
+    let server = TestServer::start_with(|config| config.clock = clock.clone());
+    let mut client = server.resp();
+    let mut put = |from: usize, to: usize| {
+        let value = |n: usize| "v".repeat(1 + n % 200);
+        let pairs: Vec<_> = (from..to).map(|n| format!("k{} {}", n * 7_919 % 1_000_003, value(n))).collect();
+        assert_eq!(client.say(&format!("MSET {}", pairs.join(" "))), "OK");
+        client.say("INFO keyspace")
+    };
+    assert_eq!(put(0, 1_000), "# Keyspace\r\ndb0:keys=1000,expires=0,avg_ttl=0\r\n");
+    let told = put(1_000, 1_001);
+    assert!(told.ends_with(",expires=0,avg_ttl=0,estimated=1\r\n"), "{told}");
+    let figures = |told: &str| {
+        let numbers = told.split(['=', ',', '\r']).filter_map(|word| word.parse::<f64>().ok());
+        numbers.collect::<Vec<_>>()
+    };
+    let is_near = |told: f64, true_one: f64| (told - true_one).abs() < 0.05 * true_one;
+    assert!(is_near(figures(&told)[0], 1_001.0), "{told}");
+    for from in (1_001..60_000).step_by(10_000) {
+        put(from, from + 10_000);
+    }
+    // Half of the keys between two others are gone in 100 s.
+    let expiring: Vec<_> = client.ask(&["KEYS", "k[3-6]*"]).texts();
+    let lines: Vec<_> = expiring.iter().map(|key| format!("EXPIRE {key} 100")).collect();
+    client.tell_all(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let told = client.say("INFO keyspace");
+    assert_eq!(client.say("INFO keyspace"), told, "it does not jump");
+    let [keys, expires, left, 1.0] = figures(&told)[..] else { panic!("{told}") };
+    let all: f64 = client.say("DBSIZE").parse().unwrap();
+    assert!(is_near(keys, all) && is_near(left, 100_000.0), "{told} of {all}");
+    let expiring = f64::from(u32::try_from(expiring.len()).unwrap());
+    assert!(is_near(expires, expiring), "{told} of {expiring}");
+}
+
+#[test]
+fn what_goes_on_is_told() {
     let server = TestServer::start();
     let mut client = server.resp();
-    for n in 0..1_200 {
-        client.say(&format!("SET k{n} v"));
-    }
-    assert!(client.say("INFO keyspace").contains("db0:keys=1000,expires=0,avg_ttl=0,at_least=1\r\n"));
+    let figure = |client: &mut Resp, name: &str| {
+        let info = client.say("INFO");
+        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).expect("it is told").to_owned()
+    };
+    let gets = |client: &mut Resp| ["keyspace_hits", "keyspace_misses"].map(|name| figure(client, name));
+    client.tell_all(&["GET nothing", "SET k v", "GET k", "GET k", "GET nothing", "HSET h f v", "GET h"]);
+    assert_eq!(gets(&mut client), ["2", "2"]);
+    assert_eq!(server.text().ask("GET k"), "v");
+    assert_eq!(gets(&mut client), ["3", "2"]);
+    let number = |client: &mut Resp, name: &str| figure(client, name).parse::<f64>().unwrap();
+    let own = number(&mut client, "used_memory");
+    assert!(own > 100_000.0 && number(&mut client, "used_memory_rss") > own);
+    // So many that it is more than nothing, even if it takes minutes.
+    client.tell_all(&["PING"; 1_000]);
+    assert!(number(&mut client, "instantaneous_ops_per_sec") >= 1.0);
+    assert!(number(&mut client, "instantaneous_input_kbps") > 0.0);
+    assert!(number(&mut client, "instantaneous_output_kbps") > 0.0);
+    assert_eq!(client.say("CONFIG RESETSTAT"), "OK");
+    assert_eq!(gets(&mut client), ["0", "0"]);
+}
+
+#[test]
+fn what_tools_ask_on_connecting_is_answered_as_redis_does_that_stands_alone() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    client.talk(&[
+        ("MODULE LIST", "[]"),
+        ("MODULE LOAD x", "-ERR unknown subcommand 'LOAD'. Try MODULE HELP."),
+        ("CLUSTER INFO", "-ERR This instance has cluster support disabled"),
+        ("ROLE", r#"["master" 0 []]"#),
+        ("ACL WHOAMI", r#""default""#),
+        ("ACL WHOAMI x", "-ERR wrong number of arguments for 'acl|whoami' command"),
+        ("MULTI", "OK"),
+        ("ROLE", "QUEUED"),
+        ("ACL WHOAMI", "QUEUED"),
+        ("MODULE LIST", "QUEUED"),
+        ("CLUSTER INFO", "QUEUED"),
+        ("EXEC", r#"[["master" 0 []] "default" [] -ERR This instance has cluster support disabled]"#),
+    ]);
+    let server = guarded();
+    let mut reader = server.resp();
+    reader.talk(&[
+        ("ACL WHOAMI", "-NOAUTH Authentication required."),
+        ("AUTH any reader", "OK"),
+        ("ACL WHOAMI", r#""name-of-reader""#),
+        ("MODULE LIST", "[]"),
+    ]);
 }
 
 #[test]

@@ -175,6 +175,14 @@ pub enum RespCommand {
     Config,
     /// FUNCTION: functions: there are none.
     Function,
+    /// MODULE: modules: there are none.
+    Module,
+    /// ACL: who is asking.
+    Acl,
+    /// CLUSTER: the server is none.
+    Cluster,
+    /// ROLE: what the server is among its replicas: it has none.
+    Role,
     /// INFO: the server's figures.
     Info,
     /// TIME: the server's clock.

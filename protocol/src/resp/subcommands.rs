@@ -130,6 +130,14 @@ table! {
         "REWRITE", 2, true, "not there: the server writes no settings";
         "HELP", 2, false, "these commands";
     }
+    Module {
+        "LIST", 2, false, "the modules: none";
+        "HELP", 2, false, "these commands";
+    }
+    Acl {
+        "WHOAMI", 2, false, "the token that the connection goes by";
+        "HELP", 2, false, "these commands";
+    }
     Memory {
         "USAGE", -3, false, "how many bytes a key takes";
         "DOCTOR", 2, false, "whether memory is short";

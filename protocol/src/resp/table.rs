@@ -109,6 +109,10 @@ table! {
     Command, "COMMAND", -1, Session, [], (0, 0, 0), Server, "2.8.13", "the commands";
     Config, "CONFIG", -2, Session, [ADMIN, NOSCRIPT], (0, 0, 0), Server, "2.0.0", "settings";
     Function, "FUNCTION", -2, Session, [NOSCRIPT], (0, 0, 0), Server, "7.0.0", "functions: there are none";
+    Module, "MODULE", -2, Session, [NOSCRIPT], (0, 0, 0), Server, "4.0.0", "modules: there are none";
+    Acl, "ACL", -2, Session, [NOSCRIPT], (0, 0, 0), Server, "6.0.0", "who is asking";
+    Cluster, "CLUSTER", -2, Session, [], (0, 0, 0), Server, "3.0.0", "an error, as the server is no part of one";
+    Role, "ROLE", 1, Session, [NOSCRIPT, FAST], (0, 0, 0), Server, "2.8.12", "what the server is among its replicas: it has none";
     Info, "INFO", -1, Session, [], (0, 0, 0), Server, "1.0.0", "the server's figures";
     Time, "TIME", 1, Session, [FAST], (0, 0, 0), Server, "2.6.0", "the server's clock";
     DbSize, "DBSIZE", 1, Walk, [READONLY, FAST], (0, 0, 0), Server, "1.0.0", "how many keys there are; looks at all of a large database";

@@ -28,7 +28,7 @@ impl Process {
         let booted = fs::read_to_string("/proc/stat").ok().and_then(|text| booted(&text));
         Self {
             cpu: stat.as_ref().map(|stat| ticks(stat.cpu)),
-            resident_bytes: resident_bytes(),
+            resident_bytes: resident_bytes().map(|[all, _]| all),
             // The folder itself is open while it is looked at.
             open_files: fs::read_dir("/proc/self/fd").ok().map(|files| (files.count() as u64).saturating_sub(1)),
             most_files: getrlimit(Resource::Nofile).current,
@@ -37,8 +37,8 @@ impl Process {
     }
 }
 
-/// The memory that this process has of the machine's.
-pub(crate) fn resident_bytes() -> Option<u64> {
+/// The memory that this process has of the machine's; and what of it is its own, and no page of a mapped file.
+pub(crate) fn resident_bytes() -> Option<[u64; 2]> {
     fs::read_to_string("/proc/self/statm").ok().and_then(|text| resident(&text))
 }
 
@@ -76,9 +76,11 @@ fn booted(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-fn resident(statm: &str) -> Option<u64> {
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    pages.checked_mul(page_size() as u64)
+fn resident(statm: &str) -> Option<[u64; 2]> {
+    let mut fields = statm.split_whitespace().skip(1).map(str::parse::<u64>);
+    let (all, of_files) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    let bytes = |pages: u64| pages.checked_mul(page_size() as u64);
+    Some([bytes(all)?, bytes(all.saturating_sub(of_files))?])
 }
 
 fn seconds(ticks: u64, a_second: u64) -> f64 {
@@ -97,7 +99,7 @@ mod tests {
         assert_eq!(Times::of(line), Some(Times { cpu: 300, started: 12_345 }));
         assert_eq!(Times::of("7 (a) S 1"), None);
         assert_eq!(booted("cpu 1 2\nbtime 1700000000\n"), Some(1_700_000_000));
-        assert_eq!(resident("100 3 1 1 0 1 0\n"), Some(3 * page_size() as u64));
+        assert_eq!(resident("100 3 1 1 0 1 0\n"), Some([3, 2].map(|pages| pages * page_size() as u64)));
     }
 
     #[cfg(target_os = "linux")]

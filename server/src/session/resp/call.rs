@@ -368,12 +368,14 @@ const fn is_missing(code: ErrorCode) -> bool {
 fn has_long_reply(call: &Call) -> bool {
     match call.spec.command {
         RespCommand::Ping => call.args.len() > 1,
-        RespCommand::Client
+        RespCommand::Acl
+        | RespCommand::Client
         | RespCommand::Command
         | RespCommand::Config
         | RespCommand::Echo
         | RespCommand::Info
         | RespCommand::Memory
+        | RespCommand::Module
         | RespCommand::Object
         | RespCommand::SlowLog => true,
         _ => false,

@@ -13,7 +13,7 @@ use crate::clients::Client as Listed;
 use crate::commands::{Call, Database, Failure, Owner};
 
 /// The user that everybody is who says no other name.
-const USUAL_USER: &[u8] = b"default";
+pub(super) const USUAL_USER: &[u8] = b"default";
 
 /// What a client has said of itself, and how it wants to be answered.
 #[derive(Debug)]

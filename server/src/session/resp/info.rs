@@ -61,7 +61,7 @@ pub(super) fn text(call: &Call, asking: &Asking<'_>) -> String {
 
 /// The memory of the process, in bytes; 0 where the system does not tell.
 pub(super) fn resident() -> u64 {
-    process::resident_bytes().unwrap_or(0)
+    process::resident_bytes().map_or(0, |[resident, _]| resident)
 }
 
 fn server(text: &mut Text, asking: &Asking<'_>) {
@@ -92,10 +92,14 @@ fn clients(text: &mut Text, asking: &Asking<'_>) {
 
 fn memory(text: &mut Text, asking: &Asking<'_>) {
     let memory = &asking.server.memory;
-    text.bytes("used_memory", memory.used() as u64);
-    text.bytes("used_memory_rss", resident());
+    // What the system does not tell is left out.
+    if let Some([resident, own]) = process::resident_bytes() {
+        text.bytes("used_memory", own);
+        text.bytes("used_memory_rss", resident);
+    }
     text.bytes("maxmemory", 0);
     text.add("maxmemory_policy", "noeviction");
+    text.add("boltkv_memory_used", memory.used());
     text.add("boltkv_memory_limit", memory.limit());
 }
 
@@ -116,13 +120,19 @@ fn persistence(text: &mut Text, asking: &Asking<'_>) {
 }
 
 fn stats(text: &mut Text, asking: &Asking<'_>) {
-    let [accepted, refused, requests, received, sent] = asking.server.since.figures(asking.server);
-    text.add("total_connections_received", accepted);
-    text.add("total_commands_processed", requests);
-    text.add("total_net_input_bytes", received);
-    text.add("total_net_output_bytes", sent);
-    text.add("rejected_connections", refused);
+    let figures = asking.server.since.figures(asking.server);
+    let a_second = asking.server.since.a_second(asking.server);
+    text.add("total_connections_received", figures.accepted);
+    text.add("total_commands_processed", figures.requests);
+    text.add("instantaneous_ops_per_sec", format_args!("{:.0}", a_second.requests));
+    text.add("total_net_input_bytes", figures.received);
+    text.add("total_net_output_bytes", figures.sent);
+    text.add("instantaneous_input_kbps", format_args!("{:.2}", a_second.received / 1_024.0));
+    text.add("instantaneous_output_kbps", format_args!("{:.2}", a_second.sent / 1_024.0));
+    text.add("rejected_connections", figures.refused);
     text.add("expired_keys", asking.server.stats.expired_keys());
+    text.add("keyspace_hits", figures.hits);
+    text.add("keyspace_misses", figures.misses);
     for nothing in ["evicted_keys", "pubsub_channels", "pubsub_patterns", "latest_fork_usec"] {
         text.add(nothing, 0);
     }
@@ -149,9 +159,9 @@ fn keyspace(text: &mut Text, asking: &Asking<'_>) {
     let Ok(tx) = asking.server.executor.db().begin() else { return };
     let now = asking.server.executor.clock().now();
     for (db, count) in key_counts(&tx, now, |path| asking.standing.may(path).is_ok()) {
-        let KeyCount { keys, expires, mean_left, more } = count;
-        let more = if more { ",at_least=1" } else { "" };
-        let counts = format_args!("keys={keys},expires={expires},avg_ttl={mean_left}{more}");
+        let KeyCount { keys, expires, mean_left, is_estimate } = count;
+        let estimated = if is_estimate { ",estimated=1" } else { "" };
+        let counts = format_args!("keys={keys},expires={expires},avg_ttl={mean_left}{estimated}");
         text.add(&format!("db{}", db.number()), counts);
     }
 }

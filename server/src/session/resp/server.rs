@@ -5,8 +5,10 @@ use std::time::Duration;
 use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{RespCommand, Spec, Writer};
 
+use super::connection::USUAL_USER;
 use super::refusals::{failed, integer, not_here};
 use super::{commands, config, info};
+use crate::access::Standing;
 use crate::commands::{Call, Failure, write_time};
 use crate::session::codec::Asking;
 use crate::shared::Shared;
@@ -28,6 +30,8 @@ pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<
             b"list" => out.array(0),
             _ => return Err(Failure::new(ErrorCode::Unsupported, "ERR functions are not supported")),
         },
+        RespCommand::Cluster => return Err(failed("ERR This instance has cluster support disabled")),
+        RespCommand::Role => role(out),
         RespCommand::LastSave => {
             out.integer(
                 i64::try_from(server.stats.last_commit(server.executor.clock().now()) / 1_000).unwrap_or(i64::MAX),
@@ -37,6 +41,14 @@ pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<
         _ => return Err(Failure::new(ErrorCode::Unsupported, format!("ERR {} is not supported", call.spec.name))),
     }
     Ok(())
+}
+
+/// As INFO tells it: there are no replicas.
+fn role(out: &mut Writer<'_>) {
+    out.array(3);
+    out.bulk(b"master");
+    out.integer(0);
+    out.array(0);
 }
 
 /// There are no replicas to wait for.
@@ -54,6 +66,8 @@ fn wait(call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
 pub(super) fn tell(call: &Call, asking: &Asking<'_>, out: &mut Writer<'_>) -> Result<(), Failure> {
     let server = asking.server;
     match call.spec.command {
+        RespCommand::Acl => acl(call, asking.standing, out),
+        RespCommand::Module => module(call, out),
         RespCommand::Command => commands::say(call, out),
         RespCommand::Config => config::say(call, server, out),
         RespCommand::Info => {
@@ -75,6 +89,26 @@ pub(super) fn help(spec: &Spec, out: &mut Writer<'_>) {
         out.simple(sub.name);
         out.simple(&format!("    {}.", sub.summary));
     }
+}
+
+/// Users and their rights are the server's tokens, of which only the asker's own is told.
+fn acl(call: &Call, standing: &Standing, out: &mut Writer<'_>) -> Result<(), Failure> {
+    match call.spec.subcommand(call.args.word(1)).map_or("", |sub| sub.name) {
+        "WHOAMI" => {
+            let name = if let Standing::Holder(held) = standing { held.name().as_bytes() } else { USUAL_USER };
+            out.bulk(name);
+        }
+        name => return Err(not_here(call.spec.name, name)),
+    }
+    Ok(())
+}
+
+fn module(call: &Call, out: &mut Writer<'_>) -> Result<(), Failure> {
+    match call.spec.subcommand(call.args.word(1)).map_or("", |sub| sub.name) {
+        "LIST" => out.array(0),
+        name => return Err(not_here(call.spec.name, name)),
+    }
+    Ok(())
 }
 
 fn memory(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
