@@ -1,6 +1,7 @@
 //! The newest requests that took long: what they were and whose, never what was in them.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,11 +10,22 @@ use tracing::debug;
 use crate::clients::Client;
 use crate::rows::{Row, page, row};
 
+/// No request takes so long.
+const NEVER: u64 = u64::MAX;
+
+/// How many are kept, and from which time on, in microseconds; `None`: none is slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlowLimits {
+    pub(crate) most: u32,
+    pub(crate) from_us: Option<u64>,
+}
+
 /// A ring of slow requests.
 #[derive(Debug)]
 pub(crate) struct SlowLog {
-    most: usize,
-    from: Duration,
+    most: AtomicU32,
+    /// In microseconds; [`NEVER`]: nothing is slow.
+    from: AtomicU64,
     entries: Mutex<Entries>,
 }
 
@@ -49,12 +61,28 @@ pub(crate) struct Slow {
 impl SlowLog {
     /// An empty one, of so many entries, for requests that take at least so long.
     pub(crate) fn new(most: u32, from: Duration) -> Self {
-        Self { most: most as usize, from, entries: Mutex::default() }
+        let from = u64::try_from(from.as_micros()).unwrap_or(NEVER);
+        Self { most: AtomicU32::new(most), from: AtomicU64::new(from), entries: Mutex::default() }
     }
 
     /// Whether a request that took so long belongs here.
     pub(crate) fn is_slow(&self, took: Duration) -> bool {
-        took >= self.from && self.most > 0
+        let from = self.from.load(Relaxed);
+        from != NEVER && took >= Duration::from_micros(from) && self.most.load(Relaxed) > 0
+    }
+
+    pub(crate) fn limits(&self) -> SlowLimits {
+        let from = self.from.load(Relaxed);
+        SlowLimits { most: self.most.load(Relaxed), from_us: (from != NEVER).then_some(from) }
+    }
+
+    /// Changes them, until the server is started again. Where fewer are kept, the oldest go.
+    pub(crate) fn limit(&self, to: SlowLimits) {
+        self.from.store(to.from_us.unwrap_or(NEVER), Relaxed);
+        let mut entries = self.lock();
+        self.most.store(to.most, Relaxed);
+        let over = entries.ring.len().saturating_sub(to.most as usize);
+        entries.ring.drain(..over);
     }
 
     /// Notes a slow request; the oldest makes room.
@@ -74,7 +102,11 @@ impl SlowLog {
         let mut entries = self.lock();
         entries.last_id += 1;
         let id = entries.last_id;
-        if entries.ring.len() >= self.most {
+        let most = self.most.load(Relaxed) as usize;
+        if most == 0 {
+            return;
+        }
+        if entries.ring.len() >= most {
             entries.ring.pop_front();
         }
         let peer = client.peer.to_string();

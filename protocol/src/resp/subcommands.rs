@@ -125,7 +125,7 @@ table! {
     }
     Config {
         "GET", -3, false, "settings whose names match";
-        "SET", -4, true, "takes what is so already; settings are told when the server is started";
+        "SET", -4, true, "changes the slow log, and takes what is so already; settings are told when the server is started";
         "RESETSTAT", 2, true, "has INFO count anew";
         "REWRITE", 2, true, "not there: the server writes no settings";
         "HELP", 2, false, "these commands";

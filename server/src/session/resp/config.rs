@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::Writer;
 use boltkv_storage::Durability;
+use tracing::info;
 
 use super::refusals::{integer, not_here, shown};
 use crate::commands::{Call, Failure, matches_ignoring_case};
 use crate::shared::Shared;
+use crate::slow_log::SlowLimits;
 
 /// Settings of how Redis lays out a hash in memory. Here it lies in the file, as it always does: any number is right.
 const WITHOUT_MEANING: [(&str, &str); 4] = [
@@ -17,6 +19,10 @@ const WITHOUT_MEANING: [(&str, &str); 4] = [
     ("hash-max-ziplist-entries", "512"),
     ("hash-max-ziplist-value", "64"),
 ];
+
+/// What can be changed while the server runs.
+const SLOWER_THAN: &str = "slowlog-log-slower-than";
+const SLOW_LEN: &str = "slowlog-max-len";
 
 /// Answers CONFIG.
 pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
@@ -37,7 +43,8 @@ pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<
 
 /// All settings, as they are.
 fn settings(server: &Shared) -> Vec<(&'static str, String)> {
-    let Shared { limits, timeouts, executor, .. } = server;
+    let Shared { limits, timeouts, executor, slow_log, .. } = server;
+    let slow = slow_log.limits();
     let appendfsync = match executor.db().durability() {
         Durability::Interval { .. } => "everysec",
         Durability::Never => "no",
@@ -55,8 +62,8 @@ fn settings(server: &Shared) -> Vec<(&'static str, String)> {
         ("port", server.port.to_string()),
         ("proto-max-bulk-len", limits.max_frame.to_string()),
         ("save", String::new()),
-        ("slowlog-log-slower-than", timeouts.slow.as_micros().to_string()),
-        ("slowlog-max-len", limits.slow_log.to_string()),
+        (SLOWER_THAN, slow.from_us.map_or_else(|| "-1".to_owned(), |from| from.to_string())),
+        (SLOW_LEN, slow.most.to_string()),
         ("timeout", timeouts.idle.as_secs().to_string()),
     ];
     settings.extend(WITHOUT_MEANING.map(|(name, value)| (name, value.to_owned())));
@@ -73,12 +80,13 @@ fn get(call: &Call, server: &Shared, out: &mut Writer<'_>) {
     }
 }
 
-/// What is so already can be asked for; all else is told when the server is started.
+/// What is so already can be asked for, and the slow log changed; all else is told when the server is started. Where
+/// something is refused, nothing is changed.
 fn set(call: &Call, server: &Shared) -> Result<(), Failure> {
     if call.args.len() % 2 == 1 {
         return Err(Failure::syntax());
     }
-    let settings = settings(server);
+    let (settings, mut slow) = (settings(server), server.slow_log.limits());
     let mut named = BTreeSet::new();
     for at in (2..call.args.len()).step_by(2) {
         let (name, value) = (call.args.word(at), call.args.word(at + 1));
@@ -91,10 +99,36 @@ fn set(call: &Call, server: &Shared) -> Result<(), Failure> {
             () if !named.insert(name) => "duplicate parameter",
             () if now.as_bytes().eq_ignore_ascii_case(value) => continue,
             () if WITHOUT_MEANING.iter().any(|(other, _)| other == name) && integer(value).is_ok() => continue,
-            () => "can't set immutable config",
+            () => match limit_slow(&mut slow, name, value) {
+                Ok(()) => continue,
+                Err(why) => why,
+            },
         };
         let line = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {why}");
         return Err(Failure::new(ErrorCode::Unsupported, line));
+    }
+    if slow != server.slow_log.limits() {
+        server.slow_log.limit(slow);
+        info!(most = slow.most, from_us = slow.from_us, "the slow log is changed until the server is started again");
+    }
+    Ok(())
+}
+
+/// Changes a setting of the slow log, or says why not.
+fn limit_slow(slow: &mut SlowLimits, name: &str, value: &[u8]) -> Result<(), &'static str> {
+    let value = || integer(value).map_err(|_| "argument couldn't be parsed into an integer");
+    match name {
+        SLOWER_THAN => {
+            let from = value()?;
+            if from < -1 {
+                return Err("argument must be between -1 and 9223372036854775807 inclusive");
+            }
+            slow.from_us = u64::try_from(from).ok();
+        }
+        SLOW_LEN => {
+            slow.most = u32::try_from(value()?).map_err(|_| "argument must be between 0 and 4294967295 inclusive")?;
+        }
+        _ => return Err("can't set immutable config"),
     }
     Ok(())
 }
