@@ -72,6 +72,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
     }
 
+    /// Whether something comes although nothing is read: from the writer, the disk, the memory, a stream's source or the clock,
+    /// or because the client takes its replies.
+    pub(super) fn waits_for_its_own(&self) -> bool {
+        let conn = &self.conn;
+        let is_held = conn.queueing.is_some() || conn.starving.is_some() || conn.faulting.is_some();
+        is_held || self.in_flight() > 0 || self.refusal.is_some() || !conn.wire.output.is_empty()
+    }
+
     /// What is due first.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         let open = if self.closing { None } else { self.open_deadline() };

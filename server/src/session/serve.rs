@@ -207,14 +207,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.ahead.is_empty() && self.starved_at == Some(self.arrived())
     }
 
-    /// Whether something comes although nothing is read: from the writer, the disk, the memory, a stream's source or the clock,
-    /// or because the client takes its replies.
-    fn waits_for_its_own(&self) -> bool {
-        let conn = &self.conn;
-        let is_held = conn.queueing.is_some() || conn.starving.is_some() || conn.faulting.is_some();
-        is_held || self.in_flight() > 0 || self.refusal.is_some() || !conn.wire.output.is_empty()
-    }
-
     fn arrived(&self) -> (u64, bool) {
         (self.conn.wire.received().bytes, self.conn.wire.has_ended())
     }
