@@ -131,7 +131,7 @@ async fn write_until_killed(client: Client, writer: u64, mut known: Known, round
                 return known;
             }
             // The client promises that nothing was written.
-            Err(Error::ConnectionLost(_) | Error::Connect { .. }) => return known,
+            Err(Error::ConnectionLost(_) | Error::Connect { .. } | Error::NoAnswer { .. }) => return known,
             Err(error) if error.code() == Some(ErrorCode::ShuttingDown) => return known,
             Err(error) => panic!("writer {writer}: {error}"),
         }
