@@ -28,7 +28,7 @@ const MOST_BACKUPS: usize = 1_024;
 /// Each has a thread.
 const MOST_WATCHES: usize = 16_384;
 /// A few megabytes of slow requests.
-const MOST_SLOW: usize = 10_000;
+pub(crate) const MOST_SLOW: usize = 10_000;
 
 /// The port that clients try first.
 pub const DEFAULT_PORT: u16 = 7878;

@@ -226,6 +226,11 @@ fn settings_are_told_and_not_changed() {
             "ERR CONFIG SET failed (possibly related to argument 'slowlog-max-len') - argument couldn't be parsed into an \
              integer",
         ),
+        (
+            "CONFIG SET slowlog-max-len 10001",
+            "ERR CONFIG SET failed (possibly related to argument 'slowlog-max-len') - argument must be between 0 and 10000 \
+             inclusive",
+        ),
         ("CONFIG SET nothing 1", "ERR Unknown option or number of arguments for CONFIG SET - 'nothing'"),
         ("CONFIG SET maxmemory 0 save", "ERR syntax error"),
         ("CONFIG REWRITE", "ERR CONFIG REWRITE is not supported"),

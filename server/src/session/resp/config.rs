@@ -9,6 +9,7 @@ use tracing::info;
 
 use super::refusals::{integer, not_here, shown};
 use crate::commands::{Call, Failure, matches_ignoring_case};
+use crate::config::MOST_SLOW;
 use crate::shared::Shared;
 use crate::slow_log::SlowLimits;
 
@@ -126,7 +127,9 @@ fn limit_slow(slow: &mut SlowLimits, name: &str, value: &[u8]) -> Result<(), &'s
             slow.from_us = u64::try_from(from).ok();
         }
         SLOW_LEN => {
-            slow.most = u32::try_from(value()?).map_err(|_| "argument must be between 0 and 4294967295 inclusive")?;
+            // As when the server is started: what is kept takes memory.
+            let most = u32::try_from(value()?).ok().filter(|&most| most as usize <= MOST_SLOW);
+            slow.most = most.ok_or("argument must be between 0 and 10000 inclusive")?;
         }
         _ => return Err("can't set immutable config"),
     }
