@@ -121,7 +121,9 @@ fn who_waits_is_woken_by_each_commit_and_sees_it_when_told() {
     });
     (0..300).for_each(|number| _ = put(&db, &format!("{number}")));
     let (position, told) = following.join().unwrap();
-    assert_eq!((position, told), (db.durable_position().unwrap(), 300));
+    // A checkpoint may have taken a number since, but nothing was committed.
+    assert!(told == 300 && position.txid <= db.durable_position().unwrap().txid);
+    assert!(db.follow(position).unwrap().next().unwrap().is_none());
 }
 
 #[test]

@@ -97,11 +97,11 @@ impl<'a, 'w> Walk<'a, 'w> {
             self.inline.spend_page(&View::Leaf(inline))?;
             return self.leaf(inline, subtree);
         }
-        let (run, bytes) = self.pages.bytes(subtree.page)?;
+        let run = self.pages.run(subtree.page)?;
         if !self.mark_used(run) {
             return Ok(());
         }
-        match Page::parse(subtree.page, bytes)? {
+        match self.pages.page(subtree.page)? {
             Page::Leaf(leaf) => self.leaf(leaf, subtree),
             Page::Branch(branch) => self.branch(branch, subtree),
         }

@@ -26,6 +26,7 @@ const SETUP: Setup = Setup {
     durability: Durability::Always,
     journal: None,
     keep: JournalKeep::UntilCheckpoint,
+    memory: 0,
 };
 
 /// What is there before the file is created.

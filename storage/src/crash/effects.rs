@@ -36,7 +36,7 @@ fn replay(db: &Db, records: &[Vec<u8>]) -> Result<(), Refused> {
 /// Random edits in a transaction, of which some parts are undone; returns what it has recorded.
 fn work(db: &Db, random: &mut Random, model: &mut Model) -> Vec<u8> {
     let mut tx = db.begin_mut().unwrap();
-    tx.work.record_effects();
+    tx.work.record_effects(false);
     for _ in 0..=random.below(3) {
         apply(&edits(random, model), &mut tx);
         let savepoint = tx.savepoint();
@@ -92,7 +92,7 @@ fn what_is_replayed_is_recorded_as_what_does_the_same() {
     for _ in 0..TRANSACTIONS {
         let effects = work(&db, &mut random, &mut model);
         let mut tx = copy.begin_mut().unwrap();
-        tx.work.record_effects();
+        tx.work.record_effects(false);
         Replay::make_all(&mut tx.work, &numbered(&[effects])).unwrap();
         let again = recorded(&tx);
         tx.commit().unwrap();
@@ -110,7 +110,7 @@ fn what_was_done_to_one_key_is_done_in_that_order() {
     let mut records = Vec::new();
     for round in 0..9_u8 {
         let mut tx = db.begin_mut().unwrap();
-        tx.work.record_effects();
+        tx.work.record_effects(false);
         for bucket in ["b", "a"] {
             let mut bucket = tx.create_bucket_if_not_exists(bucket).unwrap();
             for key in ["m", "k", "m", "a longer key", "a longer kez"] {
@@ -133,7 +133,7 @@ fn what_was_done_to_one_key_is_done_in_that_order() {
 fn what_was_refused_or_undone_is_not_recorded() {
     let db = Options::new().open_in_memory().unwrap();
     let mut tx = db.begin_mut().unwrap();
-    tx.work.record_effects();
+    tx.work.record_effects(false);
     assert!(recorded(&tx).is_empty());
     let savepoint = tx.savepoint();
     tx.create_bucket("b").unwrap().put("k", "v").unwrap();
@@ -159,7 +159,7 @@ fn long_values_are_recorded_where_they_belong() {
     let db = Options::new().open_in_memory().unwrap();
     let copy = Options::new().open_in_memory().unwrap();
     let mut tx = db.begin_mut().unwrap();
-    tx.work.record_effects();
+    tx.work.record_effects(false);
     let mut bucket = tx.create_bucket("b").unwrap();
     bucket.put("short", "s").unwrap();
     bucket.put("long", vec![1; 100_000]).unwrap();
@@ -181,7 +181,7 @@ fn buckets_that_take_each_others_places_are_told_apart() {
     let db = Options::new().open_in_memory().unwrap();
     let copy = Options::new().open_in_memory().unwrap();
     let mut tx = db.begin_mut().unwrap();
-    tx.work.record_effects();
+    tx.work.record_effects(false);
     tx.create_bucket("a").unwrap().create_bucket("x").unwrap().put("k", "first").unwrap();
     tx.create_bucket("b").unwrap();
     tx.move_bucket("x", &["a"], &["b"]).unwrap();
@@ -203,7 +203,7 @@ fn a_record_of_another_state_is_refused() {
     let db = Options::new().open_in_memory().unwrap();
     let of = |edits: &[Edit]| {
         let mut tx = db.begin_mut().unwrap();
-        tx.work.record_effects();
+        tx.work.record_effects(false);
         for edit in edits {
             edit.apply(&mut tx).unwrap();
         }

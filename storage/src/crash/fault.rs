@@ -255,7 +255,8 @@ fn kind(call: Call, setup: Setup) -> &'static str {
 }
 
 fn whatever_call_fails(durability: Durability, freelist: FreelistStored) {
-    let setup = Setup { page_size: 1024, freelist, durability, journal: None, keep: JournalKeep::UntilCheckpoint };
+    let setup =
+        Setup { page_size: 1024, freelist, durability, journal: None, keep: JournalKeep::UntilCheckpoint, memory: 0 };
     let kinds = ["growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
     fail_every_call_in_every_way(setup, &kinds);
 }
@@ -283,9 +284,11 @@ fn whatever_call_fails_between_syncs_of_every_third_commit_the_last_of_them_is_t
 fn whatever_call_fails_with_a_journal(durability: Durability) {
     let journal = Some(1 << 13);
     let (freelist, keep) = (FreelistStored::OnCleanClose, JournalKeep::UntilCheckpoint);
-    let setup = Setup { page_size: 1024, freelist, durability, journal, keep };
     let kinds = ["folder", "growth", "length", "map", "read", "sync", "write of a meta", "write of pages"];
-    fail_every_call_in_every_way(setup, &kinds);
+    for memory in [0, 16 << 10] {
+        let setup = Setup { page_size: 1024, freelist, durability, journal, keep, memory };
+        fail_every_call_in_every_way(setup, &kinds);
+    }
 }
 
 #[test]

@@ -56,7 +56,8 @@ impl Disk {
         let mut random = Random::new(seed);
         // What is promised is there after a kill whatever the durability.
         let journal = Some([20 << 10, 1 << 20, 4 << 20][random.below(3)]);
-        let setup = Setup { durability: Durability::Always, journal, ..Setup::random(&mut random) };
+        let memory = [0, 16 << 10, 1 << 20][random.below(3)];
+        let setup = Setup { durability: Durability::Always, journal, memory, ..Setup::random(&mut random) };
         let trap = Trap::default();
         let ground = Ground::new(&Files::new_database(&setup), &trap);
         // A journal is begun where there is room.

@@ -95,6 +95,7 @@ fn synced(freelist: FreelistStored) -> Setup {
         durability: Durability::Always,
         journal: None,
         keep: JournalKeep::UntilCheckpoint,
+        memory: 0,
     }
 }
 

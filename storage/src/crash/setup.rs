@@ -18,6 +18,8 @@ pub(super) struct Setup {
     pub(super) journal: Option<u64>,
     /// How long that is kept.
     pub(super) keep: JournalKeep,
+    /// Bytes of memory for what is new.
+    pub(super) memory: usize,
 }
 
 /// Every so many commits one is synced, and none because of the time.
@@ -36,6 +38,7 @@ impl Setup {
             durability: [Durability::Always, Durability::Always, interval, Durability::Never][random.below(4)],
             journal: None,
             keep: JournalKeep::UntilCheckpoint,
+            memory: 0,
         }
     }
 
@@ -43,13 +46,17 @@ impl Setup {
     pub(super) fn random_with_journal(random: &mut Random) -> Self {
         let setup = Self::random(random);
         let keep = [JournalKeep::UntilCheckpoint, JournalKeep::Bytes(1 << 30)][random.below(2)];
-        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), keep, ..setup }
+        let memory = [0, 4 << 10, 16 << 10][random.below(3)];
+        Self { journal: Some([1 << 13, 20 << 10, 60 << 10][random.below(3)]), keep, memory, ..setup }
     }
 
     pub(super) fn options(&self) -> Options {
         let options = Options::new().page_size(self.page_size).freelist(self.freelist).durability(self.durability);
         match self.journal {
-            Some(bytes) => options.journal(JournalOptions::new().checkpoint_size(bytes).keep(self.keep)),
+            Some(bytes) => {
+                let journal = JournalOptions::new().checkpoint_size(bytes).keep(self.keep);
+                options.journal(journal.memory(self.memory))
+            }
             None => options,
         }
     }

@@ -67,6 +67,16 @@ impl Disk for FileDisk {
         self.file.set_len(len)
     }
 
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
+            kept => kept.map_err(Into::into),
+        }
+    }
+
     fn sync(&self) -> io::Result<()> {
         // fdatasync: it covers the length too, because the data could not be read back without it.
         self.file.sync_data()

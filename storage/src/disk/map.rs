@@ -17,6 +17,10 @@
 //! The pages of a large bucket that was deleted are read after the newest snapshot has lost them
 //! (`store/detached.rs`), by who has the writer: nobody writes any page meanwhile.
 //!
+//! A [`Region`] that patches of leaves lie in (`pages/recents.rs`) is written from its begin to its end; who reads there has
+//! found the place in a table in which the writer put it after it had written it, and takes slices of what lies before the
+//! end of that. It begins anew only once nobody else has it.
+//!
 //! A file that is only looked at (`repair`) has no snapshot: it is locked for as long, so that nobody
 //! writes it at all.
 //!
@@ -24,7 +28,7 @@
 //! lock. That is the same for every database that maps its file, and documented in `Db::open`.
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::{fmt, fs, io};
@@ -201,7 +205,7 @@ impl Region {
         let layout = Layout::from_size_align(len, 16).map_err(io::Error::other)?;
         assert!(layout.size() > 0, "an empty region is never asked for");
         // SAFETY: the layout has a size above 0.
-        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Arc::new(Self { base, layout }))
     }
 

@@ -29,9 +29,7 @@ pub(crate) use heap::HeapDisk;
 #[cfg(fuzzing)]
 pub(crate) use heap_folder::HeapJournalFolder;
 pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_of, journal_path};
-#[cfg(all(test, loom))]
-pub(crate) use map::Region;
-pub(crate) use map::{Map, prefetch};
+pub(crate) use map::{Map, Region, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
 pub(crate) use room::{free_bytes, is_no_room, is_out_of_files, largest_file};
@@ -51,6 +49,12 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
 
     /// Makes the disk `len` bytes long; what is new reads as zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Has the disk keep room for these bytes, which are below its end, so that a write of them finds some. Where the disk
+    /// cannot, it does nothing.
+    fn keep_room(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Returns when all that was written, and the length, would survive a power cut.
     fn sync(&self) -> io::Result<()>;

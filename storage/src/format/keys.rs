@@ -48,7 +48,7 @@ impl<'a, E: Element> TreePage<'a, E> {
     /// Why a search ended at a key that is damaged: the error of the first such key.
     #[cold]
     pub(crate) fn fault(&self) -> Error {
-        let fault = (0..self.len()).find_map(|index| self.key(index).err());
+        let fault = (0..self.elements().len()).find_map(|index| self.written_key(index).err());
         // In a damaged file a page can be in use and free, and be written over while it is read.
         fault.unwrap_or_else(|| Error::corrupt(self.id(), "it changed while a key was looked for"))
     }

@@ -9,19 +9,26 @@
 
 mod bucket;
 mod encode;
+mod freelist;
 mod keys;
 mod meta;
 mod packed;
 mod page;
+mod patch;
 mod search;
 
 pub(crate) use crate::base::{Pgid, TxId};
 pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
+pub(crate) use freelist::freelist_ids;
 pub use meta::MetaFields;
 pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_meta};
 pub(crate) use packed::Packed;
-pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader, freelist_ids};
+pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader};
+pub(crate) use patch::{
+    Changes, Edit, MOST_CHANGES, MOST_PATCHES, PATCH_HEADER, PatchHeader, Patched, Piece, UNIT, begin_changes,
+    patch_bytes, write_patch,
+};
 pub(crate) use search::{Between, prefix, search};
 
 /// Bytes of a page's header.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BUCKET_FLAG, Between, ELEMENT, PAGE_HEADER, PageKind, Pgid};
+use super::{BUCKET_FLAG, Between, ELEMENT, PAGE_HEADER, PageKind, Patched, Pgid};
 use crate::{Error, Result};
 
 /// The first 16 bytes of every page.
@@ -83,6 +83,8 @@ pub(crate) struct TreePage<'a, E> {
     id: Pgid,
     bytes: &'a [u8],
     elements: &'a [E],
+    /// What memory has of it: only of leaves.
+    pub(super) patch: Option<Patched<'a>>,
 }
 
 /// A leaf page, or the inline page of a bucket.
@@ -147,9 +149,9 @@ impl<'a> Page<'a> {
     #[inline]
     pub(crate) fn sound(id: Pgid, bytes: &'a [u8], header: &PageHeader, count: usize) -> Option<Self> {
         match PageKind::of(header.flags.get())? {
-            PageKind::Leaf => Some(Self::Leaf(LeafPage { id, bytes, elements: elements(bytes, count)? })),
+            PageKind::Leaf => Some(Self::Leaf(LeafPage { id, bytes, elements: elements(bytes, count)?, patch: None })),
             PageKind::Branch if count > 0 => {
-                Some(Self::Branch(BranchPage { id, bytes, elements: elements(bytes, count)? }))
+                Some(Self::Branch(BranchPage { id, bytes, elements: elements(bytes, count)?, patch: None }))
             }
             _ => None,
         }
@@ -216,9 +218,10 @@ impl<'a, E: Element> TreePage<'a, E> {
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.elements.len()
+        self.patch.map_or(self.elements.len(), Patched::len)
     }
 
+    /// As on its page, whatever memory has of it.
     pub(super) fn elements(&self) -> &'a [E] {
         self.elements
     }
@@ -233,13 +236,24 @@ impl<'a, E: Element> TreePage<'a, E> {
         self.elements.get(index).ok_or_else(|| no_element(self.id, index))
     }
 
-    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+    /// The key of an element on the page.
+    pub(super) fn written_key(&self, index: usize) -> Result<&'a [u8]> {
         let (pos, ksize) = self.element(index)?.key();
         data(self.id, self.bytes, index, pos, ksize)
     }
 }
 
+impl<'a> BranchPage<'a> {
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        self.written_key(index)
+    }
+}
+
 impl<'a> LeafPage<'a> {
+    pub(crate) fn key(&self, index: usize) -> Result<&'a [u8]> {
+        if self.patch.is_none() { self.written_key(index) } else { self.entry(index).map(|entry| entry.key) }
+    }
+
     /// The page of an inline bucket whose parent's leaf is on page `holder`. Its size is bounded
     /// by the value it lies in; its own `id` and `overflow` mean nothing.
     pub(crate) fn parse_inline(holder: Pgid, bytes: &'a [u8]) -> Result<Self> {
@@ -252,6 +266,9 @@ impl<'a> LeafPage<'a> {
     }
 
     pub(crate) fn entry(&self, index: usize) -> Result<LeafEntry<'a>> {
+        if let Some(patch) = self.patch {
+            return self.patched_entry(patch, index).ok_or_else(|| no_element(self.id, index));
+        }
         let element = self.element(index)?;
         self.sound_entry(index).ok_or_else(|| {
             let len = u64::from(element.ksize.get()) + u64::from(element.vsize.get());
@@ -259,7 +276,17 @@ impl<'a> LeafPage<'a> {
         })
     }
 
-    /// How many of the entries are buckets. Looks at no key and no value.
+    /// As it is on its page.
+    pub(super) fn as_written(self) -> Self {
+        Self { patch: None, ..self }
+    }
+
+    /// The same page, with what memory has of it.
+    pub(crate) fn with(self, patch: Patched<'a>) -> Self {
+        Self { patch: Some(patch), ..self }
+    }
+
+    /// How many of the entries are buckets: those on the page, for none is patched. Looks at no key and no value.
     pub(crate) fn buckets(&self) -> usize {
         self.elements.iter().filter(|element| element.flags.get() & BUCKET_FLAG != 0).count()
     }
@@ -268,6 +295,9 @@ impl<'a> LeafPage<'a> {
     /// entry: nothing that it answers goes through memory.
     #[inline]
     pub(crate) fn sound_entry(&self, index: usize) -> Option<LeafEntry<'a>> {
+        if let Some(patch) = self.patch {
+            return self.patched_entry(patch, index);
+        }
         let element = self.elements.get(index)?;
         let (ksize, vsize) = (element.ksize.get() as usize, element.vsize.get() as usize);
         let start = usize::try_from(data_start(index, element.pos)).ok()?;
@@ -278,13 +308,21 @@ impl<'a> LeafPage<'a> {
 
     /// `Ok(i)`: the key is at `i`; `Err(i)`: it would stand there. `between` is what the way here says of its keys.
     pub(crate) fn search(&self, key: &[u8], between: Between) -> Result<std::result::Result<usize, usize>> {
-        self.sound_search(0..self.len(), key, between).ok_or_else(|| self.fault())
+        self.sound_place(key, between).ok_or_else(|| self.fault())
+    }
+
+    #[inline]
+    fn sound_place(&self, key: &[u8], between: Between) -> Option<std::result::Result<usize, usize>> {
+        match self.patch {
+            None => self.sound_search(0..self.len(), key, between),
+            Some(patch) => self.patched_search(patch, key, between),
+        }
     }
 
     /// The entry of exactly this key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8], between: Between) -> Result<Option<LeafEntry<'a>>> {
-        match self.sound_search(0..self.len(), key, between) {
+        match self.sound_place(key, between) {
             Some(Ok(index)) => self.entry(index).map(Some),
             Some(Err(_)) => Ok(None),
             None => Err(self.fault()),
@@ -319,29 +357,6 @@ impl BranchPage<'_> {
             _ => subtree(index, Between::ANY),
         }
     }
-}
-
-/// The page ids that a freelist page lists, in the order they stand there.
-pub(crate) fn freelist_ids(id: Pgid, bytes: &[u8]) -> Result<impl Iterator<Item = Pgid> + '_> {
-    let header = PageHeader::read(bytes).ok_or_else(|| cut(id))?;
-    if PageKind::of(header.flags.get()) != Some(PageKind::Freelist) {
-        let what = format!("a freelist page is expected, its flags are {:#06x}", header.flags);
-        return Err(Error::corrupt(id, what));
-    }
-    let all = &bytes[PAGE_HEADER..];
-    let (count, skip) = match header.count.get() {
-        0xFFFF => match U64::read_from_prefix(all) {
-            Ok((count, _)) => (count.get(), size_of::<U64>()),
-            Err(_) => return Err(cut(id)),
-        },
-        count => (u64::from(count), 0),
-    };
-    let fits = (all.len() - skip) / size_of::<U64>();
-    let count = usize::try_from(count).ok().filter(|&count| count <= fits);
-    let count =
-        count.ok_or_else(|| Error::corrupt(id, format!("the freelist claims more ids than the {fits} that fit")))?;
-    let ids = <[U64]>::ref_from_prefix_with_elems(&all[skip..], count).map_err(|_| cut(id))?.0;
-    Ok(ids.iter().map(|id| id.get()))
 }
 
 #[inline]
@@ -379,6 +394,6 @@ fn no_element(id: Pgid, index: usize) -> Error {
 }
 
 #[cold]
-fn cut(id: Pgid) -> Error {
+pub(super) fn cut(id: Pgid) -> Error {
     Error::corrupt(id, "the page is cut")
 }

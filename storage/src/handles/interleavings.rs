@@ -15,8 +15,8 @@ use loom::thread;
 
 use crate::disk::{HeapDisk, Map, Region};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
-use crate::pages::Snapshot;
 use crate::pages::{Freelist, Run};
+use crate::pages::{Recents, Snapshot};
 use crate::store::Readers;
 use crate::{Db, Durability, Options};
 
@@ -42,7 +42,10 @@ impl Model {
     fn new() -> Arc<Self> {
         let meta = Meta { page_size: 1024, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
         let map = Arc::new(Map::of_region(Region::new(64).unwrap(), 64));
-        Arc::new(Self { readers: registry(Snapshot { meta, map }), pages: Default::default() })
+        Arc::new(Self {
+            readers: registry(Snapshot { meta, map, recents: Recents::default() }),
+            pages: Default::default(),
+        })
     }
 
     fn page(&self, id: Pgid) -> &AtomicU64 {
@@ -61,7 +64,7 @@ impl Model {
         let rewritten = if meta.txid % 2 == 0 { &mut meta.root } else { &mut meta.sequence };
         let old = std::mem::replace(rewritten, id);
         self.page(id).store(meta.txid, Relaxed);
-        self.readers.publish(Snapshot { meta, map: Arc::clone(&base.map) });
+        self.readers.publish(Snapshot { meta, map: Arc::clone(&base.map), recents: Recents::default() });
         let run = |start| [Run { start, len: 1 }];
         freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older(), false);
     }
@@ -173,7 +176,7 @@ fn grown(txid: TxId) -> Snapshot {
     let region = Region::new(len).unwrap();
     region.write(len - 8, &txid.to_le_bytes());
     let meta = Meta { page_size: 64, root: 2, sequence: 0, freelist: NO_FREELIST, mark, txid };
-    Snapshot { meta, map: Arc::new(Map::of_region(region, len)) }
+    Snapshot { meta, map: Arc::new(Map::of_region(region, len)), recents: Recents::default() }
 }
 
 #[test]

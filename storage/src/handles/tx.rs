@@ -148,7 +148,8 @@ impl TxMut {
     pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
         let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
         if writer.journal.is_some() {
-            work.record_effects();
+            // What makes the file smaller looks at its pages.
+            work.record_effects(writer.shrinking == 0);
         }
         Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
     }

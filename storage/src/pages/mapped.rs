@@ -1,6 +1,6 @@
 //! What a snapshot's pages look like to everything above: checked runs of the map.
 
-use super::Run;
+use super::{Recents, Run};
 use crate::disk::Map;
 use crate::format::{BranchPage, Meta, PAGE_HEADER, Page, PageHeader, Pgid};
 use crate::{Error, Result};
@@ -34,11 +34,18 @@ pub(crate) struct Pages<'a> {
     map: &'a Map,
     mark: Pgid,
     page_size: usize,
+    /// What memory has of leaves, where there is any.
+    recents: Option<&'a Recents>,
 }
 
 impl<'a> Pages<'a> {
     pub(crate) fn new(map: &'a Map, meta: &Meta) -> Self {
-        Self { map, mark: meta.mark, page_size: meta.page_size as usize }
+        Self { map, mark: meta.mark, page_size: meta.page_size as usize, recents: None }
+    }
+
+    /// The same pages, with what memory has of them.
+    pub(crate) fn with(self, recents: &'a Recents) -> Self {
+        Self { recents: Some(recents).filter(|recents| !recents.is_empty()), ..self }
     }
 
     pub(crate) fn mark(&self) -> Pgid {
@@ -63,7 +70,19 @@ impl<'a> Pages<'a> {
     )]
     pub(crate) fn sound_page(&self, id: Pgid) -> Option<Page<'a>> {
         let (header, bytes) = self.sound(id)?;
-        Page::sound(id, bytes, header, header.count.get().into())
+        let page = Page::sound(id, bytes, header, header.count.get().into())?;
+        match (page, self.recents) {
+            (Page::Leaf(leaf), Some(recents)) => {
+                Some(Page::Leaf(recents.find(id).map_or(leaf, |patch| leaf.with(patch))))
+            }
+            (page, _) => Some(page),
+        }
+    }
+
+    /// The leaf or branch page `id`, and its run.
+    pub(crate) fn page_and_run(&self, id: Pgid) -> Result<(Page<'a>, Run)> {
+        let page = self.page(id)?;
+        Ok((page, Run { start: id, len: (page.bytes().len() / self.page_size) as u64 }))
     }
 
     /// The run that page `id` begins.

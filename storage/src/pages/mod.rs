@@ -1,6 +1,7 @@
 //! Pages: those of a snapshot, which of the file's are free, and which are taken next.
 //!
-//! - `snapshot`: one state of the database; `mapped`: its pages, as checked runs of the map
+//! - `snapshot`: one state of the database; `mapped`: its pages, as checked runs of the map; `recents`: what memory has of
+//!   them
 //! - `spans`, `page_set`: sets of pages; `freelist`: which are free, and which wait for which readers; `listing`: those
 //!   that the file lists; `allocate`: which of them a commit takes
 
@@ -9,6 +10,7 @@ mod freelist;
 mod listing;
 mod mapped;
 mod page_set;
+mod recents;
 mod snapshot;
 mod spans;
 
@@ -16,5 +18,6 @@ pub(crate) use allocate::{Allocator, Lasts};
 pub(crate) use freelist::{Freelist, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;
+pub(crate) use recents::{Before, Filling, Patches, Recents};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use spans::Spans;

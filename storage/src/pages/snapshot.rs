@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Pages;
+use super::{Pages, Recents};
 use crate::disk::Map;
 use crate::format::Meta;
 
-/// A meta, and a map that covers all its pages.
+/// A meta, a map that covers all its pages, and what memory has of them.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) meta: Meta,
     pub(crate) map: Arc<Map>,
+    pub(crate) recents: Recents,
 }
 
 impl Snapshot {
     pub(crate) fn pages(&self) -> Pages<'_> {
-        Pages::new(&self.map, &self.meta)
+        Pages::new(&self.map, &self.meta).with(&self.recents)
     }
 }

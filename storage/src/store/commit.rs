@@ -12,13 +12,12 @@
 //! have found room, and before anybody sees them.
 
 use std::io;
-use std::path::Path;
 use std::time::Instant;
 
-use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record};
+use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record, write_leaves_if_due};
+use super::room::{keep_reserve, pages, with_need, with_room};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
-use crate::disk::{free_bytes, is_out_of_files, largest_file};
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Work};
@@ -95,7 +94,8 @@ impl Sync {
 pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
     let txid = write(work, txid, shared, writer, sync)?;
-    checkpoint_if_due(shared, writer);
+    write_leaves_if_due(work, shared);
+    checkpoint_if_due(work, shared, writer);
     Ok(txid)
 }
 
@@ -115,15 +115,18 @@ pub(super) fn write(
     shared.check_usable()?;
     if let Sync::Point { store_freelist } = &mut sync {
         // A list that is not whole is not stored.
-        *store_freelist &= work.detached.is_empty() && writer.detached.is_accounted_for();
+        *store_freelist &= work.detached.is_empty() && writer.is_accounted_for();
     }
     let clock = shared.options.statistics.then(Instant::now);
     if sync.is_point() {
         // The slot of the last durable meta is not touched before this one is durable.
         txid = number_of_sync_point(txid, writer)?;
     }
+    if sync.is_point() {
+        work.take_patched_apart(false)?;
+    }
     let mut prepared = prepare(work, txid, writer, sync)?;
-    let written = keep_reserve(work, &prepared, shared, writer)
+    let written = keep_reserve(work, &prepared.allocated, prepared.meta.mark, shared, writer)
         .and_then(|()| write_pages(work, &mut prepared, shared, writer))
         .map_err(|error| with_room(with_need(error, pages(&prepared.allocated), work), "file", shared.path()))
         .and_then(|()| {
@@ -134,17 +137,9 @@ pub(super) fn write(
     let map = written.map_err(|error| {
         writer.freelist.give_back(&prepared.taken);
         writer.keep_map(shared);
-        match error.kind() {
-            io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
-                Error::NoSpace { source: error }
-            }
-            // The journal's next file could not be opened: nothing has been written that anything refers to.
-            _ if is_out_of_files(&error) => Error::NoSpace { source: error },
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: shared.options.max_size.or_else(largest_file) },
-            _ => shared.poison("write pages to", error),
-        }
+        shared.unwritten(error)
     })?;
-    let snapshot = Snapshot { meta: prepared.meta, map };
+    let snapshot = Snapshot { meta: prepared.meta, map, recents: work.recents(txid, sync.is_point()) };
     if shared.options.strict
         && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {
@@ -173,7 +168,7 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     if sync.is_point() {
         work.freed.extend(writer.stored_freelist);
     }
-    let mut mark = work.base.meta.mark;
+    let mut mark = work.base.meta.mark + work.raised;
     let mut taken = std::mem::take(&mut work.spare.taken);
     if work.lower_mark
         && let Some(last) = writer.freelist.take_last(mark)
@@ -264,33 +259,13 @@ fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
     (PAGE_HEADER as u64 + 8 * ids) / work.pages().page_size() as u64 + 1
 }
 
-/// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any
-/// more. What takes no more pages than it frees leaves as much as there was. Pages that wait for readers, or for a checkpoint,
-/// are room too: they come back.
-fn keep_reserve(work: &Work, prepared: &Prepared, shared: &Shared, writer: &Writer) -> io::Result<()> {
-    let Some(max) = writer.max_size else { return Ok(()) };
-    let page_size = work.pages().page_size() as u64;
-    let (taken, freed) = (pages(&prepared.allocated), pages(&work.freed));
-    if !work.adds || taken <= freed {
-        return Ok(());
-    }
-    // A file that is longer already stays so. As it grows, it has a page more than are in use.
-    let most = max.max(writer.file_len) / page_size;
-    let beyond = most.saturating_sub(1).saturating_sub(prepared.meta.mark);
-    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed + beyond;
-    if left < shared.options.max_size_reserve / page_size { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
-}
-
-fn pages(runs: &[Run]) -> u64 {
-    runs.iter().map(|run| run.len).sum()
-}
-
 /// Grows the file if need be and writes all pages but the meta, in the order of the file.
 fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
     let page_size = work.pages().page_size();
     if prepared.meta.mark > work.base.meta.mark {
         writer.grow(shared, prepared.meta.mark, work)?;
     }
+    writer.keep_room(shared, prepared.meta.mark, work)?;
     prepared.parts.sort_unstable_by_key(|part| part.run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);
     let mut filled = 0;
@@ -350,6 +325,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     let meta = snapshot.meta;
     let taken = prepared.allocated.iter().map(|run| run.len).sum();
     writer.detached.committed(meta.txid, &mut work.detached, snapshot.pages(), taken);
+    work.patches_committed(&prepared.allocated, sync.is_point());
     shared.readers.publish(snapshot);
     match sync {
         Sync::Journal | Sync::Later => {
@@ -370,24 +346,4 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     // Who allocated a page matters while something older than it is pinned.
     let pinned = shared.readers.any_older() || writer.unsynced.is_some();
     writer.freelist.committed(meta.txid, &prepared.allocated, &work.freed, pinned, prepared.freelist.is_some());
-}
-
-/// A disk that is full, and how much was to be written to it: no more room than that was missing.
-fn with_need(error: io::Error, pages: u64, work: &Work) -> io::Error {
-    if error.kind() != io::ErrorKind::StorageFull {
-        return error;
-    }
-    let bytes = pages.saturating_mul(work.pages().page_size() as u64);
-    io::Error::new(error.kind(), format!("{error}; {bytes} bytes were to be written to the file"))
-}
-
-/// A disk that is full, and how much it has left: where that is more than nothing, the commit wanted more than that.
-fn with_room(error: io::Error, what: &str, path: Option<&Path>) -> io::Error {
-    let free = path.filter(|_| error.kind() == io::ErrorKind::StorageFull).map(free_bytes);
-    match free {
-        Some(Ok(free)) => {
-            io::Error::new(error.kind(), format!("{error}; the disk of the {what} has {free} bytes left"))
-        }
-        _ => error,
-    }
 }

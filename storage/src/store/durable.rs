@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
-use super::{CommitStats, Reading, Shared, What, Writer};
+use super::{CommitStats, Leaves, Reading, Shared, What, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
-use crate::tree::{Spare, Work};
+use crate::tree::Work;
 use crate::{Error, Result};
 
 /// How often pages are written back before a checkpoint, at most, and how long a sync takes that leaves little to the next.
@@ -30,15 +30,16 @@ pub(super) fn begin(shared: &Shared, writer: &mut Writer) -> Result<Work> {
 /// stored.
 pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
     shared.check_usable()?;
-    let mut work = Work::new(shared.readers.current(), Spare::default(), shared.options.fill);
-    let txid = work.base.meta.txid;
-    let store_freelist = store_freelist && writer.detached.is_accounted_for();
+    let txid = shared.readers.current().meta.txid;
+    let store_freelist = store_freelist && writer.is_accounted_for();
     if writer.is_durable(txid, store_freelist) {
         return Ok(txid);
     }
     let clock = Instant::now();
     writer.freelist.release(&writer.pinned(shared))?;
-    let synced = write(&mut work, txid, shared, writer, Sync::Point { store_freelist });
+    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+    let synced = write_point(&mut work, shared, writer, store_freelist);
+    writer.spare = work.take_spare();
     if writer.journal.is_some() {
         writer.stalls.note(clock.elapsed());
         shared.note_figures(writer);
@@ -46,14 +47,32 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
     synced
 }
 
+/// Leaves that have patches are written anew: the pages that those had are used again once nobody reads the state, which
+/// therefore is another one, with another number.
+fn write_point(work: &mut Work, shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
+    let is_patched = work.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > 0);
+    let txid = work.base.meta.txid.checked_add(u64::from(is_patched)).ok_or_else(ids_used_up)?;
+    write(work, txid, shared, writer, Sync::Point { store_freelist })
+}
+
+/// Has leaves written anew, where the memory for their patches is nearly full.
+pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
+    if work.spare.patcher.as_mut().is_some_and(|patcher| patcher.turn()) {
+        shared.syncer.note(What::Leaves, Instant::now(), RETRY);
+    }
+}
+
 /// A checkpoint, where one is due. A failure is not that of the commit before it, which is durable: a full disk is tried
 /// again with the next commit, and the journal keeps what the file lacks; any other failure has stopped all writes.
 ///
 /// Where the thread that syncs is in time, none ever is: it is asked before, and keeps writes waiting for less.
-pub(super) fn checkpoint_if_due(shared: &Shared, writer: &mut Writer) {
+pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(journal) = &writer.journal else { return };
     if journal.is_checkpoint_due() {
+        // What the transaction has of the memory goes to the checkpoint's, and back.
+        std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
         let _ = sync_point(shared, writer, shared.stores_freelist());
+        std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
     } else if journal.is_checkpoint_near() && !writer.checkpoint_asked {
         writer.checkpoint_asked = true;
         shared.syncer.note(What::Checkpoint, Instant::now(), RETRY);
@@ -133,6 +152,13 @@ pub(super) fn number_of_sync_point(txid: TxId, writer: &Writer) -> Result<TxId> 
     txid.checked_add(u64::from(txid % 2 == writer.durable.slot())).ok_or_else(ids_used_up)
 }
 
+/// No more leaves get patches, until there was a checkpoint; or they do again.
+fn close_patches(writer: &mut Writer, is_closing: bool) {
+    if let Some(patcher) = &mut writer.spare.patcher {
+        patcher.close(is_closing);
+    }
+}
+
 impl Shared {
     /// Makes the newest state durable, as a synced commit does.
     pub(crate) fn sync(&self) -> Result<TxId> {
@@ -161,9 +187,11 @@ impl Shared {
         })
     }
 
-    /// Syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
+    /// Writes patched leaves, and syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
     /// time, the checkpoint's own sync is short, too.
     fn write_back(&self) -> Result<()> {
+        self.writer.with(|writer| close_patches(writer, true));
+        self.write_leaves(Leaves::All)?;
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
             self.sync_file()?;
@@ -199,12 +227,22 @@ impl Shared {
 
     /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
     pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
-        if self.writer.with(|writer| writer.wants_checkpoint()) {
-            self.write_back()?;
+        if !self.writer.with(|writer| writer.wants_checkpoint()) {
+            return Ok(());
         }
-        self.writer.with(|writer| {
+        self.written_back(|writer| {
             let store_freelist = self.stores_freelist();
             if writer.wants_checkpoint() { sync_point(self, writer, store_freelist).map(drop) } else { Ok(()) }
+        })
+    }
+
+    /// Lets `then` have the writer once most of what a checkpoint writes is on the disk.
+    fn written_back<T>(&self, then: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
+        let written = if self.options.journal.is_some() { self.write_back() } else { Ok(()) };
+        self.writer.with(|writer| {
+            let done = written.and_then(|()| then(writer));
+            close_patches(writer, false);
+            done
         })
     }
 
@@ -213,10 +251,7 @@ impl Shared {
         if self.options.read_only {
             return Ok(self.readers.enter());
         }
-        if self.options.journal.is_some() {
-            self.write_back()?;
-        }
-        self.writer.with(|writer| {
+        self.written_back(|writer| {
             sync_point(self, writer, self.stores_freelist())?;
             Ok(self.readers.enter())
         })
@@ -225,10 +260,7 @@ impl Shared {
     /// Brings the file up to the newest state, durably. With a journal, most pages are written back before that keeps anybody
     /// waiting.
     pub(crate) fn checkpoint(&self) -> Result<TxId> {
-        if self.options.journal.is_some() {
-            self.write_back()?;
-        }
-        self.writer.with(|writer| sync_point(self, writer, self.stores_freelist()))
+        self.written_back(|writer| sync_point(self, writer, self.stores_freelist()))
     }
 }
 

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::journal::{JournalKeep, JournalLimits};
+use crate::tree::Patcher;
 use crate::{Error, Result};
 
-/// Bytes of records after which a checkpoint is due, unless the options say otherwise.
-const CHECKPOINT_SIZE: u64 = 64 << 20;
 /// The smallest and the largest segments that are made, and how many of them go between two checkpoints.
 const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13 } else { 1 << 16 }..=16 << 20;
 const SEGMENTS: u64 = 16;
@@ -25,11 +24,21 @@ pub struct JournalOptions {
     checkpoint_every: Option<Duration>,
     keep: JournalKeep,
     discard: bool,
+    memory: Option<usize>,
 }
 
 impl JournalOptions {
     /// The least for [`Self::checkpoint_size`]: 64 KiB.
     pub const LEAST_CHECKPOINT_SIZE: u64 = 64 << 10;
+
+    /// The default of [`Self::checkpoint_size`]: 128 MiB.
+    pub const DEFAULT_CHECKPOINT_SIZE: u64 = 128 << 20;
+
+    /// The default of [`Self::memory`]: 40 MiB.
+    pub const DEFAULT_MEMORY: usize = 40 << 20;
+
+    /// The most for [`Self::memory`]: 128 MiB.
+    pub const MOST_MEMORY: usize = 128 << 20;
 
     /// The defaults.
     #[must_use]
@@ -50,7 +59,7 @@ impl JournalOptions {
     /// Bring the file up to date after so many bytes of journal: 4 KiB for each small commit. It bounds what the journal
     /// takes on the disk, and how long it takes to open the file after a crash. A thread begins with it after three quarters
     /// of them, while commits go on; they wait for the end of it, and for all of it where the disk is slower than they are.
-    /// Default: 64 MiB; opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
+    /// Default: [`Self::DEFAULT_CHECKPOINT_SIZE`]; opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
     /// ([`Error::InvalidJournalSize`](crate::Error::InvalidJournalSize)).
     #[must_use]
     pub fn checkpoint_size(mut self, bytes: u64) -> Self {
@@ -64,6 +73,25 @@ impl JournalOptions {
     pub fn checkpoint_every(mut self, time: Duration) -> Self {
         self.checkpoint_every = Some(time);
         self
+    }
+
+    /// What is new stays in memory: a commit that changes small entries of leaves writes its record, and keeps in memory what
+    /// the leaves have become. Leaves are written anew once a memory is nearly full, by a thread beside the commits, or for a
+    /// checkpoint. So a commit costs less, and so does the disk, on which each leaf is written once for many commits.
+    ///
+    /// There are two memories of half as many bytes each; where readers hold on to what they have seen, up to four. 0: no
+    /// memory, each commit writes the pages that it changes. More than [`Self::MOST_MEMORY`] counts as that. Default: [`Self::DEFAULT_MEMORY`].
+    #[must_use]
+    pub fn memory(mut self, bytes: usize) -> Self {
+        self.memory = Some(bytes.min(Self::MOST_MEMORY));
+        self
+    }
+
+    /// The same, where nothing was said of it: the default, or this where it is less.
+    #[must_use]
+    pub fn memory_unless_said(self, most: usize) -> Self {
+        let memory = self.memory.unwrap_or(Self::DEFAULT_MEMORY.min(most));
+        self.memory(memory)
     }
 
     /// How long the journal is kept once the file holds what it records. Default: [`JournalKeep::UntilCheckpoint`].
@@ -83,6 +111,12 @@ impl JournalOptions {
         self
     }
 
+    /// What memory has of leaves, where it is to have some.
+    pub(super) fn patcher(&self) -> Option<Box<Patcher>> {
+        let bytes = self.memory.unwrap_or(Self::DEFAULT_MEMORY);
+        (bytes > 0).then(|| Box::new(Patcher::new(bytes)))
+    }
+
     /// Whether what waits is to be given up.
     pub(super) fn discards(&self) -> bool {
         self.discard
@@ -95,12 +129,12 @@ impl JournalOptions {
 
     /// Refuses what no journal can work with.
     pub(super) fn check(&self) -> Result<()> {
-        let found = self.checkpoint_size.unwrap_or(CHECKPOINT_SIZE);
+        let found = self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE);
         if found < LEAST { Err(Error::InvalidJournalSize { found, least: LEAST }) } else { Ok(()) }
     }
 
     pub(super) fn limits(&self) -> JournalLimits {
-        let checkpoint_size = self.checkpoint_size.unwrap_or(CHECKPOINT_SIZE);
+        let checkpoint_size = self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE);
         let segment_size = (checkpoint_size / SEGMENTS).clamp(*SEGMENT_SIZES.start(), *SEGMENT_SIZES.end());
         JournalLimits {
             segment_size: segment_size.next_multiple_of(BLOCK),

@@ -4,8 +4,8 @@
 //! - `shared`: what its handles and write transactions have in common
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
-//!   `detached`: what commits have cut off, and is freed later
-//! - `recover`: what a journal records beyond the file is done again when it is opened
+//!   `patched`: leaves that have patches in memory are written anew; `detached`: what commits have cut off, and is freed later
+//! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file is done again when it is opened
 //! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
 mod commit;
@@ -14,8 +14,10 @@ mod durable;
 mod journal_options;
 mod open;
 mod options;
+mod patched;
 mod readers;
 mod recover;
+mod room;
 mod shared;
 mod stats;
 mod syncer;
@@ -28,6 +30,7 @@ pub(crate) use durable::sync_point;
 pub use journal_options::JournalOptions;
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
+pub(crate) use patched::Leaves;
 pub(crate) use readers::{Readers, Reading};
 pub(crate) use recover::refuse_orphans;
 pub(crate) use shared::{Opened, Shared};

@@ -13,7 +13,7 @@ use crate::format::{
     is_page_size,
 };
 use crate::journal::DamagedPage;
-use crate::pages::{Freelist, Run, Snapshot};
+use crate::pages::{Freelist, Recents, Run, Snapshot};
 use crate::{Error, Result};
 
 /// Page size of a new file where the options name none.
@@ -110,7 +110,7 @@ impl Shared {
             let locked = usize::try_from(len).map_err(io::Error::other).and_then(|len| map.lock(len));
             locked.map_err(Error::io("lock in memory", path))?;
         }
-        let snapshot = Snapshot { meta, map };
+        let snapshot = Snapshot { meta, map, recents: Recents::default() };
         let mut figures = Figures::default();
         let writer = if options.read_only {
             if options.pre_load_freelist {

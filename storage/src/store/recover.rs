@@ -196,6 +196,7 @@ impl Shared {
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
+            writer.spare.patcher = self.options.journal.as_ref().and_then(JournalOptions::patcher);
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::durable::is_full;
 use super::{
-    CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
-    sync_point,
+    CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Leaves, Options, Readers, Syncer, Writer,
+    WriterSlot, sync_point,
 };
 use crate::disk::Disk;
 use crate::journal::{Journal, Tail};
@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     path: Option<PathBuf>,
     /// Whose turn it is to sync the file.
     syncs: Mutex<()>,
+    /// Whose turn it is to write leaves that have patches.
+    pub(super) leaves: Mutex<()>,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
     /// The folder of the journal, where one is kept.
@@ -55,6 +57,7 @@ impl Shared {
             figures: Mutex::new(figures),
             path: path.map(Into::into),
             syncs: Mutex::new(()),
+            leaves: Mutex::new(()),
             failure: OnceLock::new(),
             journal: OnceLock::new(),
             tail: OnceLock::new(),
@@ -139,6 +142,7 @@ impl Shared {
         }
         self.disk.set_len(len).map_err(Error::io("cut", self.path.as_deref()))?;
         writer.file_len = len;
+        writer.kept_len = writer.kept_len.min(len);
         Ok(true)
     }
 
@@ -164,6 +168,8 @@ impl Shared {
             return Ok(());
         }
         let store_freelist = self.options.freelist != FreelistStored::Never;
+        // Where there is no room for it, what then keeps the writer finds out.
+        let _ = self.write_leaves(Leaves::All);
         self.writer.with(|writer| {
             self.check_usable()?;
             if store_freelist {
@@ -174,6 +180,8 @@ impl Shared {
                 Err(error) if store_freelist && is_full(&error) => sync_point(self, writer, false)?,
                 synced => synced?,
             };
+            // A file that stays longer is as good.
+            let _ = self.give_room_back(writer);
             self.close_journal(writer)
         })
     }

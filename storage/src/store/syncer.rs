@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Shared;
+use super::{Leaves, Shared};
 use crate::{Error, Result};
 
 /// How long it waits at least before it tries again after a full disk.
@@ -18,6 +18,8 @@ pub(crate) enum What {
     Sync,
     /// To bring the file up to its journal.
     Checkpoint,
+    /// To write the leaves whose patches a memory is full of.
+    Leaves,
 }
 
 /// When something is due, and how long it could wait.
@@ -80,6 +82,7 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
         let done = match what {
             What::Sync => shared.sync().map(drop),
             What::Checkpoint => shared.checkpoint_as_asked(),
+            What::Leaves => shared.write_leaves(Leaves::OfElder),
         };
         match done {
             Ok(()) => {}

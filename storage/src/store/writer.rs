@@ -11,15 +11,12 @@ use super::detached::Detached;
 use super::durable::is_recorded;
 use super::{CommitStats, Durability, Shared, Stalls};
 use crate::Result;
-use crate::disk::{Map, is_no_room};
+use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Freelist, Pages, Run};
 use crate::tree::{Spare, Work};
 
-/// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
-/// needs: bbolt's `AllocSize`.
-const GROW_STEP: u64 = 16 << 20;
 /// Smallest map: bbolt's.
 const MIN_MAP: u64 = 1 << 15;
 /// From here on maps grow by this much: bbolt's.
@@ -40,6 +37,10 @@ pub(crate) struct Writer {
     pub(crate) freelist: Freelist,
     /// Length of the file in bytes.
     pub(crate) file_len: u64,
+    /// Up to where the disk keeps room for it, beyond the pages that are written.
+    pub(crate) kept_len: u64,
+    /// The length that it had before it was made longer for that.
+    pub(super) len_without_room: Option<u64>,
     /// The part of it that is locked in memory, where that is asked for; opening has locked all of it.
     locked_len: u64,
     /// Bytes that the newest map covers, or will cover once this commit is published.
@@ -71,12 +72,14 @@ pub(crate) struct Writer {
     pub(crate) spare: Spare,
     /// The same for what is about to be written.
     pub(crate) buffer: Vec<u8>,
+    /// Free pages that are not in the freelist, because leaves are being written to them.
+    pub(crate) set_aside: u64,
     /// How many are making the file smaller: meanwhile all commits take the lowest free pages.
     pub(crate) shrinking: usize,
     /// The length in bytes that the file may not grow past; none while a journal is done again.
     pub(super) max_size: Option<u64>,
     /// What a file that was larger already may grow to by deletions.
-    most_for_deletions: Option<u64>,
+    pub(super) most_for_deletions: Option<u64>,
 }
 
 /// Commits that are not durable yet.
@@ -116,6 +119,8 @@ impl Writer {
         Self {
             freelist,
             file_len,
+            kept_len: 0,
+            len_without_room: None,
             locked_len: file_len,
             map_len,
             page_size,
@@ -133,6 +138,7 @@ impl Writer {
             commits,
             spare: Spare::default(),
             buffer: Vec::new(),
+            set_aside: 0,
             shrinking: 0,
             max_size: None,
             most_for_deletions: None,
@@ -212,39 +218,9 @@ impl Writer {
         journal.reserve(is_recorded(work, sync).then(bytes))
     }
 
-    /// Makes room in the file for all pages below `mark`, in bbolt's steps. For a list of free pages alone as much as it needs:
-    /// a file that was made smaller is to be so after its clean close, too.
-    ///
-    /// A limit holds for what adds. Of a file that is beyond it already no page may be free: what only deletes lets it grow by
-    /// what is kept for that, once.
-    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
-        let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
-        let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
-        if needed >= self.map_len {
-            self.map_len = map_size(needed);
-        }
-        if needed > self.file_len {
-            let mut max = self.max_size.unwrap_or(u64::MAX);
-            if !work.adds && self.file_len > max {
-                let most = self.file_len.saturating_add(shared.options.max_size_reserve);
-                max = *self.most_for_deletions.get_or_insert(most);
-            }
-            if needed > max {
-                return Err(io::ErrorKind::FileTooLarge.into());
-            }
-            let len = match self.map_len {
-                _ if work.nodes.is_empty() => needed,
-                len if len <= GROW_STEP => len,
-                _ => needed + GROW_STEP,
-            };
-            let len = len.min(max.max(self.file_len));
-            self.file_len = match shared.disk.set_len(len) {
-                // Where there is no room for a step, there may be for what is needed.
-                Err(error) if is_no_room(&error) => shared.disk.set_len(needed).map(|()| needed)?,
-                grown => grown.map(|()| len)?,
-            };
-        }
-        Ok(())
+    /// Whether every page that nothing refers to is in the freelist.
+    pub(crate) fn is_accounted_for(&self) -> bool {
+        self.detached.is_accounted_for() && self.set_aside == 0
     }
 
     /// A map of the file as it has grown, for a state that ends at page `mark`: the current one, or a new generation.

@@ -1,7 +1,8 @@
 //! Hot backups: a snapshot written out as a bolt file of its own, while the database goes on.
 //!
 //! Pages are read from the disk in pieces, never through the map: among them are free ones, which
-//! the writer may be writing. What such a page holds in a backup means nothing, as in the file.
+//! the writer may be writing. What such a page holds in a backup means nothing, as in the file. Leaves that have patches in
+//! memory are written as these say.
 //!
 //! A file larger than memory goes through it once. What was not in memory before it was read for this is given back, or it
 //! would take the place of pages that somebody reads again and again.
@@ -12,8 +13,9 @@ use std::path::Path;
 
 use crate::disk::MapOptions;
 use crate::disk::{Existing, OsFolder, write_file};
-use crate::format::Meta;
+use crate::format::{Meta, Page};
 use crate::handles::Tx;
+use crate::pages::Snapshot;
 use crate::{Error, Result};
 
 /// Bytes that are read and written at a time.
@@ -53,10 +55,30 @@ impl Tx {
             let part = &mut piece[..(end - at).min(PIECE) as usize];
             self.read_exactly(part, at).map_err(Error::io("read pages for the backup", None))?;
             memory.give_back(at, part.len() as u64);
+            self.write_patched_anew(part, at);
             written(out.write_all(part))?;
             at += part.len() as u64;
         }
         Ok(end)
+    }
+
+    /// Writes what memory has of the pages in `part`, which lie at `at`, over them. A page that the snapshot does not reach
+    /// may have become anything: one that does not fit stays as it is.
+    fn write_patched_anew(&self, part: &mut [u8], at: u64) {
+        let Snapshot { meta, recents, .. } = self.snapshot();
+        if recents.is_empty() {
+            return;
+        }
+        let page_size = meta.page_size as usize;
+        for (id, page) in (at / page_size as u64..).zip(part.chunks_exact_mut(page_size)) {
+            let Some(patch) = recents.find(id) else { continue };
+            let written = page.to_vec();
+            if let Ok(Page::Leaf(leaf)) = Page::parse(id, &written)
+                && leaf.fits(patch)
+            {
+                leaf.write_anew(patch, page, id);
+            }
+        }
     }
 
     fn read_exactly(&self, part: &mut [u8], at: u64) -> io::Result<()> {

@@ -219,6 +219,9 @@ fn extent(view: &View<'_>) -> Result<(usize, usize)> {
 
 /// Up to where the last element's data reaches: writers leave no gaps before it.
 fn used_by_leaf(leaf: &LeafPage<'_>) -> Result<usize> {
+    if let Some(patch) = leaf.patch() {
+        return Ok(patch.size());
+    }
     let Some(last) = leaf.len().checked_sub(1) else { return Ok(PAGE_HEADER) };
     let entry = leaf.entry(last)?;
     Ok(leaf.offset_of(entry.key) + entry.key.len() + entry.value.len())

@@ -225,11 +225,10 @@ fn high_places(tx: &Tx, target: Pgid) -> Result<Vec<Place>> {
         if places.len() >= ROUND {
             break;
         }
-        let (run, bytes) = pages.bytes(id)?;
+        let (page, run) = pages.page_and_run(id)?;
         if !seen.insert(id) {
             return Err(Error::corrupt(id, "it is referenced twice"));
         }
-        let page = Page::parse(id, bytes)?;
         if run.start + run.len > target {
             let first = if page.len() == 0 { &[] } else { page.key(0)? };
             places.push(Place { bucket: bucket.clone(), key: first.to_vec(), pages: run.len });

@@ -18,6 +18,11 @@ impl Work {
         if value.len() > MAX_VALUE_SIZE {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_SIZE });
         }
+        if self.put_by_patch(bucket, key, value) {
+            self.adds = true;
+            self.record(bucket, Done::Patched { key, value });
+            return Ok(());
+        }
         let put = self.put_entry(bucket, LeafEntry { key, value, is_bucket: false })?;
         self.adds = true;
         self.record(bucket, Done::Put { key, value: put, len: value.len() });
@@ -50,8 +55,14 @@ impl Work {
 
     /// Deletes a value; `false` if there was none.
     pub(crate) fn delete(&mut self, bucket: BucketId, key: &[u8]) -> Result<bool> {
-        let Some((leaf, at)) = self.leaf_with_value(bucket, key)? else { return Ok(false) };
-        self.remove_at(bucket, leaf, at);
+        match self.delete_by_patch(bucket, key) {
+            Some(false) => return Ok(false),
+            Some(true) => {}
+            None => {
+                let Some((leaf, at)) = self.leaf_with_value(bucket, key)? else { return Ok(false) };
+                self.remove_at(bucket, leaf, at);
+            }
+        }
         self.record(bucket, Done::Deleted { key });
         Ok(true)
     }

@@ -4,6 +4,7 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `resident`: which of them are in memory; `walk`: visiting all of a bucket; `work`: all that a write transaction has
 //!   changed
+//! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches
 //! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
 //!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it
 
@@ -16,6 +17,8 @@ mod effects;
 mod fill;
 mod move_bucket;
 mod node;
+mod patch;
+mod patcher;
 mod prune;
 mod rebalance;
 mod resident;
@@ -29,6 +32,8 @@ mod work;
 
 pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refused, Replay};
 pub use fill::Fill;
+pub(crate) use patch::leaf_in;
+pub(crate) use patcher::{Names, Patcher};
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;
 pub(crate) use spill::Part;

@@ -41,6 +41,7 @@ impl Work {
         // The last that can fail; what comes then finds both leaves taken apart. Opened, the bucket keeps its state
         // wherever it goes: also back, when this is undone after something was changed in it.
         let bucket = self.open_bucket(from, name)?;
+        self.take_bucket_apart(bucket)?;
         self.leaf_node(from, name)?;
         self.leaf_node(to, its_name)?;
         self.put_entry(to, LeafEntry { key: its_name, value: &value, is_bucket: true })?;

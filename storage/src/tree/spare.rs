@@ -9,6 +9,7 @@ use super::buckets::Buckets;
 use super::cut::Cut;
 use super::effects::Effects;
 use super::node::Node;
+use super::patcher::Patcher;
 use super::slots::{Slot, Slots};
 use super::spill::Part;
 use crate::pages::Run;
@@ -38,11 +39,16 @@ pub(crate) struct Spare {
     pub(crate) allocated: Vec<Run>,
     /// A bucket's name and its new value.
     pub(crate) entry: Vec<u8>,
+    /// What memory has of leaves, where it may have some.
+    pub(crate) patcher: Option<Box<Patcher>>,
 }
 
 impl Spare {
-    /// All of it emptied, and what is too large given back.
+    /// All of it emptied, and what is too large given back. What was patched and not committed is taken back.
     pub(crate) fn emptied(mut self) -> Self {
+        if let Some(patcher) = &mut self.patcher {
+            patcher.end();
+        }
         for node in self.nodes.drain(..) {
             if self.slots.len() == KEPT_NODES {
                 break;
@@ -63,6 +69,7 @@ impl Spare {
             taken: emptied(self.taken),
             allocated: emptied(self.allocated),
             entry: emptied(self.entry),
+            patcher: self.patcher,
         }
     }
 }

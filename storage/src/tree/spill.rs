@@ -190,7 +190,8 @@ impl Work {
         let node = &self.nodes[id.0 as usize];
         let mut from = node.slots.first();
         cuts(node, self.bytes(), fill, page_size, &mut all_cuts);
-        let may_stay = all_cuts.len() > 1 && fill == Fill::Auto;
+        let is_as_written = !replaced.is_some_and(|run| self.is_patched(run.start));
+        let may_stay = all_cuts.len() > 1 && fill == Fill::Auto && is_as_written;
         for &Cut { count, size } in &all_cuts {
             let at = from.unwrap_or(START);
             let stays = may_stay && replaced.is_some_and(|run| node.slots.is_all_of(run, at, count, self.bytes()));

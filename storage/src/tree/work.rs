@@ -39,6 +39,8 @@ pub(crate) struct Work {
     pub(super) undo: Option<UndoList>,
     /// The commit gives up the free pages at the end of the file.
     pub(crate) lower_mark: bool,
+    /// Pages by which the commit raises the high-water mark, with nothing on them.
+    pub(crate) raised: u64,
     /// Something was put, created or moved, and not only deleted; also where that was undone.
     pub(crate) adds: bool,
     /// For the statistics.
@@ -62,6 +64,7 @@ impl Work {
             spare,
             undo: None,
             lower_mark: false,
+            raised: 0,
             adds: false,
             splits: 0,
             rebalances: 0,
@@ -77,8 +80,12 @@ impl Work {
         Spare { arena, nodes, buckets, freed, effects, ..spare }.emptied()
     }
 
+    /// The pages of the base, with what memory has of them, this transaction's own patches among it.
     pub(crate) fn pages(&self) -> Pages<'_> {
-        self.base.pages()
+        match &self.spare.patcher {
+            Some(patcher) => self.base.pages().with(patcher.recents()),
+            None => self.base.pages(),
+        }
     }
 
     pub(crate) fn bytes(&self) -> Bytes<'_> {
@@ -166,8 +173,11 @@ impl Work {
         Ok(id)
     }
 
-    fn taken_apart(&self, child: Child, slots: Slots) -> Result<Node> {
+    fn taken_apart(&mut self, child: Child, slots: Slots) -> Result<Node> {
         let Child::Page(id) = child else { return Err(Error::corrupt(0, "a node cannot be taken apart")) };
+        if self.is_patched(id) {
+            return self.patched_leaf(id, slots);
+        }
         let (run, bytes) = self.pages().bytes(id)?;
         Node::of_page(Some(run), &Page::parse(id, bytes)?, slots, self.bytes())
     }

@@ -2,6 +2,9 @@
 
 use boltkv_storage::{Fill, FreelistStored, JournalOptions, Options};
 
+/// Bytes of memory for what is new.
+const MEMORY: usize = 16 << 10;
+
 /// How to open a file, here and with Go's bbolt.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -31,9 +34,10 @@ impl Setup {
         // Buckets for which no fill is set, the root above all, have bbolt's default there.
         let fill = self.fill.map_or(Fill::Auto, |_| Fill::Percent(0.5));
         let options = Options::new().page_size(self.page_size).freelist(freelist).fill(fill);
-        // As small as it may be, so that there are checkpoints in between.
+        // As small as they may be, so that there are checkpoints in between, and leaves are written anew before them.
         if self.journal {
-            options.journal(JournalOptions::new().checkpoint_size(JournalOptions::LEAST_CHECKPOINT_SIZE))
+            let journal = JournalOptions::new().memory(MEMORY);
+            options.journal(journal.checkpoint_size(JournalOptions::LEAST_CHECKPOINT_SIZE))
         } else {
             options
         }

@@ -139,6 +139,11 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.trap.call(Call::SetLen)?;
+        self.blocks.take(offset..offset + len, &self.trap)
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.trap.call(Call::Sync)?;
         self.log.push(Event::SyncFile(self.file));

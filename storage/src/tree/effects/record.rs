@@ -114,6 +114,11 @@ pub(in crate::tree) enum Done<'a> {
         value: Loc,
         len: usize,
     },
+    /// The same, with a short value that lies elsewhere.
+    Patched {
+        key: &'a [u8],
+        value: &'a [u8],
+    },
     Deleted {
         key: &'a [u8],
     },
@@ -138,9 +143,13 @@ pub(in crate::tree) enum Done<'a> {
 }
 
 impl Work {
-    /// From now on what is done is recorded.
-    pub(crate) fn record_effects(&mut self) {
+    /// From now on what is done is recorded. A journal makes it durable, so that leaves may get patches in memory, where that
+    /// is asked for.
+    pub(crate) fn record_effects(&mut self, may_patch: bool) {
         self.effects.start();
+        if may_patch {
+            self.may_patch();
+        }
     }
 
     /// Whether anything was recorded.
@@ -191,6 +200,7 @@ impl Work {
             Done::Put { key, value, len } => {
                 Effect::Put { bucket: number, key, value: bytes.at(value, len) }.write(to);
             }
+            Done::Patched { key, value } => Effect::Put { bucket: number, key, value }.write(to),
             Done::Deleted { key } => Effect::Deleted { bucket: number, key }.write(to),
             Done::RangeDeleted { first, last } => Effect::RangeDeleted { bucket: number, first, last }.write(to),
             Done::Created { bucket } => {

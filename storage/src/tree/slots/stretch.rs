@@ -30,7 +30,7 @@ impl Stretch {
     }
 
     /// A part of it.
-    pub(super) fn part(&self, from: usize, to: usize) -> Option<Self> {
+    pub(crate) fn part(&self, from: usize, to: usize) -> Option<Self> {
         let at = |index: usize| self.from + u16::try_from(index).expect("an index within a page");
         (from < to).then(|| Self { from: at(from), to: at(to), ..*self })
     }

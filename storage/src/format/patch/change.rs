@@ -1,0 +1,207 @@
+//! How the order of a patched leaf's entries differs from its page's.
+
+use zerocopy::little_endian::{U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Where the order changes: from place `at` on stand the entry that was added, if one was, and then the page's elements
+/// from `base` on, up to the next change's place. Before the first change they are as on the page.
+///
+/// A change that adds nothing has an element behind it: it passes over some that were deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub(crate) struct Change {
+    at: U16,
+    base: U16,
+    /// Where the entry lies that was added; 0 for none.
+    added: U32,
+}
+
+/// Where an entry of a patched leaf is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Spot {
+    /// On the page: this element.
+    Base(usize),
+    /// In memory, at this place.
+    Added(u32),
+}
+
+impl Change {
+    pub(super) fn new(at: usize, base: usize, added: u32) -> Self {
+        let small = |number: usize| u16::try_from(number).expect("a leaf that is patched is on a page of up to 32 KiB");
+        Self { at: small(at).into(), base: small(base).into(), added: added.into() }
+    }
+
+    pub(super) fn at(self) -> usize {
+        self.at.get().into()
+    }
+
+    /// The first element of the page behind it.
+    pub(super) fn base(self) -> usize {
+        self.base.get().into()
+    }
+
+    pub(super) fn added(self) -> Option<u32> {
+        Some(self.added.get()).filter(|&added| added != 0)
+    }
+
+    /// Where the page's elements begin.
+    pub(super) fn run_at(self) -> usize {
+        self.at() + usize::from(self.added().is_some())
+    }
+
+    /// The element that stands at `index`, behind the change.
+    fn element(self, index: usize) -> usize {
+        self.base() + index - self.run_at()
+    }
+
+    fn spot(self, index: usize) -> Spot {
+        match self.added() {
+            Some(added) if index == self.at() => Spot::Added(added),
+            _ => Spot::Base(self.element(index)),
+        }
+    }
+}
+
+/// Where the entry at `index` is.
+pub(super) fn spot(changes: &[Change], index: usize) -> Spot {
+    match changes.partition_point(|change| change.at() <= index).checked_sub(1) {
+        Some(last) => changes[last].spot(index),
+        None => Spot::Base(index),
+    }
+}
+
+/// Changes that are being made more.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(super) list: Vec<Change>,
+    /// How many entries there are.
+    pub(super) len: usize,
+}
+
+impl Changes {
+    /// As they are, of so many entries.
+    pub(super) fn begin(&mut self, list: &[Change], len: usize) {
+        self.list.clear();
+        self.list.extend_from_slice(list);
+        self.len = len;
+    }
+
+    /// What stands at `index` is another entry from now on. Like [`Self::insert`], it answers which change it is in.
+    pub(super) fn replace(&mut self, index: usize, added: u32) -> usize {
+        let next = self.first_after(index);
+        let new = |base| Change::new(index, base, added);
+        match next.checked_sub(1).map(|last| (last, self.list[last])) {
+            Some((last, change)) if change.at() == index => {
+                let base = if change.added().is_some() { change.base() } else { change.base() + 1 };
+                self.list[last] = new(base);
+                last
+            }
+            Some((_, change)) => {
+                self.list.insert(next, new(change.element(index) + 1));
+                next
+            }
+            None => {
+                self.list.insert(next, new(index + 1));
+                next
+            }
+        }
+    }
+
+    /// An entry stands at `index` from now on, before what stood there.
+    pub(super) fn insert(&mut self, index: usize, added: u32) -> usize {
+        let next = self.list.partition_point(|change| change.at() < index);
+        self.list[next..].iter_mut().for_each(|change| change.at += 1);
+        self.len += 1;
+        let base = next.checked_sub(1).map_or(index, |last| self.list[last].element(index));
+        self.list.insert(next, Change::new(index, base, added));
+        next
+    }
+
+    /// What stands at `index` is gone from now on.
+    pub(super) fn remove(&mut self, index: usize) {
+        let mut next = self.first_after(index);
+        let cut = match next.checked_sub(1).map(|last| (last, self.list[last])) {
+            Some((last, change)) if change.at() == index => {
+                self.list.remove(last);
+                next = last;
+                if change.added().is_some() { change.base() } else { change.base() + 1 }
+            }
+            Some((_, change)) => change.element(index) + 1,
+            None => index + 1,
+        };
+        self.list[next..].iter_mut().for_each(|change| change.at -= 1);
+        self.len -= 1;
+        // Nothing of the page may follow here, or just what would without a change.
+        let end = self.list.get(next).map_or(self.len, |change| change.at());
+        let usual = next.checked_sub(1).map_or(index, |last| self.list[last].element(index));
+        if end > index && cut != usual {
+            self.list.insert(next, Change::new(index, cut, 0));
+        }
+    }
+
+    /// The first change behind `index`.
+    fn first_after(&self, index: usize) -> usize {
+        self.list.partition_point(|change| change.at() <= index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, without what Miri keeps from tests.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(self.0 >> 33).unwrap_or(0) % end
+        }
+    }
+
+    fn step(changes: &mut Changes, model: &mut Vec<Spot>, number: u32, random: &mut Numbers) {
+        match (random.below(3), model.len()) {
+            (0, len) => {
+                let index = random.below(len + 1);
+                let which = changes.insert(index, number);
+                assert_eq!(changes.list[which].added(), Some(number));
+                model.insert(index, Spot::Added(number));
+            }
+            (_, 0) => {}
+            (1, len) => {
+                let index = random.below(len);
+                let which = changes.replace(index, number);
+                assert_eq!(changes.list[which].added(), Some(number));
+                model[index] = Spot::Added(number);
+            }
+            (_, len) => {
+                let index = random.below(len);
+                changes.remove(index);
+                model.remove(index);
+            }
+        }
+    }
+
+    #[test]
+    fn changes_say_what_a_list_would_hold() {
+        for seed in 0..if cfg!(miri) { 5 } else { 2000 } {
+            let mut random = Numbers(seed);
+            let elements = random.below(12);
+            let mut model: Vec<Spot> = (0..elements).map(Spot::Base).collect();
+            let mut changes = Changes::default();
+            changes.begin(&[], elements);
+            for number in 1..60 {
+                step(&mut changes, &mut model, number, &mut random);
+                let told: Vec<_> = (0..changes.len).map(|index| spot(&changes.list, index)).collect();
+                assert_eq!(told, model, "seed {seed}");
+                let ats: Vec<_> = changes.list.iter().map(|change| change.at()).collect();
+                assert!(ats.is_sorted_by(|one, other| one < other), "seed {seed}: {changes:?}");
+                for (index, change) in changes.list.iter().enumerate() {
+                    let end = changes.list.get(index + 1).map_or(changes.len, |change| change.at());
+                    let is_empty = change.added().is_none() && end == change.at();
+                    assert!(!is_empty, "seed {seed}: an empty run: {changes:?}");
+                }
+            }
+        }
+    }
+}

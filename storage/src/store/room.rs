@@ -1,0 +1,151 @@
+//! Room: how the file grows, what is kept of its room for what is to come, and what is said where there is none.
+
+use std::io;
+use std::path::Path;
+
+use super::writer::map_size;
+use super::{Shared, Writer};
+use crate::disk::{free_bytes, is_no_room, is_out_of_files, largest_file};
+use crate::format::Pgid;
+use crate::pages::Run;
+use crate::tree::Work;
+use crate::{Error, Result};
+
+/// Up to this many bytes a file grows to the size of its map, beyond by this much more than it
+/// needs: bbolt's `AllocSize`.
+const GROW_STEP: u64 = 16 << 20;
+
+impl Shared {
+    /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
+    pub(super) fn give_room_back(&self, writer: &mut Writer) -> Result<()> {
+        let len = writer.len_without_room.take().unwrap_or(writer.file_len);
+        let most = writer.file_len.saturating_sub(len);
+        if most > 0 { self.cut(writer, most).map(drop) } else { Ok(()) }
+    }
+}
+
+impl Writer {
+    /// Has the disk keep room for all patched leaves to be written, and the branches above them, before patches are
+    /// acknowledged; the commit's own pages end at `mark`. What only deletes is not refused for the want of it.
+    pub(crate) fn keep_room(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
+        let leaves = work.spare.patcher.as_ref().map_or(0, |patcher| patcher.live());
+        if leaves == 0 || !work.adds {
+            return Ok(());
+        }
+        let needed = leaves + leaves / 16 + 16;
+        let kept = self.kept_len.max((mark + 1) * self.page_size);
+        let behind = kept / self.page_size - (mark + 1);
+        let lacks = needed.saturating_sub(self.freelist.free_pages() + self.set_aside + behind);
+        if lacks == 0 {
+            return Ok(());
+        }
+        let end = kept / self.page_size + lacks;
+        let len = self.file_len;
+        self.grow(shared, end - 1, work)?;
+        if self.file_len > len {
+            self.len_without_room.get_or_insert(len);
+        }
+        let step = (end * self.page_size).saturating_add(GROW_STEP).min(self.file_len);
+        let keep = |end: u64| shared.disk.keep_room(kept, end - kept).map(|()| end);
+        self.kept_len =
+            keep(step).or_else(|error| if is_no_room(&error) { keep(end * self.page_size) } else { Err(error) })?;
+        Ok(())
+    }
+
+    /// Makes room in the file for all pages below `mark`, in bbolt's steps. For a list of free pages alone as much as it needs:
+    /// a file that was made smaller is to be so after its clean close, too.
+    ///
+    /// A limit holds for what adds. Of a file that is beyond it already no page may be free: what only deletes lets it grow by
+    /// what is kept for that, once.
+    pub(crate) fn grow(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
+        let needed = mark.checked_add(1).and_then(|pages| pages.checked_mul(self.page_size));
+        let needed = needed.ok_or(io::ErrorKind::FileTooLarge)?;
+        if needed >= self.map_len {
+            self.map_len = map_size(needed);
+        }
+        if needed > self.file_len {
+            let mut max = self.max_size.unwrap_or(u64::MAX);
+            if !work.adds && self.file_len > max {
+                let most = self.file_len.saturating_add(shared.options.max_size_reserve);
+                max = *self.most_for_deletions.get_or_insert(most);
+            }
+            if needed > max {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            let len = match self.map_len {
+                _ if work.nodes.is_empty() && !work.has_patched() => needed,
+                len if len <= GROW_STEP => len,
+                _ => needed + GROW_STEP,
+            };
+            let len = len.min(max.max(self.file_len));
+            self.file_len = match shared.disk.set_len(len) {
+                // Where there is no room for a step, there may be for what is needed.
+                Err(error) if is_no_room(&error) => shared.disk.set_len(needed).map(|()| needed)?,
+                grown => grown.map(|()| len)?,
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The error for pages that could not be written, to which nothing refers: where there is no room, the database goes on.
+    pub(super) fn unwritten(&self, error: io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::QuotaExceeded | io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
+                Error::NoSpace { source: error }
+            }
+            // The journal's next file could not be opened: nothing has been written that anything refers to.
+            _ if is_out_of_files(&error) => Error::NoSpace { source: error },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: self.options.max_size.or_else(largest_file) },
+            _ => self.poison("write pages to", error),
+        }
+    }
+}
+
+/// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any
+/// more. What takes no more pages than it frees leaves as much as there was. Pages that wait for readers, or for a checkpoint,
+/// are room too: they come back.
+pub(super) fn keep_reserve(
+    work: &Work,
+    allocated: &[Run],
+    mark: Pgid,
+    shared: &Shared,
+    writer: &Writer,
+) -> io::Result<()> {
+    let Some(max) = writer.max_size else { return Ok(()) };
+    let page_size = work.pages().page_size() as u64;
+    let (taken, freed) = (pages(allocated), pages(&work.freed));
+    if !work.adds || taken <= freed {
+        return Ok(());
+    }
+    // A file that is longer already stays so. As it grows, it has a page more than are in use.
+    let most = max.max(writer.file_len) / page_size;
+    let beyond = most.saturating_sub(1).saturating_sub(mark);
+    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed + beyond;
+    if left < shared.options.max_size_reserve / page_size { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+}
+
+pub(super) fn pages(runs: &[Run]) -> u64 {
+    runs.iter().map(|run| run.len).sum()
+}
+
+/// A disk that is full, and how much was to be written to it: no more room than that was missing.
+pub(super) fn with_need(error: io::Error, pages: u64, work: &Work) -> io::Error {
+    if error.kind() != io::ErrorKind::StorageFull {
+        return error;
+    }
+    let bytes = pages.saturating_mul(work.pages().page_size() as u64);
+    io::Error::new(error.kind(), format!("{error}; {bytes} bytes were to be written to the file"))
+}
+
+/// A disk that is full, and how much it has left: where that is more than nothing, the commit wanted more than that.
+pub(super) fn with_room(error: io::Error, what: &str, path: Option<&Path>) -> io::Error {
+    let free = path.filter(|_| error.kind() == io::ErrorKind::StorageFull).map(free_bytes);
+    match free {
+        Some(Ok(free)) => {
+            io::Error::new(error.kind(), format!("{error}; the disk of the {what} has {free} bytes left"))
+        }
+        _ => error,
+    }
+}

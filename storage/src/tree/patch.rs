@@ -1,0 +1,373 @@
+//! Changing a leaf by a patch in memory: its page stays as it is, and so do the branches that lead to it.
+//!
+//! That is for small entries in leaves that stay one page, of transactions that a journal makes durable. All else (what
+//! splits a leaf or may merge it, buckets, what comes after a savepoint) takes pages apart, patched or not.
+
+use std::sync::Arc;
+
+use super::node::Node;
+use super::patcher::Which;
+use super::slots::{Content, Slot, Slots, Stretch};
+use super::view::{Child, Root};
+use super::work::Work;
+use super::{BucketId, Fill, ROOT_BUCKET};
+use crate::format::{
+    Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, Patched, Pgid, Piece,
+    TxId, begin_changes, patch_bytes, write_patch,
+};
+use crate::pages::{Filling, MAX_DEPTH, Pages, Recents, Run};
+use crate::{Error, Result};
+
+/// Bytes of an entry at most.
+const LONGEST_ENTRY: usize = 2048;
+/// Pages larger than this are not patched.
+const LARGEST_PAGE: usize = 1 << 15;
+/// Buckets at most on the way to one whose leaves are patched.
+const DEEPEST: usize = 32;
+
+/// What is to become of an entry.
+enum Plan {
+    /// It cannot be done by a patch.
+    Otherwise,
+    /// There is none of this key to be deleted.
+    NotThere,
+    Patch(Planned),
+}
+
+struct Planned {
+    which: Which,
+    page: Pgid,
+    /// Of the patch; the transaction and the bucket are still missing.
+    header: PatchHeader,
+    /// The change of the entry that was added.
+    added: Option<usize>,
+}
+
+impl Work {
+    /// The transaction, whose commit a journal will make durable, may patch.
+    pub(crate) fn may_patch(&mut self) {
+        let txid = self.base.meta.txid.saturating_add(1);
+        if self.pages().page_size() <= LARGEST_PAGE
+            && let Some(patcher) = &mut self.spare.patcher
+        {
+            patcher.begin(txid);
+        }
+    }
+
+    /// Whether some leaf has got a patch.
+    pub(crate) fn has_patched(&self) -> bool {
+        self.spare.patcher.as_ref().is_some_and(|patcher| patcher.has_added())
+    }
+
+    /// What readers of the state `txid` need that is about to be published; nothing, where it `is_whole` in the file.
+    pub(crate) fn recents(&self, txid: TxId, is_whole: bool) -> Recents {
+        let patcher = self.spare.patcher.as_ref().filter(|_| !is_whole);
+        patcher.map_or_else(Recents::default, |patcher| patcher.published(txid))
+    }
+
+    pub(super) fn is_patched(&self, page: Pgid) -> bool {
+        self.spare.patcher.as_ref().is_some_and(|patcher| patcher.is_patched(page))
+    }
+
+    /// Puts an entry by a patch; `false`, and nothing is done, where that cannot be.
+    pub(super) fn put_by_patch(&mut self, bucket: BucketId, key: &[u8], value: &[u8]) -> bool {
+        matches!(self.patch(bucket, key, Some(value)), Some(Plan::Patch(_)))
+    }
+
+    /// Deletes a value by a patch: whether there was one. `None`, and nothing is done, where that cannot be.
+    pub(super) fn delete_by_patch(&mut self, bucket: BucketId, key: &[u8]) -> Option<bool> {
+        match self.patch(bucket, key, None)? {
+            Plan::Otherwise => None,
+            Plan::NotThere => Some(false),
+            Plan::Patch(_) => Some(true),
+        }
+    }
+
+    fn patch(&mut self, bucket: BucketId, key: &[u8], value: Option<&[u8]>) -> Option<Plan> {
+        let may = self.undo.is_none() && key.len() + value.map_or(0, <[u8]>::len) <= LONGEST_ENTRY;
+        let patcher = self.spare.patcher.as_mut().filter(|patcher| may && patcher.is_on)?;
+        let mut changes = std::mem::take(&mut patcher.changes);
+        let mut plan = self.plan(bucket, key, value, &mut changes).unwrap_or(Plan::Otherwise);
+        if let Plan::Patch(planned) = &mut plan {
+            match self.number_for_patch(bucket) {
+                Some(number) => self.push_patch(planned, number, &mut changes, (key, value.unwrap_or_default())),
+                None => plan = Plan::Otherwise,
+            }
+        }
+        self.spare.patcher.as_mut()?.changes = changes;
+        Some(plan)
+    }
+
+    /// How an entry would be put or deleted by a patch. `None` also where a page is damaged: who does it otherwise says so.
+    fn plan(&self, bucket: BucketId, key: &[u8], value: Option<&[u8]>, changes: &mut Changes) -> Option<Plan> {
+        let patcher = self.spare.patcher.as_ref()?;
+        let page_size = self.pages().page_size();
+        let (leaf, between) = self.leaf_on_page(bucket, key)?;
+        if leaf.bytes().len() != page_size || self.state(bucket).fill != Fill::Auto {
+            return None;
+        }
+        let (which, is_first) = patcher.place_of(leaf.id())?;
+        debug_assert_eq!(
+            leaf.patch().is_none(),
+            is_first,
+            "page {}: what is read and what is written differ",
+            leaf.id()
+        );
+        let found = leaf.search(key, between).ok()?;
+        let old = found.ok().map(|index| leaf.entry(index)).transpose().ok()?;
+        if old.is_some_and(|old| old.is_bucket) {
+            return None;
+        }
+        let edit = match (found, value) {
+            (Ok(index), Some(_)) => Edit::Replace(index),
+            (Err(index), Some(_)) => Edit::Insert(index),
+            (Ok(index), None) => Edit::Remove(index),
+            (Err(_), None) => return Some(Plan::NotThere),
+        };
+        let size_of = |key: &[u8], value: &[u8]| ELEMENT + key.len() + value.len();
+        let (before, less) = (leaf.packed_size()?, old.map_or(0, |old| size_of(old.key, old.value)));
+        let size = before + value.map_or(0, |value| size_of(key, value)) - less;
+        begin_changes(changes, &leaf);
+        let added = changes.make(edit);
+        // What would be split, or merged with its neighbour, is taken apart.
+        let is_whole = size <= page_size && (size >= before || 3 * size >= page_size && changes.len() > 1);
+        let (last, number) = match (is_first, patcher.filling(which)?.newest(leaf.id())) {
+            (true, _) => (0, 0),
+            (false, found) => found.map(|(at, header)| (at, header.number))?,
+        };
+        let bytes = patch_bytes(changes.count(), key.len() + value.map_or(0, <[u8]>::len));
+        let fits = patcher.filling(which)?.has_room(leaf.id(), bytes, is_first);
+        if !is_whole || !fits || number >= MOST_PATCHES || changes.count() > MOST_CHANGES {
+            return None;
+        }
+        let header = PatchHeader {
+            txid: 0.into(),
+            before: last.into(),
+            bucket: 0.into(),
+            entry: 0.into(),
+            size: u16::try_from(size).ok()?.into(),
+            len: u16::try_from(changes.len()).ok()?.into(),
+            changes: u8::try_from(changes.count()).ok()?,
+            number: number + 1,
+        };
+        Some(Plan::Patch(Planned { which, page: leaf.id(), header, added }))
+    }
+
+    fn push_patch(&mut self, planned: &Planned, number: u32, changes: &mut Changes, entry: (&[u8], &[u8])) {
+        let Some(patcher) = &mut self.spare.patcher else { return };
+        let Some(next) = patcher.filling(planned.which).map(Filling::next) else { return };
+        let header = PatchHeader { txid: patcher.txid.into(), bucket: number.into(), ..planned.header };
+        patcher.bytes.clear();
+        let at = write_patch(&mut patcher.bytes, next, &header, changes, planned.added, entry);
+        patcher.push(planned.which, planned.page, at);
+    }
+
+    /// The number by which patches call a bucket.
+    fn number_for_patch(&mut self, bucket: BucketId) -> Option<u32> {
+        if bucket == ROOT_BUCKET {
+            return Some(0);
+        }
+        let known = self.spare.patcher.as_ref()?.numbers.get(bucket.0 as usize).copied().flatten();
+        if known.is_some() {
+            return known;
+        }
+        let (mut path, mut next) = (Vec::new(), self.state(bucket).parent);
+        while let Some((parent, name)) = next {
+            path.push(name.get(self.bytes()).to_vec());
+            next = self.state(parent).parent;
+        }
+        let patcher = self.spare.patcher.as_mut().filter(|_| path.len() <= DEEPEST)?;
+        let names = &mut patcher.names;
+        let number = path.iter().rev().try_fold(0, |within, name| names.number(within, name))?;
+        let place = bucket.0 as usize;
+        if patcher.numbers.len() <= place {
+            patcher.numbers.resize(place + 1, None);
+        }
+        patcher.numbers[place] = Some(number);
+        Some(number)
+    }
+
+    /// The leaf to which `key` belongs, if it is still on its page, and what is known of its keys. `None` also for a key
+    /// before all that the branches know of: a branch would have to change for it.
+    fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<(LeafPage<'_>, Between)> {
+        let (mut child, mut between) = match self.root(bucket) {
+            Root::Tree(child) => (child, Between::ANY),
+            Root::Read(page) => (Child::Page(page.id()), Between::ANY),
+            Root::Inline(_) => return None,
+        };
+        let pages = self.pages();
+        for _ in 0..MAX_DEPTH {
+            child = match child {
+                Child::Node(id) => {
+                    let node = self.node(id);
+                    let found = node.slots.search_between(key, between, self.bytes());
+                    let at = if node.is_leaf { None } else { found.or_else(|at| node.slots.prev(at).ok_or(())).ok() }?;
+                    between = node.slots.between(at, self.bytes());
+                    match node.slots.get(at, self.bytes())?.content() {
+                        Content::Page(id) => Child::Page(id),
+                        Content::Node(id) => Child::Node(id),
+                        Content::Value { .. } => return None,
+                    }
+                }
+                Child::Page(id) => match pages.sound_page(id)? {
+                    Page::Leaf(leaf) => return Some((leaf, between)),
+                    Page::Branch(branch) => {
+                        let subtree = branch.sound_child(key, between)?;
+                        if subtree.index == 0 && branch.key(0).ok()? > key {
+                            return None;
+                        }
+                        between = subtree.between;
+                        Child::Page(subtree.page)
+                    }
+                },
+            };
+        }
+        None
+    }
+
+    /// Takes a patched leaf apart. What the patch has added is copied: the memory may be given back before the transaction
+    /// ends.
+    pub(super) fn patched_leaf(&mut self, id: Pgid, slots: Slots) -> Result<Node> {
+        let base = Arc::clone(&self.base);
+        let recents = self.spare.patcher.as_ref().map(|patcher| patcher.recents().clone()).unwrap_or_default();
+        let written = Pages::new(&base.map, &base.meta);
+        let (page, run) = written.with(&recents).page_and_run(id)?;
+        let Page::Leaf(leaf) = page else { return Err(Error::corrupt(id, "a leaf page is expected")) };
+        let Some(patch) = leaf.patch() else { return Node::of_page(Some(run), &page, slots, self.bytes()) };
+        let (all, _) = Stretch::of_page(&written.page(id)?, self.bytes())
+            .ok_or_else(|| Error::corrupt(id, "a page was patched whose data is not packed"))?;
+        let mut node = Node { page: Some(run), slots, ..Node::new(true) };
+        self.push_pieces(&mut node, patch, all);
+        Ok(node)
+    }
+
+    fn push_pieces(&mut self, node: &mut Node, patch: Patched<'_>, all: Stretch) {
+        for piece in patch.pieces() {
+            match piece {
+                Piece::Base(elements) => {
+                    if let Some(part) = all.part(elements.start, elements.end) {
+                        node.push_stretch(part, part.size(self.bytes()), self.bytes());
+                    }
+                }
+                Piece::Added(key_len, data) => {
+                    let (key, value) = data.split_at(key_len);
+                    let len = u32::try_from(value.len()).expect("only short entries are patched");
+                    let loc = self.arena.push(key, value);
+                    node.push(Slot::new(key, loc, Content::Value { len, is_bucket: false }));
+                }
+            }
+        }
+    }
+
+    /// Takes all patched leaves apart, or those in the elder memory, so that the commit writes them.
+    pub(crate) fn take_patched_apart(&mut self, elder_only: bool) -> Result<()> {
+        self.take_apart_within(0, elder_only)
+    }
+
+    /// Where the newest patch of a page lies.
+    pub(crate) fn newest_patch(&self, page: Pgid) -> Option<u32> {
+        self.spare.patcher.as_ref().and_then(|patcher| patcher.newest(page))
+    }
+
+    /// Takes the patched leaves of a bucket apart, and of those in it: patches say by names whose leaves they are of, and it
+    /// is about to get another.
+    pub(super) fn take_bucket_apart(&mut self, bucket: BucketId) -> Result<()> {
+        let (mut path, mut next) = (Vec::new(), self.state(bucket).parent);
+        while let Some((parent, name)) = next {
+            path.push(name.get(self.bytes()).to_vec());
+            next = self.state(parent).parent;
+        }
+        let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
+        patcher.numbers.clear();
+        let names = &patcher.names;
+        match path.iter().rev().try_fold(0, |within, name| names.known(within, name)) {
+            Some(number) => self.take_apart_within(number, false),
+            None => Ok(()),
+        }
+    }
+
+    fn take_apart_within(&mut self, above: u32, elder_only: bool) -> Result<()> {
+        let Some(patcher) = self.spare.patcher.as_ref().filter(|patcher| patcher.live() > 0) else { return Ok(()) };
+        let (recents, names) = patcher.to_be_written(elder_only);
+        for patches in recents.all() {
+            for (page, at) in patches.all() {
+                let Some((header, key)) = patches.header(at).zip(patches.key(at)) else { continue };
+                if names.is_within(header.bucket.get(), above) {
+                    self.take_leaf_apart(&names.path(header.bucket.get()), key, page)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The bucket that names lead to; `None` where there is none any more.
+    fn bucket_of_patch(&mut self, path: &[&[u8]]) -> Result<Option<BucketId>> {
+        match self.open_path(path) {
+            Ok(bucket) => Ok(Some(bucket)),
+            Err(Error::BucketNotFound { .. } | Error::IncompatibleValue { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Has the branch above a patched leaf lead to a copy of it, which was written to page `new`. `false` where that cannot
+    /// be: the leaf is a bucket's root, and is taken apart; or it is not there any more.
+    pub(crate) fn exchange(&mut self, path: &[&[u8]], key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
+        let Some(bucket) = self.bucket_of_patch(path)? else { return Ok(false) };
+        if matches!(self.root(bucket), Root::Inline(_)) {
+            return Ok(false);
+        }
+        let mut id = self.root_node(bucket)?;
+        for _ in 0..MAX_DEPTH {
+            let node = self.node(id);
+            if node.is_leaf {
+                return Ok(false);
+            }
+            let Some(at) = node.child_for(key, self.bytes()) else { return Ok(false) };
+            match node.slots.get(at, self.bytes()).map(|slot| (slot, slot.content())) {
+                Some((slot, Content::Page(page))) if page == old => {
+                    let (node, bytes) = self.node_and_bytes(id);
+                    node.replace(at, &slot, slot.with(Content::Page(new)), bytes);
+                    self.freed.push(Run { start: old, len: 1 });
+                    return Ok(true);
+                }
+                Some((_, Content::Page(page))) if matches!(self.pages().page(page)?, Page::Leaf(_)) => {
+                    return Ok(false);
+                }
+                _ => (id, _) = self.child_node(id, at)?,
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes a patched leaf apart, if it is still there.
+    pub(crate) fn take_leaf_apart(&mut self, path: &[&[u8]], key: &[u8], page: Pgid) -> Result<()> {
+        let Some(bucket) = self.bucket_of_patch(path)? else { return Ok(()) };
+        if self.leaf_on_page(bucket, key).is_some_and(|(leaf, _)| leaf.id() == page) {
+            self.leaf_node(bucket, key)?;
+        }
+        Ok(())
+    }
+
+    /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory.
+    pub(crate) fn patches_committed(&mut self, allocated: &[Run], is_whole: bool) {
+        let Self { spare, freed, .. } = self;
+        if let Some(patcher) = &mut spare.patcher {
+            patcher.committed(allocated, freed);
+            if is_whole {
+                patcher.checkpointed();
+            }
+        }
+    }
+}
+
+/// The leaf of a bucket in a state to which `key` belongs.
+pub(crate) fn leaf_in<'a>(pages: Pages<'a>, root: Pgid, key: &[u8]) -> Result<Option<LeafPage<'a>>> {
+    let mut id = root;
+    for _ in 0..MAX_DEPTH {
+        match pages.page(id)? {
+            Page::Leaf(leaf) => return Ok(Some(leaf)),
+            Page::Branch(branch) => id = branch.search(key, Between::ANY)?.page,
+        }
+    }
+    Ok(None)
+}
