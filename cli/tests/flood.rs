@@ -285,7 +285,8 @@ fn crowd() -> usize {
 #[track_caller]
 fn come_and_leave(come: impl FnOnce(&Server) -> Vec<TcpStream>) {
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start_with(&folder.path().join("crowd.db"), ["--memory=256MiB"]);
+    // What is new stays in memory, and is no connection's.
+    let server = Server::start_with(&folder.path().join("crowd.db"), ["--memory=256MiB", "--journal-memory=0"]);
     assert_eq!(server.text("SET warm up\nGET warm\n"), "OK\nup\n");
     let before = anonymous(server.id());
     let more = || anonymous(server.id()).saturating_sub(before) / 1024;

@@ -299,6 +299,11 @@ impl Limits {
         self.max_frame.saturating_mul(4)
     }
 
+    /// The memory that there is to be shared out.
+    pub(crate) fn all_memory(&self) -> usize {
+        self.memory.unwrap_or_else(|| Memory::usual_limit(self.least_memory()))
+    }
+
     /// Bytes that may wait for the writer: `queue_bytes`, or less where that is more than a quarter of the memory.
     #[must_use]
     pub fn queue_share(&self) -> u32 {
@@ -308,7 +313,7 @@ impl Limits {
     /// How the memory is shared out: bytes for connections, and bytes that may wait for the writer, which are as many again
     /// while they are written; at most a quarter each.
     pub(crate) fn shares(&self) -> (usize, u32) {
-        let memory = self.memory.unwrap_or_else(|| Memory::usual_limit(self.least_memory()));
+        let memory = self.all_memory();
         let queue = self.queue_bytes.min(u32::try_from(memory / 4).unwrap_or(u32::MAX));
         (memory.saturating_sub(2 * queue as usize), queue)
     }

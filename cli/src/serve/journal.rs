@@ -34,8 +34,12 @@ pub(super) struct JournalArgs {
     journal: Place,
     /// Bring the file up to date after so many bytes of journal: bounds what the journal takes on the disk, and the time
     /// that it takes to open the file after a crash; at least 64KiB
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", default_value_t = Size(JournalOptions::DEFAULT_CHECKPOINT_SIZE))]
     journal_size: Size,
+    /// Memory for what is new, until it is written to the file: up to 128MiB, and twice as much while long readers still see
+    /// what was in it; 0: none. Default: 40MiB, or a quarter of `--memory` where that is less
+    #[arg(long, value_name = "SIZE")]
+    journal_memory: Option<Size>,
     /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
     /// 0: only after `--journal-size`
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
@@ -69,6 +73,15 @@ impl JournalArgs {
         let journal = JournalOptions::new().checkpoint_size(self.journal_size.0);
         let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
+        let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {
+            None => journal,
+            Some(Ok(bytes)) if bytes <= JournalOptions::MOST_MEMORY => journal.memory(bytes),
+            Some(_) => {
+                let most = Size::of(JournalOptions::MOST_MEMORY);
+                wrong.push(Wrong::new("journal-memory", format!("may be {most} at most")));
+                journal
+            }
+        };
         config.journal = match &self.journal {
             Place::Off => None,
             Place::Beside => Some(journal),

@@ -144,7 +144,7 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 41] = [
+    const FIELDS: [(&str, &str); 42] = [
         ("listen", "--listen=127.0.0.1:1"),
         ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
@@ -154,6 +154,7 @@ mod tests {
         ("journal.folder", "--journal=elsewhere"),
         ("journal.checkpoint_size", "--journal-size=1MiB"),
         ("journal.checkpoint_every", "--checkpoint-interval=1s"),
+        ("journal.memory", "--journal-memory=1MiB"),
         ("journal.keep", "--journal-keep=7d"),
         ("max_size", "--max-size=1GiB"),
         ("discard_journal", "--discard-journal"),

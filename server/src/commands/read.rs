@@ -78,9 +78,9 @@ pub(super) fn answer<'r, 's: 'r>(
     let reply = match request {
         ReadRequest::Ping(bytes) => Ok(Reply::Pong(&bytes[..])),
         ReadRequest::Get { path, key } => {
-            bucket(path).and_then(|shown| value_in(shown, key, moment, max_frame)).map(Reply::Value)
+            bucket(path).and_then(|shown| value_in(&shown, key, moment, max_frame)).map(Reply::Value)
         }
-        ReadRequest::ExpiryTime { path, key } => bucket(path).and_then(|shown| time_in(shown, key, moment)),
+        ReadRequest::ExpiryTime { path, key } => bucket(path).and_then(|shown| time_in(&shown, key, moment)),
         ReadRequest::Sequence(path) => bucket(path).map(|shown| Reply::Count(shown.bucket.sequence())),
     };
     reply.unwrap_or_else(Reply::Error)
@@ -97,7 +97,7 @@ fn is_resident_in<'s>(request: &ReadRequest, bucket: impl FnOnce(&Path) -> Resul
     }
 }
 
-fn value_in<'t>(shown: Shown<'t>, key: &[u8], moment: &Moment<'_>, max_frame: usize) -> Result<&'t [u8], ErrorReply> {
+fn value_in<'t>(shown: &Shown<'t>, key: &[u8], moment: &Moment<'_>, max_frame: usize) -> Result<&'t [u8], ErrorReply> {
     let value = shown.get(key, moment).map_err(refusal)?.ok_or_else(no_such_key)?;
     if Reply::<&[u8]>::value_frame_len(value.len()) > max_frame {
         return Err(ErrorReply::value_too_large(value.len() as u64, max_frame));
@@ -105,7 +105,7 @@ fn value_in<'t>(shown: Shown<'t>, key: &[u8], moment: &Moment<'_>, max_frame: us
     Ok(value)
 }
 
-fn time_in<B>(shown: Shown<'_>, key: &[u8], moment: &Moment<'_>) -> Result<Reply<B>, ErrorReply> {
+fn time_in<B>(shown: &Shown<'_>, key: &[u8], moment: &Moment<'_>) -> Result<Reply<B>, ErrorReply> {
     let at = shown.time_of(key, moment).map_err(refusal)?.ok_or_else(no_such_key)?;
     Ok(Reply::ExpiryTime { at, now: moment.now() })
 }

@@ -51,7 +51,7 @@ pub(super) fn answer(keyspace: &Keyspace<'_>, call: &Call, scans: &Scans, out: &
         0 => None,
         cursor => Some(scans.passed(cursor).ok_or_else(forgotten)?),
     };
-    let (found, last) = look(keyspace, shown, &asked, passed, is_hash)?;
+    let (found, last) = look(keyspace, shown.as_ref(), &asked, passed, is_hash)?;
     let next = match (last, &call.owner) {
         (Some(last), Some(owner)) => scans.remember(owner, asked.cursor, last),
         _ => 0,
@@ -107,7 +107,7 @@ type Found<'s> = Vec<(&'s [u8], &'s [u8])>;
 /// What was found among the next entries, and the last of these, unless there are no more.
 fn look<'s>(
     keyspace: &Keyspace<'s>,
-    shown: Option<Shown<'s>>,
+    shown: Option<&Shown<'s>>,
     asked: &Asked<'_>,
     passed: Option<Bytes>,
     is_hash: bool,

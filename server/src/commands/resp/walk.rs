@@ -107,9 +107,9 @@ impl Walk {
         };
         let moment = &keyspace.moment;
         if self.phase == Phase::Telling {
-            return self.tell(shown, moment, out);
+            return self.tell(shown.as_ref(), moment, out);
         }
-        if !self.count(shown, moment)? {
+        if !self.count(shown.as_ref(), moment)? {
             return Ok(Stepped::More);
         }
         match self.call.spec.command {
@@ -125,7 +125,7 @@ impl Walk {
     }
 
     /// Counts on. Whether that was all.
-    fn count(&mut self, shown: Option<Shown<'_>>, moment: &Moment<'_>) -> Result<bool, Failure> {
+    fn count(&mut self, shown: Option<&Shown<'_>>, moment: &Moment<'_>) -> Result<bool, Failure> {
         let mut count = 0;
         let ended = self.go_on(shown, moment, |walk, key, value| {
             count += usize::from(walk.is_meant(key, value)?);
@@ -137,7 +137,7 @@ impl Walk {
 
     fn tell(
         &mut self,
-        shown: Option<Shown<'_>>,
+        shown: Option<&Shown<'_>>,
         moment: &Moment<'_>,
         out: &mut Writer<'_>,
     ) -> Result<Stepped, Failure> {
@@ -183,7 +183,7 @@ impl Walk {
     /// Hands the next entries over, until one is not taken (it comes again) or the step was long enough. Whether that was all.
     fn go_on(
         &mut self,
-        shown: Option<Shown<'_>>,
+        shown: Option<&Shown<'_>>,
         moment: &Moment<'_>,
         mut take: impl FnMut(&Self, &[u8], Option<&[u8]>) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
