@@ -193,7 +193,7 @@ mod tests {
     fn a_row_has_its_rates_its_ratio_and_its_goals() {
         let row = rows().iter().find(|row| row.name == "set-50").unwrap();
         let cells = rates(&made_up(), row);
-        assert_eq!(cells[1..], ["200", "190", "–", "100", "–", "2.00", "0.75 ×", "1.5 ×"]);
+        assert_eq!(cells[1..], ["200", "190", "–", "100", "–", "2.00", "1.1 ×", "1.5 ×"]);
         assert_eq!(cost(&made_up(), row, Who::Memcached), None);
         let cost = cost(&made_up(), row, Who::Redis).unwrap();
         assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "–"]);
