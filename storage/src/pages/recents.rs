@@ -24,7 +24,7 @@ const AT: u64 = PAST - 1;
 /// Pages from here on do not fit an entry: they get no patches.
 const PAGES: Pgid = 1 << (64 - PAGE_SHIFT);
 /// The longest memory whose places fit an entry, in bytes.
-pub(crate) const LONGEST: usize = (AT as usize + 1) * UNIT;
+const LONGEST: usize = (AT as usize + 1) * UNIT;
 /// Bytes of memory for each entry of the table: about those of one patch.
 const BYTES_AN_ENTRY: usize = 128;
 

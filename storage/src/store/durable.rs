@@ -187,8 +187,8 @@ impl Shared {
         })
     }
 
-    /// Writes patched leaves, and syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
-    /// time, the checkpoint's own sync is short, too.
+    /// Writes patched leaves, and syncs the pages that commits have written, while they go on: once what is left to sync is
+    /// what was written in a short time, the checkpoint's own sync is short, too.
     fn write_back(&self) -> Result<()> {
         self.writer.with(|writer| close_patches(writer, true));
         self.write_leaves(Leaves::All)?;

@@ -7,18 +7,16 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
-use super::commit::{Sync, ids_used_up, write};
+use super::commit::{LONGEST_WRITE, Sync, ids_used_up, write};
 use super::durable::begin;
 use super::{Durability, Reading, Shared, Writer};
 use crate::Result;
-use crate::format::{LeafPage, Pgid, bucket_value};
+use crate::format::{Pgid, bucket_value};
 use crate::pages::{Pages, Recents, Run};
 use crate::tree::{Names, Source, Work, leaf_in};
 
 /// Leaves of a batch.
 const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
-/// Bytes that are written in one go, at least; and pages, about.
-const LONGEST_WRITE: usize = 1 << 16;
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -123,26 +121,34 @@ impl Shared {
 
 /// Writes leaves as they are in one state.
 struct Copier<'a> {
-    shared: &'a Shared,
     state: Reading,
-    page_size: usize,
     /// The bucket that was looked up last, and its root page, if it has pages.
     bucket: Option<(u32, Option<Pgid>)>,
-    /// What is to be written, and from which page on.
+    out: Out<'a>,
+}
+
+/// Pages that are written, those side by side together.
+struct Out<'a> {
+    shared: &'a Shared,
+    page_size: usize,
     buffer: Vec<u8>,
+    /// Where the pages in the buffer begin.
     start: Pgid,
+    bytes: u64,
+    writes: u64,
 }
 
 impl<'a> Copier<'a> {
     fn new(shared: &'a Shared) -> Self {
         let state = shared.readers.enter();
         let page_size = state.meta.page_size as usize;
-        Self { shared, state, page_size, bucket: None, buffer: Vec::new(), start: 0 }
+        let out = Out { shared, page_size, buffer: Vec::new(), start: 0, bytes: 0, writes: 0 };
+        Self { state, bucket: None, out }
     }
 
     /// Writes the leaves of a batch to pages, in the order of both.
     fn copy<'b>(mut self, batch: &'b [Ahead<'b>], names: &Names, pages: &[Pgid]) -> Result<Copies<'b>> {
-        self.shared.check_usable()?;
+        self.out.shared.check_usable()?;
         let mut copies = Copies::default();
         let mut free = pages.iter().copied();
         for ahead in batch {
@@ -157,15 +163,15 @@ impl<'a> Copier<'a> {
             let (at, buckets) = (patch.place(), leaf.buckets());
             let to = if buckets == 0 { free.next() } else { None };
             if let Some(to) = to {
-                let image = image(leaf, to, self.page_size);
-                self.push(&image, to, &mut copies)?;
+                leaf.write_anew(patch, self.out.page(to)?, to);
             }
             if to.is_some() || buckets > 0 {
                 copies.written.push(Copied { leaf: ahead, at, to });
             }
         }
-        self.write_out(&mut copies)?;
+        self.out.write()?;
         copies.unused = free.collect();
+        (copies.bytes, copies.writes) = (self.out.bytes, self.out.writes);
         Ok(copies)
     }
 
@@ -179,37 +185,32 @@ impl<'a> Copier<'a> {
             }
         }
     }
+}
 
-    fn push(&mut self, image: &[u8], to: Pgid, copies: &mut Copies<'_>) -> Result<()> {
+impl Out<'_> {
+    /// What page `to` will be, to be filled in.
+    fn page(&mut self, to: Pgid) -> Result<&mut [u8]> {
         let end = self.start + (self.buffer.len() / self.page_size) as u64;
         if end != to || self.buffer.len() >= LONGEST_WRITE {
-            self.write_out(copies)?;
+            self.write()?;
             self.start = to;
         }
-        self.buffer.extend_from_slice(image);
-        Ok(())
+        let begin = self.buffer.len();
+        self.buffer.resize(begin + self.page_size, 0);
+        Ok(&mut self.buffer[begin..])
     }
 
-    fn write_out(&mut self, copies: &mut Copies<'_>) -> Result<()> {
+    fn write(&mut self) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
         let written = self.shared.disk.write_at(&self.buffer, self.start * self.page_size as u64);
         written.map_err(|error| self.shared.unwritten(error))?;
-        copies.writes += 1;
-        copies.bytes += self.buffer.len() as u64;
+        self.writes += 1;
+        self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
-}
-
-/// A patched leaf as page `id`.
-fn image(leaf: LeafPage<'_>, id: Pgid, page_size: usize) -> Vec<u8> {
-    let mut image = vec![0; page_size];
-    if let Some(patch) = leaf.patch() {
-        leaf.write_anew(patch, &mut image, id);
-    }
-    image
 }
 
 impl Writer {

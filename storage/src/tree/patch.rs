@@ -171,11 +171,7 @@ impl Work {
         if known.is_some() {
             return known;
         }
-        let (mut path, mut next) = (Vec::new(), self.state(bucket).parent);
-        while let Some((parent, name)) = next {
-            path.push(name.get(self.bytes()).to_vec());
-            next = self.state(parent).parent;
-        }
+        let path = self.names_up_from(bucket);
         let patcher = self.spare.patcher.as_mut().filter(|_| path.len() <= DEEPEST)?;
         let names = &mut patcher.names;
         let number = path.iter().rev().try_fold(0, |within, name| names.number(within, name))?;
@@ -185,6 +181,16 @@ impl Work {
         }
         patcher.numbers[place] = Some(number);
         Some(number)
+    }
+
+    /// The names that lead to a bucket, its own first.
+    fn names_up_from(&self, bucket: BucketId) -> Vec<Vec<u8>> {
+        let (mut names, mut next) = (Vec::new(), self.state(bucket).parent);
+        while let Some((parent, name)) = next {
+            names.push(name.get(self.bytes()).to_vec());
+            next = self.state(parent).parent;
+        }
+        names
     }
 
     /// The leaf to which `key` belongs, if it is still on its page, and what is known of its keys. `None` also for a key
@@ -272,11 +278,7 @@ impl Work {
     /// Takes the patched leaves of a bucket apart, and of those in it: patches say by names whose leaves they are of, and it
     /// is about to get another.
     pub(super) fn take_bucket_apart(&mut self, bucket: BucketId) -> Result<()> {
-        let (mut path, mut next) = (Vec::new(), self.state(bucket).parent);
-        while let Some((parent, name)) = next {
-            path.push(name.get(self.bytes()).to_vec());
-            next = self.state(parent).parent;
-        }
+        let path = self.names_up_from(bucket);
         let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
         patcher.numbers.clear();
         let names = &patcher.names;

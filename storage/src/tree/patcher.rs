@@ -145,6 +145,13 @@ impl Patcher {
         }
     }
 
+    fn filling_mut(&mut self, which: Which) -> Option<&mut Filling> {
+        match which {
+            Which::Newer => self.newer.as_mut(),
+            Which::Elder => self.elder.as_mut(),
+        }
+    }
+
     /// How many leaves of the newest state have patches.
     pub(crate) fn live(&self) -> u64 {
         self.fillings().map(|filling| filling.live).sum()
@@ -181,14 +188,10 @@ impl Patcher {
 
     /// Adds what [`Self::bytes`] has to a memory, as the newest patch of a page, which then lies at `at`.
     pub(super) fn push(&mut self, which: Which, page: Pgid, at: u32) {
-        let filling = match which {
-            Which::Newer => self.newer.as_mut(),
-            Which::Elder => self.elder.as_mut(),
-        };
-        if let Some(filling) = filling {
-            let before = filling.push(page, &self.bytes, at);
-            self.added.push((which, before));
-        }
+        let bytes = std::mem::take(&mut self.bytes);
+        let before = self.filling_mut(which).map(|filling| filling.push(page, &bytes, at));
+        self.added.extend(before.map(|before| (which, before)));
+        self.bytes = bytes;
     }
 
     /// Whether this transaction has added something.
@@ -200,11 +203,7 @@ impl Patcher {
     pub(super) fn end(&mut self) {
         self.is_on = false;
         while let Some((which, before)) = self.added.pop() {
-            let filling = match which {
-                Which::Newer => self.newer.as_mut(),
-                Which::Elder => self.elder.as_mut(),
-            };
-            if let Some(filling) = filling {
+            if let Some(filling) = self.filling_mut(which) {
                 filling.take_back(before);
             }
         }
