@@ -167,3 +167,24 @@ fn a_file_that_is_larger_already_and_has_no_free_page_is_emptied_by_deletions() 
         put(&db, 1, 30_000).unwrap();
     }
 }
+
+/// What is in memory needs pages, and a checkpoint is what frees some: it takes what there is, and is not refused for the want
+/// of more.
+#[test]
+fn a_full_file_with_leaves_in_memory_goes_on_after_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = limited().journal(JournalOptions::new().memory(1 << 20)).open(folder.path().join("a.db")).unwrap();
+    (0..8000).for_each(|key| put(&db, key, 100).unwrap());
+    let mut refused = 0;
+    for n in 0..24_000 {
+        let key = n * 31 % 8000;
+        if let Err(error) = put(&db, key, 100) {
+            assert!(matches!(error, Error::MaxSizeReached { .. }), "{error}");
+            refused += 1;
+            db.checkpoint().unwrap();
+            put(&db, key, 100).unwrap();
+        }
+    }
+    assert!(refused > 0, "the file is to be full now and then");
+    assert_check_clean(&db, "after it was full");
+}

@@ -8,7 +8,7 @@
 use std::sync::{MutexGuard, PoisonError};
 
 use super::commit::{LONGEST_WRITE, Sync, ids_used_up, write};
-use super::durable::begin;
+use super::durable::{begin, is_full};
 use super::{Durability, Reading, Shared, Writer};
 use crate::Result;
 use crate::format::{Pgid, bucket_value};
@@ -239,8 +239,15 @@ fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -
 fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> Result<Vec<Pgid>> {
     shared.check_usable()?;
     writer.release_pages(shared, shared.readers.current().pages())?;
-    if writer.freelist.free_pages() < pages as u64 {
-        grow(shared, writer, (pages as u64).max(GROWTH))?;
+    let lacks = (pages as u64).saturating_sub(writer.freelist.free_pages());
+    if lacks > 0 {
+        let grown = grow(shared, writer, lacks.max(GROWTH));
+        // Where there is no room for a step, there may be for what is needed; and a part of the batch is better than none.
+        let grown = grown.or_else(|error| if is_full(&error) { grow(shared, writer, lacks) } else { Err(error) });
+        grown.or_else(|error| {
+            let goes_on = is_full(&error) && writer.freelist.free_pages() > 0;
+            if goes_on { Ok(()) } else { Err(error) }
+        })?;
     }
     let mut set_aside: Vec<Pgid> = std::iter::from_fn(|| writer.freelist.take_next(1)).take(pages).collect();
     set_aside.sort_unstable();
