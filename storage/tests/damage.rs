@@ -55,6 +55,7 @@ fn read_bucket(bucket: Bucket<'_>, depth: usize, seen: &mut usize) {
     }
     let _ = bucket.is_resident("k4");
     bucket.fault_in(&["k4", "", "not there"]);
+    bucket.prefetch(&["k4", "", "not there"]);
     let mut cursor = bucket.cursor();
     let mut found = cursor.seek(b"k4");
     while let Ok(Some((key, _))) = found {

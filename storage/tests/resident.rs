@@ -95,6 +95,7 @@ fn a_snapshot_brings_in_its_own_pages_whatever_was_written_since() {
     let new = db.begin().unwrap();
     for (tx, value, large) in [(&old, [7; 200], true), (&new, [8; 200], false)] {
         let bucket = tx.bucket("b").unwrap();
+        bucket.prefetch(&keys);
         bucket.fault_in(&keys);
         bucket.fault_in(&["large"]);
         assert!((0..KEYS).step_by(3).all(|n| bucket.get(key(n)).unwrap() == Some(&value)));
@@ -113,6 +114,7 @@ fn what_lies_in_memory_or_nowhere_is_not_waited_for() {
         let read = bucket.as_bucket();
         assert!(read.is_resident(key(1)));
         read.fault_in(&[key(1), key(2)]);
+        read.prefetch(&[key(1), key(2)]);
         assert_eq!(read.get(key(1))?, Some(&[7; 200][..]));
         Ok::<_, Error>(())
     })
@@ -124,7 +126,9 @@ fn what_lies_in_memory_or_nowhere_is_not_waited_for() {
     {
         assert!(bucket.is_resident(key));
         bucket.fault_in(&[key, key]);
+        bucket.prefetch(&[key, key]);
         bucket.fault_in(&[] as &[&[u8]]);
+        bucket.prefetch(&[] as &[&[u8]]);
     }
 }
 

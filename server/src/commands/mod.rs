@@ -58,4 +58,4 @@ pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use shrink::Shrinks;
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
 pub(crate) use watch::Watches;
-pub(crate) use write::{Asker, Effect, Write, apply};
+pub(crate) use write::{Asker, Effect, Write, apply, prefetch};

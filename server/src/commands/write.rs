@@ -61,6 +61,20 @@ impl Write {
         Self { work: Work::Resp(Box::new(work.detached())), asker: Asker::default() }
     }
 
+    /// The bucket and the key that it looks up first, where it is about one key.
+    fn place(&self) -> Option<(&Path, &[u8])> {
+        match &self.work {
+            Work::Request(
+                WriteRequest::Set { path, key, .. }
+                | WriteRequest::SetExpiring { path, key, .. }
+                | WriteRequest::Increment { path, key, .. }
+                | WriteRequest::Delete { path, key, .. },
+            ) => Some((path, key)),
+            Work::Request(_) => None,
+            Work::Resp(work) => work.first_place(),
+        }
+    }
+
     /// How many bytes it keeps in memory.
     pub(crate) fn bytes(&self) -> usize {
         let variable = match &self.work {
@@ -159,6 +173,18 @@ impl From<Refused> for ErrorReply {
                 Self::new(ErrorCode::IncompatibleValue, message)
             }
             Refused::Storage(error) => refusal(error),
+        }
+    }
+}
+
+/// Has the processor fetch what these requests, which are applied next, look up: one after the other would wait for it.
+pub(crate) fn prefetch<'w>(timed: &Timed<'_>, writes: impl Iterator<Item = &'w Write>) {
+    let places: Vec<_> = writes.filter_map(Write::place).collect();
+    for of_one in places.chunk_by(|(one, _), (other, _)| one == other).filter(|of_one| of_one.len() > 1) {
+        // A bucket that is not there is whose business it is that asks for it.
+        if let Ok(bucket) = timed.tx.bucket_path(of_one[0].0.names()) {
+            let keys: Vec<_> = of_one.iter().map(|(_, key)| *key).collect();
+            bucket.prefetch(&keys);
         }
     }
 }

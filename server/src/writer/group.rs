@@ -12,9 +12,12 @@ use super::Work;
 use super::queue::Job;
 use super::reclaim::Reclaim;
 use super::trouble::{Line, Trouble};
-use crate::commands::{Clock, Effect, Outcome, ReplyRoom, Timed, WatchedKeys, apply, refusal};
+use crate::commands::{Clock, Effect, Outcome, ReplyRoom, Timed, WatchedKeys, apply, prefetch, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
+
+/// So many requests are looked up ahead at a time: what they need of the file stays in the processor's caches until then.
+const AHEAD: usize = 32;
 
 /// Does group after group.
 pub(super) struct Groups {
@@ -145,7 +148,10 @@ impl Applied {
         let mut timed = Timed::new(&mut tx, now);
         let mut results = Vec::with_capacity(jobs.len());
         let mut made = 0;
-        for job in jobs {
+        for (index, job) in jobs.iter().enumerate() {
+            if index % AHEAD == 0 {
+                prefetch(&timed, jobs[index..].iter().take(AHEAD).map(|job| &job.write));
+            }
             let result = apply(&mut timed, &job.write, room, watched)?;
             made += result.as_ref().map_or(0, Effect::made);
             results.push(result);

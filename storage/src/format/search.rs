@@ -121,7 +121,7 @@ fn search_whole(within: Range<usize>, cmp: impl Fn(usize) -> Option<Ordering>) -
 
 /// How many bytes two keys begin with are the same.
 #[inline(never)]
-fn alike(one: &[u8], other: &[u8]) -> usize {
+pub(crate) fn alike(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 

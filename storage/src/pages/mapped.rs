@@ -144,6 +144,25 @@ impl<'a> Pages<'a> {
         self.map.prefetch(id.saturating_mul(self.page_size as u64), SOON);
     }
 
+    /// Page `id` will be looked up in soon: its header is asked for, and where its patches are noted.
+    pub(crate) fn prefetch_header(&self, id: Pgid) {
+        self.map.prefetch(id.saturating_mul(self.page_size as u64), LINE as usize);
+        if let Some(recents) = self.recents {
+            recents.prefetch_entry(id);
+        }
+    }
+
+    /// The branch page `id`; `None` where there is none. Of a leaf what a look-up reads first is asked for, of its page and
+    /// of its newest patch.
+    pub(crate) fn branch_or_prefetch(&self, id: Pgid) -> Option<BranchPage<'a>> {
+        match (Self { recents: None, ..*self }.sound_page(id)?, self.recents) {
+            (Page::Branch(branch), _) => return Some(branch),
+            (Page::Leaf(_), Some(recents)) => recents.prefetch_newest(id),
+            (Page::Leaf(_), None) => {}
+        }
+        None
+    }
+
     /// The children of `branch` will be read one after the other. As the map is read at random otherwise (see
     /// [`Advice`](crate::Advice)), each would be waited for by itself: they are asked of the disk at once where they lie
     /// close together, as after a load, a compaction or a large commit; `false` where they do not.

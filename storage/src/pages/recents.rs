@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zerocopy::FromBytes as _;
 
-use crate::disk::{Map, Region};
+use crate::disk::{Map, Region, prefetch};
 use crate::format::{PATCH_HEADER, PatchHeader, Patched, Pgid, TxId, UNIT};
 
 /// An entry of the table: the page, whether its patches are of the past, and where the newest lies (0: none counts).
@@ -27,6 +27,9 @@ const PAGES: Pgid = 1 << (64 - PAGE_SHIFT);
 const LONGEST: usize = (AT as usize + 1) * UNIT;
 /// Bytes of memory for each entry of the table: about those of one patch.
 const BYTES_AN_ENTRY: usize = 128;
+
+/// Bytes before a patch's end that a look-up reads: of most patches that is all but the entry.
+const SOON: usize = 256;
 
 /// One memory.
 pub(crate) struct Patches {
@@ -67,11 +70,16 @@ impl Patches {
         Patched::ending(self.map.bytes(0, at as usize * UNIT + PATCH_HEADER)?)
     }
 
+    /// Where the page's entry is, if no other one is there.
+    fn first_place(&self, page: Pgid) -> usize {
+        let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (hash >> 32) as usize & (self.table.len() - 1)
+    }
+
     /// The page's entry, or the place where it would be.
     fn entry(&self, page: Pgid) -> (usize, u64) {
         let mask = self.table.len() - 1;
-        let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut place = (hash >> 32) as usize & mask;
+        let mut place = self.first_place(page);
         loop {
             let entry = self.table[place].load(Ordering::Acquire);
             // Never more than half of them are taken.
@@ -135,6 +143,23 @@ impl Recents {
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Patches>> {
         self.elder.iter().chain(&self.newer)
+    }
+
+    /// It will be looked for the page's patches soon.
+    pub(crate) fn prefetch_entry(&self, page: Pgid) {
+        for patches in self.all() {
+            prefetch(std::slice::from_ref(&patches.table[patches.first_place(page)]));
+        }
+    }
+
+    /// The page's newest patch will be read soon.
+    pub(crate) fn prefetch_newest(&self, page: Pgid) {
+        for patches in self.all() {
+            let at = at(patches.entry(page).1) as usize * UNIT;
+            if at > 0 {
+                patches.map.prefetch((at - at.min(SOON)) as u64, SOON + PATCH_HEADER);
+            }
+        }
     }
 
     /// What the page's leaf is in the state.

@@ -11,12 +11,14 @@ use super::commit::{LONGEST_WRITE, Sync, ids_used_up, write};
 use super::durable::{begin, is_full};
 use super::{Durability, Reading, Shared, Writer};
 use crate::Result;
-use crate::format::{Pgid, bucket_value};
+use crate::format::{Pgid, alike, bucket_value, prefix};
 use crate::pages::{Pages, Recents, Run};
-use crate::tree::{Names, Source, Work, leaf_in};
+use crate::tree::{BucketId, Child, Names, Root, Source, Work, leaf_in};
 
 /// Leaves of a batch.
 const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+/// So many leaves are looked up ahead at a time.
+const FETCHED: usize = 32;
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -35,6 +37,8 @@ pub(crate) enum Leaves {
 /// A leaf that is to be written, as its newest patch told of it.
 struct Ahead<'a> {
     bucket: u32,
+    /// The beginning of the key, behind what is alike in all of the bucket's.
+    prefix: u64,
     key: &'a [u8],
     page: Pgid,
     /// Where that patch lies.
@@ -93,10 +97,11 @@ impl Shared {
         for patches in recents.all() {
             ahead.extend(patches.all().filter_map(|(page, at)| {
                 let bucket = patches.header(at)?.bucket.get();
-                Some(Ahead { bucket, key: patches.key(at)?, page, at })
+                Some(Ahead { bucket, prefix: 0, key: patches.key(at)?, page, at })
             }));
         }
-        ahead.sort_unstable_by(|one, other| (one.bucket, one.key).cmp(&(other.bucket, other.key)));
+        ahead.sort_unstable_by_key(|leaf| leaf.bucket);
+        ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
         for batch in ahead.chunks(BATCH) {
             self.write_batch(batch, names)?;
             // The thread that does this is the one that syncs in time.
@@ -117,6 +122,16 @@ impl Shared {
             exchange(self, writer, &copies, names)
         })
     }
+}
+
+/// Sorts leaves of one bucket. The keys themselves, each of which has to be fetched, are seldom compared.
+fn sort_by_key(leaves: &mut [Ahead<'_>]) {
+    let Some(first) = leaves.first().map(|leaf| leaf.key) else { return };
+    let common = leaves.iter().map(|leaf| alike(first, leaf.key)).min().unwrap_or(0);
+    for leaf in &mut *leaves {
+        leaf.prefix = prefix(&leaf.key[common..]);
+    }
+    leaves.sort_unstable_by(|one, other| (one.prefix, one.key).cmp(&(other.prefix, other.key)));
 }
 
 /// Writes leaves as they are in one state.
@@ -151,8 +166,11 @@ impl<'a> Copier<'a> {
         self.out.shared.check_usable()?;
         let mut copies = Copies::default();
         let mut free = pages.iter().copied();
-        for ahead in batch {
+        for (index, ahead) in batch.iter().enumerate() {
             let root = self.root(ahead.bucket, names)?;
+            if index % FETCHED == 0 {
+                self.fetch(root, &batch[index..]);
+            }
             let leaf = root.map(|root| leaf_in(self.state.pages(), root, ahead.key)).transpose()?.flatten();
             let Some(leaf) = leaf.filter(|leaf| leaf.id() == ahead.page) else {
                 copies.gone.push(ahead);
@@ -173,6 +191,14 @@ impl<'a> Copier<'a> {
         copies.unused = free.collect();
         (copies.bytes, copies.writes) = (self.out.bytes, self.out.writes);
         Ok(copies)
+    }
+
+    /// Has the next of these leaves fetched, as far as they are in the same bucket as the first.
+    fn fetch(&self, root: Option<Pgid>, leaves: &[Ahead<'_>]) {
+        let (Some(root), Some(bucket)) = (root, leaves.first().map(|leaf| leaf.bucket)) else { return };
+        let next = leaves.iter().take(FETCHED).take_while(|leaf| leaf.bucket == bucket);
+        let keys: Vec<_> = next.map(|leaf| leaf.key).collect();
+        Source { pages: self.state.pages(), work: None }.prefetch(Root::Tree(Child::Page(root)), &keys);
     }
 
     fn root(&mut self, bucket: u32, names: &Names) -> Result<Option<Pgid>> {
@@ -282,8 +308,9 @@ fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &N
     let exchanged = commit(shared, writer, |work| {
         let mut not_taken = Vec::new();
         let mut taken = Vec::new();
+        let mut last = None;
         for copy in &copies.written {
-            let is_taken = exchange_leaf(work, copy, names)?;
+            let is_taken = exchange_leaf(work, copy, names, &mut last)?;
             if let Some(to) = copy.to {
                 if is_taken { taken.push(Run { start: to, len: 1 }) } else { not_taken.push(to) }
             }
@@ -298,14 +325,26 @@ fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &N
 }
 
 /// Has a branch lead to the copy of a leaf, unless that has got another patch; or takes it apart. Whether the copy is taken.
-fn exchange_leaf(work: &mut Work, copy: &Copied<'_>, names: &Names) -> Result<bool> {
-    let &Ahead { bucket, key, page, .. } = copy.leaf;
+/// `last` is the bucket that was opened last.
+fn exchange_leaf(
+    work: &mut Work,
+    copy: &Copied<'_>,
+    names: &Names,
+    last: &mut Option<(u32, Option<BucketId>)>,
+) -> Result<bool> {
+    let &Ahead { bucket: number, key, page, .. } = copy.leaf;
     if work.newest_patch(page) != Some(copy.at) {
         return Ok(false);
     }
-    match copy.to {
-        Some(to) => work.exchange(&names.path(bucket), key, page, to),
-        None => work.take_leaf_apart(&names.path(bucket), key, page).map(|()| false),
+    let opened = match *last {
+        Some((last, opened)) if last == number => opened,
+        _ => work.bucket_of_patch(&names.path(number))?,
+    };
+    *last = Some((number, opened));
+    match (opened, copy.to) {
+        (None, _) => Ok(false),
+        (Some(bucket), Some(to)) => work.exchange(bucket, key, page, to),
+        (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
     }
 }
 

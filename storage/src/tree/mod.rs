@@ -2,8 +2,8 @@
 //!
 //! - `arena`: where bytes lie; `slots`, `node`: a page taken apart; `buckets`: those that were opened; `spare`: memory
 //!   for the next transaction
-//! - `view`: one way to read pages and nodes; `resident`: which of them are in memory; `walk`: visiting all of a bucket; `work`: all that a write transaction has
-//!   changed
+//! - `view`: one way to read pages and nodes; `resident`: which of them are in memory, and what is fetched ahead; `walk`:
+//!   visiting all of a bucket; `work`: all that a write transaction has changed
 //! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches
 //! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
 //!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it

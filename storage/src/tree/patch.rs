@@ -295,7 +295,8 @@ impl Work {
             for (page, at) in patches.all() {
                 let Some((header, key)) = patches.header(at).zip(patches.key(at)) else { continue };
                 if names.is_within(header.bucket.get(), above) {
-                    self.take_leaf_apart(&names.path(header.bucket.get()), key, page)?;
+                    let bucket = self.bucket_of_patch(&names.path(header.bucket.get()))?;
+                    bucket.map_or(Ok(()), |bucket| self.take_leaf_apart(bucket, key, page))?;
                 }
             }
         }
@@ -303,7 +304,7 @@ impl Work {
     }
 
     /// The bucket that names lead to; `None` where there is none any more.
-    fn bucket_of_patch(&mut self, path: &[&[u8]]) -> Result<Option<BucketId>> {
+    pub(crate) fn bucket_of_patch(&mut self, path: &[&[u8]]) -> Result<Option<BucketId>> {
         match self.open_path(path) {
             Ok(bucket) => Ok(Some(bucket)),
             Err(Error::BucketNotFound { .. } | Error::IncompatibleValue { .. }) => Ok(None),
@@ -313,8 +314,7 @@ impl Work {
 
     /// Has the branch above a patched leaf lead to a copy of it, which was written to page `new`. `false` where that cannot
     /// be: the leaf is a bucket's root, and is taken apart; or it is not there any more.
-    pub(crate) fn exchange(&mut self, path: &[&[u8]], key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
-        let Some(bucket) = self.bucket_of_patch(path)? else { return Ok(false) };
+    pub(crate) fn exchange(&mut self, bucket: BucketId, key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
         if matches!(self.root(bucket), Root::Inline(_)) {
             return Ok(false);
         }
@@ -342,8 +342,7 @@ impl Work {
     }
 
     /// Takes a patched leaf apart, if it is still there.
-    pub(crate) fn take_leaf_apart(&mut self, path: &[&[u8]], key: &[u8], page: Pgid) -> Result<()> {
-        let Some(bucket) = self.bucket_of_patch(path)? else { return Ok(()) };
+    pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
         if self.leaf_on_page(bucket, key).is_some_and(|(leaf, _)| leaf.id() == page) {
             self.leaf_node(bucket, key)?;
         }

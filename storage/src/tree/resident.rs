@@ -47,6 +47,26 @@ impl<'tx> Source<'tx> {
         }
     }
 
+    /// Has the processor fetch what [`Self::find`] reads for these keys in the leaves: of all of them at once, level by
+    /// level, where one look-up after the other would wait for the memory.
+    pub(crate) fn prefetch(&self, root: Root<'tx>, keys: &[impl AsRef<[u8]>]) {
+        let Some(first) = first_page(root) else { return };
+        let mut places: Vec<_> = keys.iter().map(|key| (key.as_ref(), first, Between::ANY)).collect();
+        for _ in 0..MAX_DEPTH {
+            for (_, id, _) in &places {
+                self.pages.prefetch_header(*id);
+            }
+            places.retain_mut(|(key, id, between)| {
+                let branch = self.pages.branch_or_prefetch(*id);
+                let below = branch.and_then(|branch| branch.sound_child(key, *between));
+                below.map(|below| (*id, *between) = (below.page, below.between)).is_some()
+            });
+            if places.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// The page to go to from page `id`; `None` from a leaf, and where the way is damaged or leads to a node.
     fn below(&self, id: Pgid, key: &[u8], between: Between) -> Option<(Pgid, Between)> {
         match self.pages.sound_page(id)? {

@@ -155,6 +155,14 @@ impl RespWork {
         }
     }
 
+    /// The bucket and the key that a single command looks up first, as far as they can be told before.
+    pub(crate) fn first_place(&self) -> Option<(&Path, &[u8])> {
+        match &self.what {
+            What::One(call) if !matches!(call.spec.group, Group::Hash) => Some((call.db.path(), call.args.get(1)?)),
+            _ => None,
+        }
+    }
+
     /// The commands that it is made of.
     pub(crate) fn calls(&self) -> &[Call] {
         match &self.what {
