@@ -17,7 +17,7 @@ use crate::commands::{
     Watching, Write, earliest, refusal,
 };
 use crate::health::Health;
-use crate::writer::{Push, Queue, Ticket};
+use crate::writer::{Pushed, Queue, Ticket};
 
 /// On whose behalf requests are done. That each is allowed to it was looked at before it comes here.
 #[derive(Debug, Clone, Default)]
@@ -158,19 +158,19 @@ impl<'a> Access<'a> {
     }
 
     /// Has something done that the Redis dialect asks for, as [`Self::write`] does.
-    pub(crate) fn write_resp(self, work: RespWork, ticket: Ticket) -> Option<Push> {
+    pub(crate) fn write_resp(self, work: RespWork, ticket: Ticket) -> Pushed {
         self.queue(ticket, || Write::resp(work))
     }
 
-    /// Has a write done, and answered by its ticket. Where the writer's queue is full, answers what to wait for.
-    pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Option<Push> {
+    /// Has a write done, and answered by its ticket.
+    pub(crate) fn write(self, request: WriteRequest, ticket: Ticket) -> Pushed {
         self.queue(ticket, || Write::new(request, self.caller.asker.clone()))
     }
 
-    fn queue(self, ticket: Ticket, write: impl FnOnce() -> Write) -> Option<Push> {
+    fn queue(self, ticket: Ticket, write: impl FnOnce() -> Write) -> Pushed {
         let Some(writer) = &self.executor.writer else {
             ticket.answer(Reply::Error(takes_no_writes()).into());
-            return None;
+            return Pushed::Queued;
         };
         writer.push(write(), ticket)
     }

@@ -67,7 +67,7 @@ use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::silent::Silent;
 use crate::sockets::Speaks;
-use crate::writer::{Answered, Push, Ticket};
+use crate::writer::{Answered, Held, Push, Pushed, Ticket};
 
 /// What a connection has, before it is known what it speaks and after.
 pub(crate) struct Connection<S> {
@@ -93,6 +93,10 @@ pub(crate) struct Connection<S> {
     answers: Option<(UnboundedSender<Answered>, UnboundedReceiver<Answered>)>,
     /// A write that waits for room in the writer's queue. Nothing is taken meanwhile, so that writes keep their order.
     queueing: Option<Push>,
+    /// A write that came alone, while requests are taken: the next one shows that it did not.
+    held: Option<Held>,
+    /// That was done in this turn.
+    did_held: bool,
     /// What waits for memory. Nothing is taken meanwhile.
     starving: Option<Starving>,
     /// What waits for the disk. Nothing is taken meanwhile.
@@ -153,6 +157,8 @@ impl<S: Socket> Connection<S> {
             stopping: false,
             answers: None,
             queueing: None,
+            held: None,
+            did_held: false,
             starving: None,
             faulting: None,
         })
@@ -238,13 +244,29 @@ impl<S: Socket> Connection<S> {
     /// Has a write done; its answer will carry `id`.
     fn submit(&mut self, id: u32, caller: &Caller, request: WriteRequest) {
         let ticket = self.ticket(id);
-        self.queueing = self.shared.executor.admit(caller).write(request, ticket);
+        self.held = None;
+        self.pushed(self.shared.executor.admit(caller).write(request, ticket));
     }
 
     /// Has done what the Redis dialect asks for; its answer will carry `id`.
     fn submit_resp(&mut self, id: u32, caller: &Caller, work: RespWork) {
         let ticket = self.ticket(id);
-        self.queueing = self.shared.executor.admit(caller).write_resp(work, ticket);
+        self.held = None;
+        self.pushed(self.shared.executor.admit(caller).write_resp(work, ticket));
+    }
+
+    fn pushed(&mut self, pushed: Pushed) {
+        match pushed {
+            Pushed::Queued => {}
+            Pushed::Waits(push) => self.queueing = Some(push),
+            Pushed::Held(held) => self.held = Some(held),
+        }
+    }
+
+    /// Does the write that was held back, if there is one, where nobody else writes and `is_alone` says that nothing comes
+    /// behind it; otherwise it is the writer's. Whether its answer is there.
+    fn do_held(&mut self, is_alone: bool) -> bool {
+        self.held.take().filter(|_| is_alone).is_some_and(Held::run)
     }
 
     fn ticket(&mut self, id: u32) -> Ticket {

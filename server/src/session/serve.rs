@@ -152,10 +152,13 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
     fn work(&mut self) -> bool {
-        while let Some(answered) = self.conn.answer() {
-            self.answered(answered);
-        }
+        self.take_answers();
         let interrupted = self.take_requests();
+        let is_alone = self.is_starved() && self.in_flight() == 1;
+        self.conn.did_held = self.conn.do_held(is_alone);
+        if self.conn.did_held {
+            self.take_answers();
+        }
         let streaming = self.step_stream();
         // A stream's last step may have nothing to tell, and so nothing would wake what it has held up.
         let held_up = !self.is_starved() && self.can_take();
@@ -164,12 +167,19 @@ impl<C: Codec, S: Socket> Session<C, S> {
         interrupted || streaming || held_up
     }
 
+    fn take_answers(&mut self) {
+        while let Some(answered) = self.conn.answer() {
+            self.answered(answered);
+        }
+    }
+
     /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.
     ///
     /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
     /// is woken once for many, and not by each in the middle of the next one's request.
     async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
-        if again || !self.conn.wire.output.is_empty() {
+        // Who has done a write here has let the others go on meanwhile, on another thread.
+        if again || !self.conn.wire.output.is_empty() && !self.conn.did_held {
             after_others(again || self.conn.wire.is_output_large()).await;
         }
         let sent = self.flush().await?;

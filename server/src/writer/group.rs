@@ -66,8 +66,8 @@ impl Groups {
                 self.has_made_room = false;
                 return left;
             }
-            // The file may not grow, but pages that are free since the last checkpoint wait for the next one.
-            Err(Error::MaxSizeReached { .. }) if self.make_room() => return jobs,
+            // The file cannot grow, but pages that are free since the last checkpoint wait for the next one.
+            Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if self.make_room() => return jobs,
             // Nothing was written. What has no room is not to keep out what would: a deletion makes some.
             Err(Error::NoSpace { .. } | Error::MaxSizeReached { .. }) if jobs.len() > 1 => {
                 let others = jobs.split_off(jobs.len() / 2);
@@ -106,10 +106,12 @@ impl Groups {
 
 impl Work for Groups {
     /// Does what the jobs ask for, in their order, and answers each.
-    fn run(&mut self, jobs: Vec<Job>) {
+    fn run(&mut self, jobs: Vec<Job>) -> bool {
         self.stats.group_taken(jobs.len());
         self.has_made_room = false;
+        let due = self.reclaim.due();
         self.run_or_halve(jobs);
+        self.reclaim.due() != due
     }
 
     fn idle_for(&mut self) -> Option<Duration> {
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
     use crate::commands::{Asker, Write};
     use crate::memory::Memory;
-    use crate::writer::queue::{Queue, Ticket};
+    use crate::writer::queue::Ticket;
 
     fn path() -> Path {
         Path::from_names(["b"]).unwrap()
@@ -246,13 +248,9 @@ mod tests {
 
     /// Does these requests as one group; answers the codes of their errors.
     fn run(groups: &mut Groups, requests: Vec<WriteRequest>) -> Vec<Option<ErrorCode>> {
-        let (queue, _room, jobs) = Queue::new(100, u32::MAX);
         let (to, mut answers) = unbounded_channel();
-        for (id, request) in (0..).zip(requests) {
-            let push = queue.push(Write::new(request, Asker::default()), Ticket::new(id, to.clone()));
-            assert!(push.is_none(), "there is room");
-        }
-        groups.run(jobs.try_iter().collect());
+        let job = |(id, request)| Job::new(Write::new(request, Asker::default()), Ticket::new(id, to.clone()));
+        groups.run((0..).zip(requests).map(job).collect());
         let answers = std::iter::from_fn(|| answers.try_recv().ok());
         answers
             .map(|(_, outcome)| if let Reply::Error(error) = outcome.reply { Some(error.code) } else { None })

@@ -1,4 +1,4 @@
-//! The writer: one thread, the only one that changes the database.
+//! The writer: one thread, the only one that changes the database, but for requests that come alone (`seat`).
 //!
 //! It takes all that waits in its queue, applies it in one transaction, commits once and answers each request. While it syncs,
 //! the next group gathers; there is no timer, and a lone write waits for nobody. It never waits for a client, and no client
@@ -8,6 +8,7 @@
 mod group;
 mod queue;
 mod reclaim;
+mod seat;
 mod trouble;
 
 use std::sync::Arc;
@@ -19,8 +20,9 @@ use std::{io, thread};
 use boltkv_storage::Db;
 
 use group::Groups;
-pub(crate) use queue::{Answered, Push, Queue, Ticket};
-use queue::{Job, Room};
+pub(crate) use queue::{Answered, Held, Push, Pushed, Queue, Ticket};
+use queue::{Job, Message, Room};
+use seat::Seat;
 
 use crate::commands::{Clock, ReplyRoom};
 use crate::health::Health;
@@ -49,8 +51,10 @@ impl Writer {
     }
 
     fn start_with(requests: usize, bytes: u32, work: impl Work) -> io::Result<(Self, Queue)> {
-        let (queue, room, jobs) = Queue::new(requests, bytes);
-        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work_on(&jobs, room, work))?;
+        let seat = Arc::new(Seat::new(work));
+        let (queue, room, jobs) = Queue::new(requests, bytes, Arc::clone(&seat));
+        let last = LastOnDrop { room, seat };
+        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work_on(&jobs, &last))?;
         Ok((Self { thread }, queue))
     }
 
@@ -62,8 +66,8 @@ impl Writer {
 
 /// What the writer does.
 trait Work: Send + 'static {
-    /// Does a group.
-    fn run(&mut self, jobs: Vec<Job>);
+    /// Does a group. Whether something is to be done sooner now than [`Self::idle_for`] has said.
+    fn run(&mut self, jobs: Vec<Job>) -> bool;
 
     /// When there is something to do that nobody has asked for: after so long. `None` where there will be nothing.
     fn idle_for(&mut self) -> Option<Duration> {
@@ -75,35 +79,51 @@ trait Work: Send + 'static {
 }
 
 /// Takes groups until there will be no more.
-fn work_on(jobs: &Receiver<Job>, room: Arc<Room>, mut work: impl Work) {
-    let room = CloseOnDrop(room);
+fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
+    let LastOnDrop { room, seat } = last;
     loop {
-        let first = match work.idle_for() {
-            None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(idle) => jobs.recv_timeout(idle),
+        let first = match seat.with(|work| work.idle_for()).flatten() {
+            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(idle) => messages.recv_timeout(idle),
         };
-        match first {
-            Ok(first) => {
-                let mut group = vec![first];
-                // Room is given back after the group is complete, so the queue's bounds are the group's too.
-                group.extend(jobs.try_iter());
-                room.0.give_back(&group);
+        let first = match first {
+            Ok(Message::Job(first)) => Some(first),
+            Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        // Who has something to do of its own keeps others from writing where they are.
+        let own = usize::from(first.is_none());
+        if own > 0 {
+            let _ = seat.come();
+        }
+        let taken = seat.with(|work| {
+            let mut group: Vec<Job> = first.into_iter().collect();
+            group.extend(messages.try_iter().filter_map(Message::job));
+            // Room is given back after the group is complete, so the queue's bounds are the group's too.
+            room.give_back(&group);
+            let taken = group.len();
+            if taken > 0 {
+                seat.note(taken);
                 work.run(group);
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        // However many groups there are, it has its turn after each.
-        work.tidy();
+            // However many groups there are, it has its turn after each.
+            work.tidy();
+            taken
+        });
+        seat.leave(own + taken.unwrap_or(0));
     }
 }
 
-/// However the writer ends, whoever waits for room in its queue is told.
-struct CloseOnDrop(Arc<Room>);
+/// However the writer's thread ends, whoever waits for room in its queue is told, and nobody writes any more.
+struct LastOnDrop {
+    room: Arc<Room>,
+    seat: Arc<Seat>,
+}
 
-impl Drop for CloseOnDrop {
+impl Drop for LastOnDrop {
     fn drop(&mut self) {
-        self.0.close();
+        self.room.close();
+        self.seat.end();
     }
 }
 
@@ -122,8 +142,9 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(30);
 
     impl<F: FnMut(Vec<Job>) + Send + 'static> Work for F {
-        fn run(&mut self, jobs: Vec<Job>) {
+        fn run(&mut self, jobs: Vec<Job>) -> bool {
             self(jobs);
+            false
         }
     }
 
@@ -163,7 +184,7 @@ mod tests {
     async fn what_waits_while_a_group_is_written_becomes_the_next_group() {
         let (writer, queue, open, groups) = gated(100, 1 << 20);
         let (to, mut answers) = unbounded_channel();
-        let push = |id| assert!(queue.push(set(1), Ticket::new(id, to.clone())).is_none(), "there is room");
+        let push = |id| assert!(queue.push(set(1), Ticket::new(id, to.clone())).waits().is_none(), "there is room");
         push(0);
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         (1..=10).for_each(push);
@@ -180,7 +201,7 @@ mod tests {
     async fn who_finds_the_queue_full_waits_and_is_served_in_order() {
         let (writer, queue, open, groups) = gated(2, 1 << 20);
         let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(id, to.clone()));
+        let push = |id| queue.push(set(1), Ticket::new(id, to.clone())).waits();
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
         assert!(push(1).is_none() && push(2).is_none());
@@ -214,10 +235,8 @@ mod tests {
         let (to, mut answers) = unbounded_channel();
         let long = Path::from_names(vec![vec![b'n'; 60_000]]).unwrap();
         let push = |id| {
-            queue.push(
-                Write::new(WriteRequest::DeleteBucket(long.clone()), Asker::default()),
-                Ticket::new(id, to.clone()),
-            )
+            let delete = WriteRequest::DeleteBucket(long.clone());
+            queue.push(Write::new(delete, Asker::default()), Ticket::new(id, to.clone())).waits()
         };
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
@@ -238,7 +257,7 @@ mod tests {
     async fn a_request_larger_than_the_queue_waits_until_it_is_empty() {
         let (writer, queue, open, groups) = gated(100, 1_000);
         let (to, mut answers) = unbounded_channel();
-        let push = |id, len| queue.push(set(len), Ticket::new(id, to.clone()));
+        let push = |id, len| queue.push(set(len), Ticket::new(id, to.clone())).waits();
         assert!(push(0, 5_000).is_none(), "the queue is empty");
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         assert!(push(1, 1).is_none());
@@ -265,7 +284,7 @@ mod tests {
         })
         .unwrap();
         let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(id, to.clone()));
+        let push = |id| queue.push(set(1), Ticket::new(id, to.clone())).waits();
         assert!(push(0).is_none());
         at_gate.recv_timeout(PATIENCE).unwrap();
         assert!(push(1).is_none() && push(2).is_none(), "queued behind it");
@@ -278,5 +297,62 @@ mod tests {
         assert!(push(4).is_none(), "nobody waits for a writer that is gone");
         assert_eq!(codes(&mut answers, 1).await, [(4, failed)]);
         assert!(!writer.join(), "the panic is reported");
+    }
+
+    /// A writer that says on which thread it does each group. Requests have come to it one by one.
+    async fn for_one(
+        mut each: impl FnMut() + Send + 'static,
+    ) -> (Writer, Queue, Gate<thread::ThreadId>, UnboundedReceiver<Answered>, impl Fn(&Queue, u32) -> Pushed) {
+        let (report, threads) = channel();
+        let (writer, queue) = Writer::start_with(100, 1 << 20, move |jobs: Vec<Job>| {
+            report.send(thread::current().id()).unwrap();
+            each();
+            jobs.into_iter().for_each(|job| job.ticket.answer(Reply::Written { txid: 1 }.into()));
+        })
+        .unwrap();
+        let (to, mut answers) = unbounded_channel();
+        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(id, to.clone()));
+        for id in 0..100 {
+            drop(push(&queue, id));
+            assert_eq!(codes(&mut answers, 1).await, [(id, None)]);
+            assert_ne!(threads.recv().unwrap(), thread::current().id(), "what is let go is the writer's");
+            queue.until_idle().await;
+        }
+        (writer, queue, threads, answers, push)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_comes_alone_is_done_where_it_comes_and_what_does_not_is_the_writers() {
+        let (writer, queue, threads, mut answers, push) = for_one(|| ()).await;
+        let here = thread::current().id();
+        for id in 0..3 {
+            let Pushed::Held(held) = push(&queue, id) else { panic!("nobody else is there") };
+            assert!(held.run());
+            assert_eq!((threads.try_recv(), answers.try_recv().map(|(id, _)| id)), (Ok(here), Ok(id)));
+        }
+        let Pushed::Held(held) = push(&queue, 3) else { panic!("nobody else is there") };
+        assert!(matches!(push(&queue, 4), Pushed::Queued), "one is held");
+        // Done here or by the thread, whichever is first.
+        held.run();
+        assert_eq!(codes(&mut answers, 2).await, [(3, None), (4, None)]);
+        assert!(threads.try_iter().any(|thread| thread != here), "the other one is the thread's");
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_panics_where_it_comes_is_the_last_to_write() {
+        let mut left = 100;
+        let (writer, queue, _threads, mut answers, push) = for_one(move || {
+            left -= 1;
+            assert!(left >= 0, "a defect");
+        })
+        .await;
+        let Pushed::Held(held) = push(&queue, 1) else { panic!("nobody else is there") };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| held.run())).is_err());
+        assert!(!writer.join(), "the thread notices, and its end is told");
+        drop(push(&queue, 2));
+        let failed = Some(ErrorCode::StorageFailed);
+        assert_eq!(codes(&mut answers, 2).await, [(1, failed), (2, failed)]);
     }
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
+use tokio::task::block_in_place;
 
+use super::seat::Seat;
 use crate::commands::{Outcome, Write};
 
 /// The reply to the request of this id.
@@ -16,6 +19,67 @@ pub(crate) type Answered = (u32, Outcome);
 /// What to wait for where the queue is full: it ends when the request has its place. Dropped before, it answers that the
 /// outcome is unknown, though nothing was written.
 pub(crate) type Push = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What became of a request that was to go to the writer.
+#[must_use]
+pub(crate) enum Pushed {
+    /// It has its place.
+    Queued,
+    /// It waits for one.
+    Waits(Push),
+    /// It has its place, and nobody else writes: whoever brings it may do it. Let go, it is the writer's.
+    Held(Held),
+}
+
+#[cfg(test)]
+impl Pushed {
+    /// What to wait for. What is held is the writer's.
+    pub(super) fn waits(self) -> Option<Push> {
+        if let Self::Waits(push) = self { Some(push) } else { None }
+    }
+}
+
+/// A request that may be the only one.
+pub(crate) struct Held {
+    /// There until it is run or let go.
+    job: Option<Job>,
+    queue: Queue,
+}
+
+impl Held {
+    /// Does it on this thread, where still nobody else writes; whether it is answered. The runtime has its tasks done by
+    /// another thread meanwhile.
+    pub(crate) fn run(mut self) -> bool {
+        let on_many = Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
+        let Self { job, queue } = &mut self;
+        on_many && queue.seat.is_only_one() && block_in_place(|| queue.do_here(job))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(job) = self.job.take() {
+            self.queue.post(job);
+        }
+    }
+}
+
+/// What the writer's thread is sent.
+#[derive(Debug)]
+pub(super) enum Message {
+    Job(Job),
+    /// There may be something to do sooner than it knew.
+    Look,
+}
+
+impl Message {
+    pub(super) fn job(self) -> Option<Job> {
+        match self {
+            Self::Job(job) => Some(job),
+            Self::Look => None,
+        }
+    }
+}
 
 /// A request on its way to the writer.
 #[derive(Debug)]
@@ -27,6 +91,12 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// One that takes no room.
+    #[cfg(test)]
+    pub(super) const fn new(write: Write, ticket: Ticket) -> Self {
+        Self { write, ticket, bytes: 0 }
+    }
+
     /// Answers it. Its memory is free before its client can ask for more.
     pub(super) fn answer(self, outcome: Outcome) {
         let Self { write, ticket, .. } = self;
@@ -101,12 +171,13 @@ impl Room {
 /// Where requests wait for the writer. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<Message>,
     room: Arc<Room>,
+    seat: Arc<Seat>,
 }
 
 impl Queue {
-    pub(super) fn new(requests: usize, bytes: u32) -> (Self, Arc<Room>, Receiver<Job>) {
+    pub(super) fn new(requests: usize, bytes: u32, seat: Arc<Seat>) -> (Self, Arc<Room>, Receiver<Message>) {
         // The channel itself has no bound: the room has.
         let (jobs, receiver) = mpsc::channel();
         let room = Arc::new(Room {
@@ -115,7 +186,7 @@ impl Queue {
             requests_bound: requests,
             bytes_bound: bytes,
         });
-        (Self { jobs, room: Arc::clone(&room) }, room, receiver)
+        (Self { jobs, room: Arc::clone(&room), seat }, room, receiver)
     }
 
     /// How many requests wait in it, and their bytes.
@@ -127,30 +198,76 @@ impl Queue {
 
     /// Puts a request into the queue, or answers what to wait for where that is full. Those who wait are served in the order
     /// in which they came.
-    pub(crate) fn push(&self, write: Write, ticket: Ticket) -> Option<Push> {
+    pub(crate) fn push(&self, write: Write, ticket: Ticket) -> Pushed {
         let job = Job { bytes: self.room.bytes_of(&write), write, ticket };
         let room = &*self.room;
         let permits = room.requests.try_acquire().and_then(|one| Ok((one, room.bytes.try_acquire_many(job.bytes)?)));
         match permits {
-            Ok(permits) => self.send(job, permits),
-            Err(TryAcquireError::NoPermits) => return Some(Box::pin(self.clone().push_when_there_is_room(job))),
+            Ok(permits) => return self.take_in(job, permits),
+            Err(TryAcquireError::NoPermits) => {
+                return Pushed::Waits(Box::pin(self.clone().push_when_there_is_room(job)));
+            }
             // The writer is gone; the ticket says so.
             Err(TryAcquireError::Closed) => drop(job),
         }
-        None
+        Pushed::Queued
+    }
+
+    /// Waits until nothing is queued, or being done.
+    #[cfg(test)]
+    pub(super) async fn until_idle(&self) {
+        while !self.seat.is_idle() {
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn push_when_there_is_room(self, job: Job) {
         let Ok(one) = self.room.requests.acquire().await else { return };
         let Ok(bytes) = self.room.bytes.acquire_many(job.bytes).await else { return };
-        self.send(job, (one, bytes));
+        drop(self.take_in(job, (one, bytes)));
     }
 
-    fn send(&self, job: Job, (one, bytes): (SemaphorePermit<'_>, SemaphorePermit<'_>)) {
-        // The writer gives them back when it takes the job.
+    fn take_in(&self, job: Job, (one, bytes): (SemaphorePermit<'_>, SemaphorePermit<'_>)) -> Pushed {
+        // Whoever takes the job gives them back.
         one.forget();
         bytes.forget();
+        if self.seat.come() {
+            return Pushed::Held(Held { job: Some(job), queue: self.clone() });
+        }
+        self.post(job);
+        Pushed::Queued
+    }
+
+    fn post(&self, job: Job) {
         // A job that cannot be sent comes back and is dropped: its ticket answers.
-        let _ = self.jobs.send(job);
+        let _ = self.jobs.send(Message::Job(job));
+    }
+
+    /// Does a job, if nobody else writes, and takes it away.
+    fn do_here(&self, job: &mut Option<Job>) -> bool {
+        let done = self.seat.try_with(|work| {
+            // Also where this stops half way the thread is to look.
+            let mut look = LookOnDrop(Some(&self.jobs));
+            let group: Vec<Job> = job.take().into_iter().collect();
+            self.room.give_back(&group);
+            if !work.run(group) {
+                look.0 = None;
+            }
+        });
+        if done.is_some() {
+            self.seat.leave(1);
+        }
+        done.is_some()
+    }
+}
+
+/// Has the writer's thread look what there is to do, or that there will be nothing any more.
+struct LookOnDrop<'a>(Option<&'a mpsc::Sender<Message>>);
+
+impl Drop for LookOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(jobs) = self.0 {
+            let _ = jobs.send(Message::Look);
+        }
     }
 }

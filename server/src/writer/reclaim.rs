@@ -58,6 +58,11 @@ impl Reclaim {
         }
     }
 
+    /// No key expires before that time; `None` where none ever does.
+    pub(super) const fn due(&self) -> Option<u64> {
+        self.due
+    }
+
     /// How long there is nothing to do; `None` where there will not be anything.
     pub(super) fn idle_for(&self) -> Option<Duration> {
         if let Some((again, _)) = self.wait {
