@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::followed::follow;
+use super::followed::try_follow;
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
@@ -155,7 +155,7 @@ fn goes_on(files: &Files, setup: Setup, (position, known): &Told) -> Result<bool
     let mut known = known.clone();
     let gone_on = db.follow(*position).and_then(|mut follower| {
         while let Some(transaction) = follower.next()? {
-            follow(&mut known, transaction);
+            try_follow(&mut known, transaction)?;
         }
         Ok(())
     });

@@ -80,6 +80,10 @@ impl Disk {
             }
         }
         self.assert_holds(&db);
+        if self.setup.memory > 0 && self.random.once_in(2) {
+            db.checkpoint().expect("what is in memory has its room");
+            self.assert_holds(&db);
+        }
         self.trap.arm(0, Fault::Killed);
         drop(db);
         self.trap.disarm();

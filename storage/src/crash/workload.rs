@@ -168,7 +168,8 @@ impl<'a> Worker<'a> {
             if fails { Err(None) } else { Ok(()) }
         });
         match run(db, change) {
-            Err(None) => true,
+            // A batch is committed for the others in it, too.
+            Err(None) => self.ground.trap().sprung().is_none(),
             Err(Some(error)) => self.committed(model, Err(error), false),
             Ok(()) => self.committed(model, Ok(()), false),
         }
@@ -176,7 +177,11 @@ impl<'a> Worker<'a> {
 
     /// A transaction with all that one can do beside its edits.
     fn steps(&mut self, db: &Db) -> bool {
-        let mut tx = db.begin_mut().expect("no write has failed");
+        let mut tx = match db.begin_mut() {
+            Ok(tx) => tx,
+            // It was killed where leaves are written, beside the commits.
+            Err(error) => return !self.is_killed(Err::<(), _>(error)),
+        };
         let mut model = self.newest().clone();
         let called = Arc::<AtomicUsize>::default();
         let call = |tx: &mut TxMut| {

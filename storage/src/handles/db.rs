@@ -95,7 +95,6 @@ impl Db {
         }
         self.0.shared.check_usable()?;
         let writer = self.0.shared.writer.take();
-        // From here on the transaction returns the writer, whatever happens.
         let mut tx = TxMut::new(Arc::clone(&self.0.shared), writer);
         self.0.shared.check_usable()?;
         tx.release_pages()?;

@@ -146,18 +146,23 @@ pub struct TxMut {
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
-        let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-        if writer.journal.is_some() {
+        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+        let recorded = writer.journal.is_some().then_some(writer.shrinking);
+        // From here on the transaction returns the writer, whatever happens.
+        let mut tx = Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false };
+        if let Some(shrinking) = recorded {
             // What makes the file smaller looks at its pages.
-            work.record_effects(writer.shrinking == 0);
+            tx.work.record_effects(shrinking == 0);
         }
-        Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
+        tx
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
         let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        writer.release_pages(&self.shared, self.work.pages())
+        writer.release_pages(&self.shared, self.work.pages())?;
+        writer.look_for_room(&self.shared, &mut self.work);
+        Ok(())
     }
 
     /// Whether pages that nobody needs are still to be freed, those of deleted buckets among them: each transaction that begins

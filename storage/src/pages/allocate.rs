@@ -27,6 +27,8 @@ pub(crate) struct Allocator<'a> {
     pub(crate) taken: Vec<Run>,
     /// Everything handed out.
     pub(crate) all: Vec<Run>,
+    /// Where the mark is to stay below, as long as there are free pages.
+    limit: Pgid,
     /// All gets the lowest free pages.
     lowest_only: bool,
     /// What is set aside for pages that last briefly.
@@ -52,7 +54,13 @@ impl<'a> Allocator<'a> {
         all: Vec<Run>,
         lowest_only: bool,
     ) -> Self {
-        Self { freelist, mark, taken, all, lowest_only, aside: Aside::Run(Run { start: 0, len: 0 }) }
+        let aside = Aside::Run(Run { start: 0, len: 0 });
+        Self { freelist, mark, taken, all, limit: Pgid::MAX, lowest_only, aside }
+    }
+
+    /// The same, where the file has no room for pages from `limit` on, or is not to have any.
+    pub(crate) fn below(self, limit: Pgid) -> Self {
+        Self { limit, ..self }
     }
 
     /// Sets a run aside for about so many pages that last briefly.
@@ -98,7 +106,8 @@ impl<'a> Allocator<'a> {
                 Some(start)
             }
             (Lasts::Briefly, Aside::Run(_)) => self.freelist.take_highest(pages),
-            (Lasts::Briefly, Aside::End) => None,
+            (Lasts::Briefly, Aside::End) if self.mark.saturating_add(pages) <= self.limit => None,
+            (Lasts::Briefly, Aside::End) => self.freelist.find(|list| list.take_shortest(pages))?,
         };
         let run = if let Some(start) = free {
             let run = Run { start, len: pages };
@@ -158,6 +167,15 @@ mod tests {
         let asked = [(1, Lasts::Briefly), (1, Lasts::Long), (10, Lasts::Briefly)];
         assert_eq!(starts(&mut allocator, &asked), [1000, 3, 1001]);
         assert_eq!(allocator.mark, 1011);
+    }
+
+    #[test]
+    fn where_the_file_has_no_room_what_lasts_briefly_lies_anywhere() {
+        let mut freelist = list();
+        let mut allocator = allocator(&mut freelist, false).below(1001);
+        allocator.set_aside(11);
+        let asked = [(1, Lasts::Briefly), (1, Lasts::Briefly), (1, Lasts::Long), (11, Lasts::Briefly)];
+        assert_eq!(starts(&mut allocator, &asked), [1000, 3, 5, 1001], "none is free for the last");
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl Freelist {
         Some(taken)
     }
 
+    /// A part of the shortest free run of at least `len` pages.
+    pub(crate) fn take_shortest(&mut self, len: u64) -> Option<Pgid> {
+        self.free.take_shortest(len)
+    }
+
     /// The end of the highest free run of `len` pages.
     pub(crate) fn take_highest(&mut self, len: u64) -> Option<Pgid> {
         let taken = self.free.take_highest(len)?;

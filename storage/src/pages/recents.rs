@@ -7,11 +7,13 @@
 //! There are two memories at a time. The *newer* one takes the patches of leaves that had none. While the leaves of the
 //! *elder* one are written anew, it goes on with those that it has. So all patches of a page lie in one of them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fnv::FnvBuildHasher;
 use zerocopy::FromBytes as _;
 
 use crate::disk::{Map, Region, prefetch};
@@ -182,6 +184,8 @@ pub(crate) struct Filling {
     entries: usize,
     /// Pages whose patches are not of the past.
     pub(crate) live: u64,
+    /// The branches above pages that were patched: these are written, too.
+    above: HashSet<Pgid, FnvBuildHasher>,
 }
 
 /// How one patch is taken back: the table's entry as it was.
@@ -195,7 +199,7 @@ impl Filling {
     /// Of a memory in which nothing is.
     pub(crate) fn new(patches: Arc<Patches>) -> Self {
         // No patch lies at 0.
-        Self { patches, filled: UNIT, entries: 0, live: 0 }
+        Self { patches, filled: UNIT, entries: 0, live: 0, above: HashSet::default() }
     }
 
     /// Where the next patch will lie.
@@ -215,14 +219,39 @@ impl Filling {
     }
 
     /// Adds a patch of a page, for which [`Self::has_room`], and which then lies at `at`.
-    pub(crate) fn push(&mut self, page: Pgid, patch: &[u8], at: u32) -> Before {
+    pub(crate) fn push(&mut self, page: Pgid, above: Option<Pgid>, patch: &[u8], at: u32) -> Before {
         self.patches.region.write(self.filled, patch);
         self.filled += patch.len();
         let (place, entry) = self.patches.entry(page);
         self.entries += usize::from(entry == 0);
-        self.live += u64::from(!is_live(entry));
+        if !is_live(entry) {
+            self.live += 1;
+            self.above.extend(above);
+        }
         self.patches.table[place].store(page << PAGE_SHIFT | u64::from(at), Ordering::Release);
         Before { place, entry }
+    }
+
+    /// Pages that it takes at most to write all leaves, and the branches above them, but for those on pages that were `freed`.
+    pub(crate) fn pages_to_write(&self, freed: impl Iterator<Item = Pgid>) -> u64 {
+        if self.live == 0 {
+            return 0;
+        }
+        let gone = freed.filter(|&page| self.patches.newest(page).is_some()).count() as u64;
+        match self.live.saturating_sub(gone) {
+            0 => 0,
+            // Branches above branches are fewer than those, however long their keys are.
+            leaves => leaves + 2 * self.above.len() as u64,
+        }
+    }
+
+    /// What was on these pages is on others now; a branch that was split, on several.
+    pub(crate) fn branches_moved(&mut self, branches: &[(Pgid, Pgid)]) {
+        let new: Vec<Pgid> = branches.iter().filter(|(old, _)| self.above.contains(old)).map(|(_, new)| *new).collect();
+        for (old, _) in branches {
+            self.above.remove(old);
+        }
+        self.above.extend(new);
     }
 
     /// Takes back the newest patch of a page.
@@ -237,6 +266,8 @@ impl Filling {
 
     /// The newest state has the page no more: who reads an earlier one still sees its patches.
     pub(crate) fn leave(&mut self, page: Pgid) {
+        // Also a branch may go, with all that is below it.
+        self.above.remove(&page);
         let (place, entry) = self.patches.entry(page);
         if is_live(entry) {
             self.live -= 1;
@@ -252,6 +283,7 @@ impl Filling {
                 self.leave(page);
             }
         }
+        self.above.clear();
     }
 
     /// Nobody reads what was on the page: it will be another one.
@@ -301,7 +333,7 @@ mod tests {
         };
         let at = write_patch(&mut bytes, filling.next(), &header, &mut changes, which, (b"key", b"value"));
         assert!(filling.has_room(page, bytes.len(), true));
-        filling.push(page, &bytes, at)
+        filling.push(page, None, &bytes, at)
     }
 
     fn seen(filling: &Filling, page: Pgid, upto: TxId) -> Option<u64> {

@@ -106,6 +106,20 @@ impl Spans {
         Some(start)
     }
 
+    /// Takes `len` pages of the shortest run that has as many, so that long ones stay what they are.
+    pub(crate) fn take_shortest(&mut self, len: u64) -> Option<Pgid> {
+        let is_single = |run: &(&Pgid, &u64)| *run.1 == 1;
+        let single = if len == 1 && self.by_length.len() < self.runs.len() {
+            self.runs.iter().find(is_single).map(|(&start, &found)| (start, found))
+        } else {
+            None
+        };
+        let several = || self.by_length.range((len, 0)..).next().map(|&(found, start)| (start, found));
+        let (start, found) = single.or_else(several)?;
+        self.take_from(start, found, len);
+        Some(start)
+    }
+
     /// The lowest run of `len` pages or more, which are several: the lowest of each such length that there is, which
     /// are few, where all runs are not.
     fn lowest_of(&self, len: u64) -> Option<(Pgid, u64)> {
@@ -186,6 +200,14 @@ mod tests {
         assert_eq!([3, 3, 3, 3, 1, 2].map(|len| spans.take(len)), [8, 11, 14, 20, 2, 4].map(Some));
         assert_eq!([5, 4, 3, 2].map(|len| spans.take(len)), [None, Some(30), Some(40), None]);
         assert_eq!(spans.pages(), 0);
+    }
+
+    #[test]
+    fn the_shortest_run_that_is_long_enough_is_taken() {
+        let mut spans = Spans::of(vec![run(3, 9), run(20, 1), run(30, 2), run(40, 1)]).unwrap();
+        let taken = [1, 1, 1, 1, 2, 9, 1].map(|len| spans.take_shortest(len));
+        assert_eq!(taken, [Some(20), Some(40), Some(30), Some(31), Some(3), None, Some(5)]);
+        assert_eq!(spans.pages(), 6);
     }
 
     #[test]

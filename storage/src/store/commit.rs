@@ -14,11 +14,14 @@
 use std::io;
 use std::time::Instant;
 
-use super::durable::{checkpoint_if_due, make_durable, number_of_sync_point, record, write_leaves_if_due};
+use super::durable::{
+    ask_if_of_use, checkpoint_if_due, make_durable, number_of_sync_point, record, write_leaves_if_due,
+};
 use super::room::{keep_reserve, pages, with_need, with_room};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
-use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, TxId, freelist_page};
+use crate::disk::is_no_room;
+use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Work};
 use crate::{Error, Result};
@@ -126,6 +129,7 @@ pub(super) fn write(
         work.take_patched_apart(false)?;
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
+    work.forget_patches(&prepared.allocated);
     let written = keep_reserve(work, &prepared.allocated, prepared.meta.mark, shared, writer)
         .and_then(|()| write_pages(work, &mut prepared, shared, writer))
         .map_err(|error| with_room(with_need(error, pages(&prepared.allocated), work), "file", shared.path()))
@@ -135,6 +139,10 @@ pub(super) fn write(
         })
         .and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {
+        if is_no_room(&error) && !sync.is_point() {
+            ask_if_of_use(shared, writer);
+        }
+        writer.is_short |= is_no_room(&error);
         writer.freelist.give_back(&prepared.taken);
         writer.keep_map(shared);
         shared.unwritten(error)
@@ -178,7 +186,10 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     }
     let lowest_only = writer.shrinking > 0 || work.buckets.iter().any(|bucket| matches!(bucket.fill, Fill::Percent(_)));
     let all = std::mem::take(&mut work.spare.allocated);
-    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all, lowest_only);
+    // What adds leaves the last free runs to what does not.
+    let may_grow = work.adds && !sync.is_point() && !writer.is_replaying;
+    let limit = if may_grow { Pgid::MAX } else { writer.mark_limit(mark) };
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all, lowest_only).below(limit);
     set_aside(work, &mut allocator, sync);
     let placed = place(work, txid, &mut allocator, sync);
     match placed {
@@ -325,7 +336,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     let meta = snapshot.meta;
     let taken = prepared.allocated.iter().map(|run| run.len).sum();
     writer.detached.committed(meta.txid, &mut work.detached, snapshot.pages(), taken);
-    work.patches_committed(&prepared.allocated, sync.is_point());
+    work.patches_committed(sync.is_point());
     shared.readers.publish(snapshot);
     match sync {
         Sync::Journal | Sync::Later => {

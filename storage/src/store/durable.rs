@@ -37,9 +37,11 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
     }
     let clock = Instant::now();
     writer.freelist.release(&writer.pinned(shared))?;
-    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-    let synced = write_point(&mut work, shared, writer, store_freelist);
-    writer.spare = work.take_spare();
+    let mut synced = write_point(shared, writer, store_freelist);
+    // The list wants pages side by side. Without it opening looks for free pages itself.
+    if store_freelist && synced.as_ref().is_err_and(is_full) {
+        synced = write_point(shared, writer, false);
+    }
     if writer.journal.is_some() {
         writer.stalls.note(clock.elapsed());
         shared.note_figures(writer);
@@ -49,10 +51,13 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
 
 /// Leaves that have patches are written anew: the pages that those had are used again once nobody reads the state, which
 /// therefore is another one, with another number.
-fn write_point(work: &mut Work, shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
+fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
+    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
     let is_patched = work.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > 0);
-    let txid = work.base.meta.txid.checked_add(u64::from(is_patched)).ok_or_else(ids_used_up)?;
-    write(work, txid, shared, writer, Sync::Point { store_freelist })
+    let txid = work.base.meta.txid.checked_add(u64::from(is_patched)).ok_or_else(ids_used_up);
+    let written = txid.and_then(|txid| write(&mut work, txid, shared, writer, Sync::Point { store_freelist }));
+    writer.spare = work.take_spare();
+    written
 }
 
 /// Has leaves written anew, where the memory for their patches is nearly full.
@@ -69,13 +74,30 @@ pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
 pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(journal) = &writer.journal else { return };
     if journal.is_checkpoint_due() {
+        if writer.retry_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
         // What the transaction has of the memory goes to the checkpoint's, and back.
         std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
-        let _ = sync_point(shared, writer, shared.stores_freelist());
+        let done = sync_point(shared, writer, shared.stores_freelist());
+        writer.retry_at = done.is_err().then(|| Instant::now() + RETRY);
         std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
-    } else if journal.is_checkpoint_near() && !writer.checkpoint_asked {
-        writer.checkpoint_asked = true;
+    } else if journal.is_checkpoint_near() {
+        ask_for_checkpoint(shared, writer);
+    }
+}
+
+/// Has the thread that syncs make a checkpoint, unless it was asked already.
+fn ask_for_checkpoint(shared: &Shared, writer: &mut Writer) {
+    if !std::mem::replace(&mut writer.checkpoint_asked, true) {
         shared.syncer.note(What::Checkpoint, Instant::now(), RETRY);
+    }
+}
+
+/// The same, where there is something for it to do. Then pages that have become free since the last one can be used.
+pub(super) fn ask_if_of_use(shared: &Shared, writer: &mut Writer) {
+    if writer.journal.is_some() && writer.unsynced.is_some() {
+        ask_for_checkpoint(shared, writer);
     }
 }
 
@@ -217,18 +239,17 @@ impl Shared {
 
     /// Asks the thread that syncs for a checkpoint, where there is something for it to do.
     pub(crate) fn checkpoint_soon(&self) {
-        let is_asked = self.writer.with(|writer| {
-            let asks = writer.journal.is_some() && writer.unsynced.is_some();
-            asks && !std::mem::replace(&mut writer.checkpoint_asked, true)
-        });
-        if is_asked {
-            self.syncer.note(What::Checkpoint, Instant::now(), RETRY);
-        }
+        self.writer.with(|writer| ask_if_of_use(self, writer));
     }
 
     /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
     pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
-        if !self.writer.with(|writer| writer.wants_checkpoint()) {
+        let (is_wanted, later) = self.writer.with(|writer| (writer.wants_checkpoint(), writer.checkpoint_due()));
+        if !is_wanted {
+            // It took what was written since that other one to be due no later than what it was asked for.
+            if let Some(at) = later {
+                self.syncer.note(What::Checkpoint, at, RETRY);
+            }
             return Ok(());
         }
         self.written_back(|writer| {

@@ -37,6 +37,9 @@ impl JournalOptions {
     /// The default of [`Self::memory`]: 40 MiB.
     pub const DEFAULT_MEMORY: usize = 40 << 20;
 
+    /// The least for [`Self::memory`], but for none: 2 KiB.
+    pub const LEAST_MEMORY: usize = 2 << 10;
+
     /// The most for [`Self::memory`]: 128 MiB.
     pub const MOST_MEMORY: usize = 128 << 20;
 
@@ -80,10 +83,11 @@ impl JournalOptions {
     /// checkpoint. So a commit costs less, and so does the disk, on which each leaf is written once for many commits.
     ///
     /// There are two memories of half as many bytes each; where readers hold on to what they have seen, up to four. 0: no
-    /// memory, each commit writes the pages that it changes. More than [`Self::MOST_MEMORY`] counts as that. Default: [`Self::DEFAULT_MEMORY`].
+    /// memory, each commit writes the pages that it changes. Other sizes count as the nearest from [`Self::LEAST_MEMORY`] to
+    /// [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`].
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
-        self.memory = Some(bytes.min(Self::MOST_MEMORY));
+        self.memory = Some(if bytes == 0 { 0 } else { bytes.clamp(Self::LEAST_MEMORY, Self::MOST_MEMORY) });
         self
     }
 

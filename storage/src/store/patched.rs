@@ -11,7 +11,7 @@ use super::commit::{LONGEST_WRITE, Sync, ids_used_up, write};
 use super::durable::{begin, is_full};
 use super::{Durability, Reading, Shared, Writer};
 use crate::Result;
-use crate::format::{Pgid, alike, bucket_value, prefix};
+use crate::format::{PatchId, Pgid, alike, bucket_value, prefix};
 use crate::pages::{Pages, Recents, Run};
 use crate::tree::{BucketId, Child, Names, Root, Source, Work, leaf_in};
 
@@ -40,15 +40,15 @@ struct Ahead<'a> {
     /// The beginning of the key, behind what is alike in all of the bucket's.
     prefix: u64,
     key: &'a [u8],
+    /// By now this may be another leaf's.
     page: Pgid,
-    /// Where that patch lies.
-    at: u32,
+    patch: PatchId,
 }
 
-/// One that was written, as the patch at `at` told of it.
+/// One that was written, as this patch told of it.
 struct Copied<'a> {
     leaf: &'a Ahead<'a>,
-    at: u32,
+    patch: PatchId,
     /// None where it is to be taken apart: it has buckets, whose entries the commit may change.
     to: Option<Pgid>,
 }
@@ -96,8 +96,9 @@ impl Shared {
         let mut ahead: Vec<Ahead<'_>> = Vec::new();
         for patches in recents.all() {
             ahead.extend(patches.all().filter_map(|(page, at)| {
-                let bucket = patches.header(at)?.bucket.get();
-                Some(Ahead { bucket, prefix: 0, key: patches.key(at)?, page, at })
+                let header = patches.header(at)?;
+                let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
+                Some(Ahead { bucket, prefix: 0, key: patches.key(at)?, page, patch })
             }));
         }
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
@@ -178,13 +179,13 @@ impl<'a> Copier<'a> {
             };
             // It may have no patch in this state: it is newer.
             let Some(patch) = leaf.patch() else { continue };
-            let (at, buckets) = (patch.place(), leaf.buckets());
+            let buckets = leaf.buckets();
             let to = if buckets == 0 { free.next() } else { None };
             if let Some(to) = to {
                 leaf.write_anew(patch, self.out.page(to)?, to);
             }
             if to.is_some() || buckets > 0 {
-                copies.written.push(Copied { leaf: ahead, at, to });
+                copies.written.push(Copied { leaf: ahead, patch: patch.id(), to });
             }
         }
         self.out.write()?;
@@ -297,7 +298,7 @@ fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &N
     writer.commits.writes += copies.writes;
     writer.commits.bytes_written += copies.bytes;
     if let Some(patcher) = &mut writer.spare.patcher {
-        let gone = copies.gone.iter().filter(|gone| patcher.newest(gone.page) == Some(gone.at));
+        let gone = copies.gone.iter().filter(|gone| patcher.newest(gone.page) == Some(gone.patch));
         let gone: Vec<Pgid> = gone.map(|gone| gone.page).collect();
         for page in gone {
             patcher.leave(page);
@@ -333,7 +334,7 @@ fn exchange_leaf(
     last: &mut Option<(u32, Option<BucketId>)>,
 ) -> Result<bool> {
     let &Ahead { bucket: number, key, page, .. } = copy.leaf;
-    if work.newest_patch(page) != Some(copy.at) {
+    if work.newest_patch(page) != Some(copy.patch) {
         return Ok(false);
     }
     let opened = match *last {

@@ -189,6 +189,7 @@ impl Shared {
             let (base, clock) = (writer.durable, Instant::now());
             // What was committed is not refused, whatever the limit was then.
             let max_size = writer.max_size.take();
+            writer.is_replaying = true;
             self.replay(writer, &waiting)?;
             writer.max_size = max_size;
             let is_behind = !waiting.is_empty();
@@ -204,6 +205,7 @@ impl Shared {
                     checkpointed => drop(checkpointed?),
                 }
             }
+            writer.is_replaying = false;
             writer.replay_time = if is_behind { clock.elapsed() } else { Duration::ZERO };
             self.note_figures(writer);
             Ok(())

@@ -15,6 +15,11 @@ use crate::{Error, Result};
 /// needs: bbolt's `AllocSize`.
 const GROW_STEP: u64 = 16 << 20;
 
+/// Pages that are kept beside those of leaves and branches: for roots, and the list of free pages.
+const FOR_THE_REST: u64 = 16;
+/// Pages for so many more leaves are wanted before any get patches again.
+const SOME: u64 = 64;
+
 impl Shared {
     /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
     pub(super) fn give_room_back(&self, writer: &mut Writer) -> Result<()> {
@@ -26,29 +31,58 @@ impl Shared {
 
 impl Writer {
     /// Has the disk keep room for all patched leaves to be written, and the branches above them, before patches are
-    /// acknowledged; the commit's own pages end at `mark`. What only deletes is not refused for the want of it.
+    /// acknowledged; the commit's own pages end at `mark`. So a checkpoint can always be made. Pages that the commit raises
+    /// the mark by have nothing on them, but are handed out as if they had.
+    ///
+    /// # Errors
+    /// The disk is full, or the file may not grow.
     pub(crate) fn keep_room(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
-        let leaves = work.spare.patcher.as_ref().map_or(0, |patcher| patcher.live());
-        if leaves == 0 || !work.adds {
+        self.keep_room_for(shared, mark, work, 0)
+    }
+
+    /// Up to where the mark may go, which is at `mark`: where the file may not grow, or could not, free pages are taken
+    /// instead, wherever they lie.
+    pub(super) fn mark_limit(&self, mark: Pgid) -> Pgid {
+        let stays = self.is_short || self.is_replaying;
+        let len = if stays { self.kept_len } else { self.max_size.unwrap_or(u64::MAX) };
+        (len / self.page_size).saturating_sub(1).max(mark)
+    }
+
+    /// Before a transaction begins: whether there is room now, where there was none. Until then no other leaves get patches
+    /// than those that have some.
+    pub(crate) fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
+        if self.is_short {
+            self.is_short = self.keep_room_for(shared, work.base.meta.mark, work, SOME).is_err();
+        }
+        if let Some(patcher) = &mut work.spare.patcher {
+            patcher.note_room(self.is_short);
+        }
+    }
+
+    /// Keeps that room, and so many pages more.
+    fn keep_room_for(&mut self, shared: &Shared, mark: Pgid, work: &Work, more: u64) -> io::Result<()> {
+        let needed = work.spare.patcher.as_ref().map_or(0, |patcher| patcher.pages_to_write(&work.freed)) + more;
+        if needed == 0 && work.raised == 0 {
             return Ok(());
         }
-        let needed = leaves + leaves / 16 + 16;
-        let kept = self.kept_len.max((mark + 1) * self.page_size);
-        let behind = kept / self.page_size - (mark + 1);
+        let needed = if needed > 0 { needed + FOR_THE_REST } else { 0 };
+        let end = mark + 1;
+        let kept = self.kept_len.max((end - work.raised) * self.page_size) / self.page_size;
+        let behind = kept - (end - work.raised);
         let lacks = needed.saturating_sub(self.freelist.free_pages() + self.set_aside + behind);
-        if lacks == 0 {
+        let wanted = (kept + lacks).max(if work.raised > 0 { end } else { 0 });
+        if wanted <= kept {
             return Ok(());
         }
-        let end = kept / self.page_size + lacks;
         let len = self.file_len;
-        self.grow(shared, end - 1, work)?;
+        self.grow(shared, wanted - 1, work)?;
         if self.file_len > len {
             self.len_without_room.get_or_insert(len);
         }
-        let step = (end * self.page_size).saturating_add(GROW_STEP).min(self.file_len);
-        let keep = |end: u64| shared.disk.keep_room(kept, end - kept).map(|()| end);
-        self.kept_len =
-            keep(step).or_else(|error| if is_no_room(&error) { keep(end * self.page_size) } else { Err(error) })?;
+        let (begin, wanted) = (kept * self.page_size, wanted * self.page_size);
+        let step = wanted.saturating_add(GROW_STEP).min(self.file_len);
+        let keep = |end: u64| shared.disk.keep_room(begin, end - begin).map(|()| end);
+        self.kept_len = keep(step).or_else(|error| if is_no_room(&error) { keep(wanted) } else { Err(error) })?;
         Ok(())
     }
 

@@ -39,6 +39,10 @@ pub(crate) struct Writer {
     pub(crate) file_len: u64,
     /// Up to where the disk keeps room for it, beyond the pages that are written.
     pub(crate) kept_len: u64,
+    /// The last commit that was to make the file grow found no room, and none was found since.
+    pub(super) is_short: bool,
+    /// When a checkpoint that is due for the journal's length is tried again, where there was no room for one.
+    pub(super) retry_at: Option<Instant>,
     /// The length that it had before it was made longer for that.
     pub(super) len_without_room: Option<u64>,
     /// The part of it that is locked in memory, where that is asked for; opening has locked all of it.
@@ -58,6 +62,8 @@ pub(crate) struct Writer {
     pub(crate) unsynced: Option<Unsynced>,
     /// Where all commits are recorded, if that is asked for.
     pub(crate) journal: Option<Journal>,
+    /// What it had is being done again, which is to take as little room as it can.
+    pub(super) is_replaying: bool,
     /// How long it took to do again what it had, and to bring the file up to that.
     pub(super) replay_time: Duration,
     /// What was recorded in it since it was synced, and how many commits are being synced.
@@ -120,6 +126,8 @@ impl Writer {
             freelist,
             file_len,
             kept_len: 0,
+            is_short: false,
+            retry_at: None,
             len_without_room: None,
             locked_len: file_len,
             map_len,
@@ -130,6 +138,7 @@ impl Writer {
             stored_freelist,
             unsynced: None,
             journal: None,
+            is_replaying: false,
             replay_time: Duration::ZERO,
             unsynced_records: None,
             syncing: 0,
@@ -182,8 +191,12 @@ impl Writer {
 
     /// Whether a checkpoint that was asked for has not been done.
     pub(crate) fn wants_checkpoint(&self) -> bool {
-        let due = self.unsynced.as_ref().filter(|_| self.journal.is_some()).and_then(|unsynced| unsynced.due);
-        self.checkpoint_asked || due.is_some_and(|due| due <= Instant::now())
+        self.checkpoint_asked || self.checkpoint_due().is_some_and(|due| due <= Instant::now())
+    }
+
+    /// When the next checkpoint is due, however little is written.
+    pub(crate) fn checkpoint_due(&self) -> Option<Instant> {
+        self.unsynced.as_ref().filter(|_| self.journal.is_some()).and_then(|unsynced| unsynced.due)
     }
 
     /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot

@@ -1,19 +1,20 @@
 //! Changing a leaf by a patch in memory: its page stays as it is, and so do the branches that lead to it.
 //!
 //! That is for small entries in leaves that stay one page, of transactions that a journal makes durable. All else (what
-//! splits a leaf or may merge it, buckets, what comes after a savepoint) takes pages apart, patched or not.
+//! splits a leaf or may merge it, buckets) takes pages apart, patched or not.
 
 use std::sync::Arc;
 
 use super::node::Node;
 use super::patcher::Which;
 use super::slots::{Content, Slot, Slots, Stretch};
+use super::undo::Undo;
 use super::view::{Child, Root};
 use super::work::Work;
 use super::{BucketId, Fill, ROOT_BUCKET};
 use crate::format::{
-    Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, Patched, Pgid, Piece,
-    TxId, begin_changes, patch_bytes, write_patch,
+    Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, PatchId, Patched, Pgid,
+    Piece, TxId, begin_changes, patch_bytes, write_patch,
 };
 use crate::pages::{Filling, MAX_DEPTH, Pages, Recents, Run};
 use crate::{Error, Result};
@@ -37,10 +38,30 @@ enum Plan {
 struct Planned {
     which: Which,
     page: Pgid,
+    /// The page of the branch above it, if there is one.
+    above: Option<Pgid>,
     /// Of the patch; the transaction and the bucket are still missing.
     header: PatchHeader,
     /// The change of the entry that was added.
     added: Option<usize>,
+    /// How it is undone, where there is a savepoint.
+    undo: Option<Old>,
+}
+
+/// A leaf that is still on its page.
+struct OnPage<'a> {
+    leaf: LeafPage<'a>,
+    /// What is known of its keys.
+    between: Between,
+    /// The page of the branch above it, if there is one.
+    above: Option<Pgid>,
+}
+
+/// What was there before, to which a savepoint may lead back.
+enum Old {
+    Nothing,
+    /// The entry, which is replaced or deleted.
+    Value(Vec<u8>),
 }
 
 impl Work {
@@ -84,13 +105,16 @@ impl Work {
     }
 
     fn patch(&mut self, bucket: BucketId, key: &[u8], value: Option<&[u8]>) -> Option<Plan> {
-        let may = self.undo.is_none() && key.len() + value.map_or(0, <[u8]>::len) <= LONGEST_ENTRY;
+        let may = key.len() + value.map_or(0, <[u8]>::len) <= LONGEST_ENTRY;
         let patcher = self.spare.patcher.as_mut().filter(|patcher| may && patcher.is_on)?;
         let mut changes = std::mem::take(&mut patcher.changes);
         let mut plan = self.plan(bucket, key, value, &mut changes).unwrap_or(Plan::Otherwise);
         if let Plan::Patch(planned) = &mut plan {
             match self.number_for_patch(bucket) {
-                Some(number) => self.push_patch(planned, number, &mut changes, (key, value.unwrap_or_default())),
+                Some(number) => {
+                    self.push_patch(planned, number, &mut changes, (key, value.unwrap_or_default()));
+                    self.note_patch(bucket, key, value.is_some(), planned.undo.take());
+                }
                 None => plan = Plan::Otherwise,
             }
         }
@@ -102,7 +126,7 @@ impl Work {
     fn plan(&self, bucket: BucketId, key: &[u8], value: Option<&[u8]>, changes: &mut Changes) -> Option<Plan> {
         let patcher = self.spare.patcher.as_ref()?;
         let page_size = self.pages().page_size();
-        let (leaf, between) = self.leaf_on_page(bucket, key)?;
+        let OnPage { leaf, between, above } = self.leaf_on_page(bucket, key)?;
         if leaf.bytes().len() != page_size || self.state(bucket).fill != Fill::Auto {
             return None;
         }
@@ -150,7 +174,32 @@ impl Work {
             changes: u8::try_from(changes.count()).ok()?,
             number: number + 1,
         };
-        Some(Plan::Patch(Planned { which, page: leaf.id(), header, added }))
+        let undo = self.undo.is_some().then(|| old.map_or(Old::Nothing, |old| Old::Value(old.value.to_vec())));
+        Some(Plan::Patch(Planned { which, page: leaf.id(), above, header, added, undo }))
+    }
+
+    /// Notes how a patch is undone: what it has replaced is copied, for the leaf may be taken apart before.
+    fn note_patch(&mut self, bucket: BucketId, key: &[u8], is_put: bool, old: Option<Old>) {
+        let Some(old) = old else { return };
+        let is_new = matches!(old, Old::Nothing);
+        let value = if let Old::Value(value) = old { value } else { Vec::new() };
+        let len = u32::try_from(value.len()).expect("what is on a leaf of one page is short");
+        let loc = self.arena.push(key, &value);
+        let slot = Slot::new(key, loc, Content::Value { len, is_bucket: false });
+        self.note(Undo::Patched(Box::new(match (is_put, is_new) {
+            (true, true) => Undo::Inserted(bucket, slot),
+            (true, false) => Undo::Replaced(bucket, slot),
+            (false, _) => Undo::Removed(bucket, slot),
+        })));
+    }
+
+    /// Takes back the patch that was added last; whether that undoes the change of its key, whose leaf was not taken apart
+    /// since.
+    pub(super) fn take_patch_back(&mut self, bucket: BucketId, slot: Slot) -> bool {
+        if let Some(patcher) = &mut self.spare.patcher {
+            patcher.take_back();
+        }
+        self.leaf_on_page(bucket, slot.key(self.bytes())).is_some()
     }
 
     fn push_patch(&mut self, planned: &Planned, number: u32, changes: &mut Changes, entry: (&[u8], &[u8])) {
@@ -159,7 +208,7 @@ impl Work {
         let header = PatchHeader { txid: patcher.txid.into(), bucket: number.into(), ..planned.header };
         patcher.bytes.clear();
         let at = write_patch(&mut patcher.bytes, next, &header, changes, planned.added, entry);
-        patcher.push(planned.which, planned.page, at);
+        patcher.push(planned.which, planned.page, planned.above, at);
     }
 
     /// The number by which patches call a bucket.
@@ -193,9 +242,10 @@ impl Work {
         names
     }
 
-    /// The leaf to which `key` belongs, if it is still on its page, and what is known of its keys. `None` also for a key
-    /// before all that the branches know of: a branch would have to change for it.
-    fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<(LeafPage<'_>, Between)> {
+    /// The leaf to which `key` belongs, if it is still on its page. `None` also for a key before all that the branches know
+    /// of: a branch would have to change for it.
+    fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<OnPage<'_>> {
+        let mut above = None;
         let (mut child, mut between) = match self.root(bucket) {
             Root::Tree(child) => (child, Between::ANY),
             Root::Read(page) => (Child::Page(page.id()), Between::ANY),
@@ -206,6 +256,7 @@ impl Work {
             child = match child {
                 Child::Node(id) => {
                     let node = self.node(id);
+                    above = node.page.map(|run| run.start);
                     let found = node.slots.search_between(key, between, self.bytes());
                     let at = if node.is_leaf { None } else { found.or_else(|at| node.slots.prev(at).ok_or(())).ok() }?;
                     between = node.slots.between(at, self.bytes());
@@ -216,13 +267,13 @@ impl Work {
                     }
                 }
                 Child::Page(id) => match pages.sound_page(id)? {
-                    Page::Leaf(leaf) => return Some((leaf, between)),
+                    Page::Leaf(leaf) => return Some(OnPage { leaf, between, above }),
                     Page::Branch(branch) => {
                         let subtree = branch.sound_child(key, between)?;
                         if subtree.index == 0 && branch.key(0).ok()? > key {
                             return None;
                         }
-                        between = subtree.between;
+                        (between, above) = (subtree.between, Some(id));
                         Child::Page(subtree.page)
                     }
                 },
@@ -270,8 +321,8 @@ impl Work {
         self.take_apart_within(0, elder_only)
     }
 
-    /// Where the newest patch of a page lies.
-    pub(crate) fn newest_patch(&self, page: Pgid) -> Option<u32> {
+    /// The newest patch of a page.
+    pub(crate) fn newest_patch(&self, page: Pgid) -> Option<PatchId> {
         self.spare.patcher.as_ref().and_then(|patcher| patcher.newest(page))
     }
 
@@ -343,17 +394,24 @@ impl Work {
 
     /// Takes a patched leaf apart, if it is still there.
     pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
-        if self.leaf_on_page(bucket, key).is_some_and(|(leaf, _)| leaf.id() == page) {
+        if self.leaf_on_page(bucket, key).is_some_and(|found| found.leaf.id() == page) {
             self.leaf_node(bucket, key)?;
         }
         Ok(())
     }
 
+    /// The commit is about to write these pages, of which something may be in memory that was on them before.
+    pub(crate) fn forget_patches(&mut self, pages: &[Run]) {
+        if let Some(patcher) = &mut self.spare.patcher {
+            patcher.forget(pages);
+        }
+    }
+
     /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory.
-    pub(crate) fn patches_committed(&mut self, allocated: &[Run], is_whole: bool) {
+    pub(crate) fn patches_committed(&mut self, is_whole: bool) {
         let Self { spare, freed, .. } = self;
         if let Some(patcher) = &mut spare.patcher {
-            patcher.committed(allocated, freed);
+            patcher.committed(freed, &spare.branches);
             if is_whole {
                 patcher.checkpointed();
             }

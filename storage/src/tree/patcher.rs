@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fnv::FnvBuildHasher;
 
-use crate::format::{Changes, Pgid, TxId};
+use crate::format::{Changes, PatchId, Pgid, TxId};
 use crate::pages::{Before, Filling, Patches, Recents, Run};
 
 /// Memories at most: two that are in use, and as many that readers of earlier states still have.
@@ -39,6 +39,8 @@ pub(crate) struct Patcher {
     pub(super) is_on: bool,
     /// A checkpoint writes all leaves anew: no more of them get patches.
     is_closing: bool,
+    /// The file has no room for more leaves than have patches.
+    is_short: bool,
     pub(super) changes: Changes,
     pub(super) bytes: Vec<u8>,
     /// How many transactions have begun without a memory, because readers have them.
@@ -67,6 +69,7 @@ impl Patcher {
             txid: 0,
             is_on: false,
             is_closing: false,
+            is_short: false,
             changes: Changes::default(),
             bytes: Vec::new(),
             without: 0,
@@ -157,7 +160,17 @@ impl Patcher {
         self.fillings().map(|filling| filling.live).sum()
     }
 
-    /// The same, of the elder memory.
+    /// Pages that it takes at most to write them all, and the branches above them, once the transaction has `freed` these.
+    pub(crate) fn pages_to_write(&self, freed: &[Run]) -> u64 {
+        self.fillings().map(|filling| filling.pages_to_write(freed.iter().map(|run| run.start))).sum()
+    }
+
+    /// From now on only leaves that have patches get more; or others do again, too.
+    pub(crate) fn note_room(&mut self, is_short: bool) {
+        self.is_short = is_short;
+    }
+
+    /// How many leaves of the elder memory are to be written.
     pub(crate) fn live_in_elder(&self) -> u64 {
         self.elder.as_ref().map_or(0, |elder| elder.live)
     }
@@ -172,7 +185,7 @@ impl Patcher {
         } else if has(&self.elder) {
             Some((Which::Elder, false))
         } else {
-            (self.newer.is_some() && !self.is_closing).then_some((Which::Newer, true))
+            (self.newer.is_some() && !self.is_closing && !self.is_short).then_some((Which::Newer, true))
         }
     }
 
@@ -180,16 +193,18 @@ impl Patcher {
         self.place_of(page).is_some_and(|(_, is_first)| !is_first)
     }
 
-    /// Where the newest patch of a page lies.
-    pub(crate) fn newest(&self, page: Pgid) -> Option<u32> {
+    /// The newest patch of a page.
+    pub(crate) fn newest(&self, page: Pgid) -> Option<PatchId> {
         let (which, is_first) = self.place_of(page)?;
-        self.filling(which)?.patches.newest(page).filter(|_| !is_first)
+        let newest = self.filling(which)?.newest(page).filter(|_| !is_first);
+        newest.map(|(at, header)| PatchId::new(at, header))
     }
 
     /// Adds what [`Self::bytes`] has to a memory, as the newest patch of a page, which then lies at `at`.
-    pub(super) fn push(&mut self, which: Which, page: Pgid, at: u32) {
+    /// `above` is the page of the branch above it.
+    pub(super) fn push(&mut self, which: Which, page: Pgid, above: Option<Pgid>, at: u32) {
         let bytes = std::mem::take(&mut self.bytes);
-        let before = self.filling_mut(which).map(|filling| filling.push(page, &bytes, at));
+        let before = self.filling_mut(which).map(|filling| filling.push(page, above, &bytes, at));
         self.added.extend(before.map(|before| (which, before)));
         self.bytes = bytes;
     }
@@ -202,24 +217,32 @@ impl Patcher {
     /// The transaction is over; what it has added and not committed is taken back.
     pub(super) fn end(&mut self) {
         self.is_on = false;
-        while let Some((which, before)) = self.added.pop() {
-            if let Some(filling) = self.filling_mut(which) {
-                filling.take_back(before);
-            }
+        while self.take_back() {}
+    }
+
+    /// Takes back what was added last; `false` where nothing was.
+    pub(super) fn take_back(&mut self) -> bool {
+        let Some((which, before)) = self.added.pop() else { return false };
+        if let Some(filling) = self.filling_mut(which) {
+            filling.take_back(before);
+        }
+        true
+    }
+
+    /// These pages are about to be written: nobody reads what was on them.
+    pub(super) fn forget(&mut self, pages: &[Run]) {
+        for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
+            pages.iter().for_each(|run| filling.forget(run.start));
         }
     }
 
-    /// The transaction is committed, and about to be shown. Nobody reads the pages that it has taken; those that it has freed
-    /// only who reads an earlier state.
-    pub(super) fn committed(&mut self, allocated: &[Run], freed: &[Run]) {
+    /// The transaction is committed, and about to be shown. The pages that it has freed are only read by who reads an earlier
+    /// state. What was on the pages of `branches` is on others now.
+    pub(super) fn committed(&mut self, freed: &[Run], branches: &[(Pgid, Pgid)]) {
         self.added.clear();
         for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
-            for run in freed {
-                filling.leave(run.start);
-            }
-            for run in allocated {
-                filling.forget(run.start);
-            }
+            filling.branches_moved(branches);
+            freed.iter().for_each(|run| filling.leave(run.start));
         }
         if self.elder.as_ref().is_some_and(|elder| elder.live == 0) {
             self.elder = None;

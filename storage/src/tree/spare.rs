@@ -12,6 +12,7 @@ use super::node::Node;
 use super::patcher::Patcher;
 use super::slots::{Slot, Slots};
 use super::spill::Part;
+use crate::format::Pgid;
 use crate::pages::Run;
 
 /// Bytes of each collection that are kept.
@@ -37,6 +38,8 @@ pub(crate) struct Spare {
     pub(crate) parts: Vec<Part>,
     pub(crate) taken: Vec<Run>,
     pub(crate) allocated: Vec<Run>,
+    /// Pages of branches, and those that the commit has written the branches to instead.
+    pub(super) branches: Vec<(Pgid, Pgid)>,
     /// A bucket's name and its new value.
     pub(crate) entry: Vec<u8>,
     /// What memory has of leaves, where it may have some.
@@ -44,6 +47,13 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
+    /// Patches are to say anew whose leaves they are of.
+    pub(super) fn forget_bucket_numbers(&mut self) {
+        if let Some(patcher) = &mut self.patcher {
+            patcher.numbers.clear();
+        }
+    }
+
     /// All of it emptied, and what is too large given back. What was patched and not committed is taken back.
     pub(crate) fn emptied(mut self) -> Self {
         if let Some(patcher) = &mut self.patcher {
@@ -68,6 +78,7 @@ impl Spare {
             parts: emptied(self.parts),
             taken: emptied(self.taken),
             allocated: emptied(self.allocated),
+            branches: emptied(self.branches),
             entry: emptied(self.entry),
             patcher: self.patcher,
         }

@@ -199,6 +199,9 @@ impl Work {
                 run
             } else {
                 let run = allocator.allocate(size.div_ceil(page_size) as u64, lasts)?;
+                if let Some(old) = replaced.filter(|_| !node.is_leaf) {
+                    self.spare.branches.push((old.start, run.start));
+                }
                 parts.push(Part { run, node: id, from: at, count });
                 run
             };

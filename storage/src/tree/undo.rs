@@ -33,6 +33,8 @@ pub(super) enum Undo {
     Replaced(BucketId, Slot),
     /// An entry was removed.
     Removed(BucketId, Slot),
+    /// An entry was inserted, replaced or removed by a patch.
+    Patched(Box<Undo>),
     /// A bucket's sequence was changed; this is what it was.
     Sequence(BucketId, u64),
     /// A bucket was deleted, whose runs stand at `freed` in the list of freed ones, and what was detached from
@@ -84,6 +86,8 @@ impl Work {
         let Mark { changes, effects, .. } = undo.marks[at];
         let changes = undo.changes.split_off(changes);
         self.effects.take_back_to(effects);
+        // A bucket may be back where it was moved from.
+        self.spare.forget_bucket_numbers();
         // Undoing changes nodes too, and must not be recorded as a change.
         let list = self.undo.take();
         let undone = changes.into_iter().rev().try_for_each(|change| self.undo_one(change));
@@ -119,6 +123,14 @@ impl Work {
                     leaf.put_back(at, slot, bytes);
                 }
             }),
+            Undo::Patched(change) => {
+                let (Undo::Inserted(bucket, slot) | Undo::Replaced(bucket, slot) | Undo::Removed(bucket, slot)) =
+                    *change
+                else {
+                    return Ok(());
+                };
+                if self.take_patch_back(bucket, slot) { Ok(()) } else { self.undo_one(*change) }
+            }
             Undo::Sequence(bucket, sequence) => {
                 self.state_mut(bucket).sequence = sequence;
                 Ok(())

@@ -58,6 +58,11 @@ pub fn put(db: &Db, key: &str) -> TxId {
 
 /// Does to a model what a transaction has done.
 pub fn follow(model: &mut Model, transaction: CommittedTransaction<'_>) {
+    try_follow(model, transaction).unwrap();
+}
+
+/// The same, where a record may not be kept any more while it is read.
+pub fn try_follow(model: &mut Model, transaction: CommittedTransaction<'_>) -> boltkv_storage::Result<()> {
     let owned = |path: &[&[u8]]| -> Vec<Vec<u8>> { path.iter().map(|name| name.to_vec()).collect() };
     let within = |path: &[&[u8]], name: &[u8]| -> Vec<Vec<u8>> {
         let mut path = owned(path);
@@ -83,5 +88,5 @@ pub fn follow(model: &mut Model, transaction: CommittedTransaction<'_>) {
         }
         Ok::<_, Error>(())
     };
-    transaction.changes(each).unwrap();
+    transaction.changes(each)
 }

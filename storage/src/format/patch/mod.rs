@@ -10,7 +10,7 @@ mod change;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Between, ELEMENT, LeafEntry, LeafPage, PAGE_HEADER, Page, PageWriter, Pgid};
+use super::{Between, ELEMENT, LeafEntry, LeafPage, PAGE_HEADER, Page, PageWriter, Pgid, TxId};
 pub(crate) use change::{Change, Changes};
 use change::{Spot, spot};
 
@@ -53,6 +53,20 @@ struct EntryHeader {
 pub(crate) const PATCH_HEADER: usize = size_of::<PatchHeader>();
 const CHANGE: usize = size_of::<Change>();
 const ENTRY_HEADER: usize = size_of::<EntryHeader>();
+
+/// Which patch it is of those that a page has had, in whatever memory, and also of those that another leaf had on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PatchId {
+    txid: TxId,
+    /// Where it lies: a transaction may have patched a page several times.
+    at: u32,
+}
+
+impl PatchId {
+    pub(crate) fn new(at: u32, header: &PatchHeader) -> Self {
+        Self { txid: header.txid.get(), at }
+    }
+}
 
 /// A leaf's patch, and the memory that its entries lie in.
 #[derive(Clone, Copy)]
@@ -124,9 +138,9 @@ impl<'a> Patched<'a> {
         (memory.len() >= PATCH_HEADER).then_some(Self { memory })
     }
 
-    /// Where it lies in its memory.
-    pub(crate) fn place(self) -> u32 {
-        u32::try_from((self.memory.len() - PATCH_HEADER) / UNIT).expect("a memory is not longer than 64 MiB")
+    pub(crate) fn id(self) -> PatchId {
+        let at = (self.memory.len() - PATCH_HEADER) / UNIT;
+        PatchId::new(u32::try_from(at).expect("a memory is not longer than 64 MiB"), self.header())
     }
 
     #[inline]
