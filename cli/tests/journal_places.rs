@@ -119,6 +119,39 @@ fn a_full_disk_under_the_journal_alone_refuses_what_finds_no_room_and_nothing_el
     assert_eq!(Server::start(&mounted.db()).text("GET small\n"), "199\n");
 }
 
+// Promises: ops-full-file.
+#[test]
+#[boltkv_needs::program("unshare")]
+fn a_full_disk_under_the_file_alone_takes_deletions_and_a_clean_end() {
+    let Some(mounted) = Mounted::new("6m") else { return };
+    for memory in ["--journal-memory=1MiB", "--journal-memory=0"] {
+        let (db, journal) = (mounted.small().join("small.db"), mounted.folder.path().join("journal"));
+        let serve = args!["serve", "--listen", "127.0.0.1:0", "--db", db, "--journal", &journal];
+        let mut serve = mounted.command(env!("CARGO_BIN_EXE_boltkv"), serve);
+        let server = Server::spawn(serve.args(["--journal-size=1MiB", memory]));
+        let text =
+            |line: &dyn Fn(u32) -> String, keys: std::ops::Range<u32>| server.text(&keys.map(line).collect::<String>());
+        let set = |key: u32| format!("SET {:08x} {key:0200}\n", key.wrapping_mul(0x9e37_79b9));
+        let delete = |key: u32| format!("DELETE {:08x}\n", key.wrapping_mul(0x9e37_79b9));
+        let mut keys = 0;
+        while text(&set, keys..keys + 500).lines().all(|line| line == "OK") {
+            keys += 500;
+            assert!(keys < 100_000, "{memory}: it has no end");
+        }
+        assert!(text(&set, keys..keys + 500).contains("NO_SPACE"), "{memory}");
+        // What is there already may change in place of what was, as far as there is room; what goes, may.
+        text(&set, 0..keys);
+        for from in (0..keys).step_by(500) {
+            let answers = text(&delete, from..from + 500);
+            assert!(answers.lines().all(|line| line == "OK"), "{memory}: {from} of {keys}: {answers}");
+        }
+        assert!(text(&set, 0..500).lines().all(|line| line == "OK"), "{memory}");
+        // The file is brought up to date, and so the journal has nothing that the file has not.
+        assert_eq!(server.stop().code, Some(0), "{memory}");
+        fs::remove_dir_all(journal).unwrap();
+    }
+}
+
 // Promises: ops-journal-place.
 #[test]
 fn one_folder_is_not_two_journals() {

@@ -200,6 +200,11 @@ fn durability(db: &Db, database: &boltkv_storage::Stats) -> Vec<(&'static str, F
         ("checkpoints", Figure::Number(journal.checkpoints)),
         ("checkpoint_longest_ms", millis(journal.longest_stall)),
         ("checkpoint_last_ms", millis(journal.last_stall)),
+        ("journal_memory", Figure::Number(journal.memory)),
+        ("journal_memory_used", Figure::Number(journal.memory_used)),
+        ("journal_memory_leaves", Figure::Number(journal.memory_leaves)),
+        ("journal_memory_passes", Figure::Number(journal.memory_passes)),
+        ("journal_memory_missed", Figure::Number(journal.memory_missed)),
     ]);
     figures
 }

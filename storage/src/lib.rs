@@ -40,8 +40,8 @@
 //! - `tools`, apart: what works on whole files: backup, compaction, repair, surgery, shrinking, inspection
 //!
 //! # What is promised
-//! - A commit that returned is in the file, after a crash or power cut too (as far as the disk keeps
-//!   its word about `fdatasync`). One that did not return is there wholly or not at all.
+//! - A commit that returned is in the file, or in its journal where one is kept, after a crash or power cut too (as far
+//!   as the disk keeps its word about `fdatasync`). One that did not return is there wholly or not at all.
 //! - No file, however damaged, makes the crate panic, run for ever or read outside of the file.
 //! - An operation that returns an error has changed nothing.
 //!

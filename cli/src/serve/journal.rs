@@ -1,6 +1,7 @@
 //! When a write is answered, and the journal that makes this quick, as settings.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +15,9 @@ use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
 
 /// The least that makes sense between two checkpoints.
 const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
+
+/// The least and the most memory for what is new that make sense for a server.
+const SENSIBLE_MEMORY: RangeInclusive<usize> = 1 << 20..=JournalOptions::MOST_MEMORY;
 
 /// What takes longer to do again is told with the time that it took.
 const LONG: Duration = Duration::from_secs(1);
@@ -36,8 +40,8 @@ pub(super) struct JournalArgs {
     /// that it takes to open the file after a crash; at least 64KiB
     #[arg(long, value_name = "SIZE", default_value_t = Size(JournalOptions::DEFAULT_CHECKPOINT_SIZE))]
     journal_size: Size,
-    /// Memory for what is new, until it is written to the file: up to 128MiB, and twice as much while long readers still see
-    /// what was in it; 0: none. Default: 40MiB, or a quarter of `--memory` where that is less
+    /// Memory for what is new, until it is written to the file, beside `--memory`: 1MiB to 128MiB, and twice as much while
+    /// long readers still see what was in it; 0: none. Default: 40MiB, or a quarter of `--memory` where that is less
     #[arg(long, value_name = "SIZE")]
     journal_memory: Option<Size>,
     /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
@@ -75,10 +79,12 @@ impl JournalArgs {
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {
             None => journal,
-            Some(Ok(bytes)) if bytes <= JournalOptions::MOST_MEMORY => journal.memory(bytes),
+            Some(Ok(bytes)) if bytes == 0 || SENSIBLE_MEMORY.contains(&bytes) => journal.memory(bytes),
             Some(_) => {
-                let most = Size::of(JournalOptions::MOST_MEMORY);
-                wrong.push(Wrong::new("journal-memory", format!("may be {most} at most")));
+                let [least, most] = [*SENSIBLE_MEMORY.start(), *SENSIBLE_MEMORY.end()].map(Size::of);
+                let found = self.journal_memory.unwrap_or(Size(0));
+                let why = format!("is {found}, but must be 0 or lie between {least} and {most}");
+                wrong.push(Wrong::new("journal-memory", why));
                 journal
             }
         };

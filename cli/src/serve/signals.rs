@@ -6,6 +6,7 @@ use std::process;
 use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing::warn;
 
 use super::reload::Reload;
@@ -41,20 +42,26 @@ impl Signals {
     }
 
     /// Ready at the first signal. The second one ends the process, whatever it is doing: what was answered is on disk. One that
-    /// comes with the first is the same one: `timeout` signals its child, and then the group that the child is in.
+    /// comes with the first is the same one: `timeout` signals its child, and then the group that the child is in. A server
+    /// that stops by itself, where writing has failed, waits for none any more: there the first one is the second.
     pub(super) async fn shutdown(mut self, reload: Reload) {
-        self.next(&reload).await;
+        let (ask, asked) = oneshot::channel();
         tokio::spawn(async move {
-            let first = Instant::now();
             let mut signal = self.next(&reload).await;
-            while first.elapsed() < ONE_WISH {
+            if ask.send(()).is_ok() {
+                let first = Instant::now();
                 signal = self.next(&reload).await;
+                while first.elapsed() < ONE_WISH {
+                    signal = self.next(&reload).await;
+                }
             }
             warn!("ended at once");
             // What shells report for a process that a signal ended.
             #[expect(clippy::disallowed_methods, reason = "whoever asks a second time wants no orderly end")]
             process::exit(128 + signal.as_raw_value());
         });
+        // The task ends with the process.
+        let _ = asked.await;
     }
 
     async fn next(&mut self, reload: &Reload) -> SignalKind {

@@ -202,6 +202,11 @@ impl Filling {
         Self { patches, filled: UNIT, entries: 0, live: 0, above: HashSet::default() }
     }
 
+    /// Bytes of patches, also of those that only readers of earlier states see.
+    pub(crate) fn used(&self) -> u64 {
+        (self.filled - UNIT) as u64
+    }
+
     /// Where the next patch will lie.
     pub(crate) fn next(&self) -> u32 {
         u32::try_from(self.filled / UNIT).expect("a memory is not longer than its table can say")

@@ -162,6 +162,7 @@ pub(super) fn write(
     if let Some(clock) = clock {
         count(work, &prepared, &mut writer.commits, clock);
     }
+    writer.memory = work.memory_stats();
     shared.note_figures(writer);
     prepared.leave_memory(work);
     Ok(txid)

@@ -38,8 +38,9 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
     let clock = Instant::now();
     writer.freelist.release(&writer.pinned(shared))?;
     let mut synced = write_point(shared, writer, store_freelist);
-    // The list wants pages side by side. Without it opening looks for free pages itself.
-    if store_freelist && synced.as_ref().is_err_and(is_full) {
+    // Once more with free pages wherever they lie; and without the list, which wants some side by side: opening then looks
+    // for free pages itself.
+    if synced.as_ref().is_err_and(is_full) {
         synced = write_point(shared, writer, false);
     }
     if writer.journal.is_some() {

@@ -78,8 +78,9 @@ impl JournalOptions {
         self
     }
 
-    /// What is new stays in memory: a commit that changes small entries of leaves writes its record, and keeps in memory what
-    /// the leaves have become. Leaves are written anew once a memory is nearly full, by a thread beside the commits, or for a
+    /// What is new stays in memory: a commit that changes entries of up to 2 KiB writes its record, and keeps in memory what
+    /// their leaves have become. What makes a leaf overflow, or so short that it is merged, what is done to buckets, and
+    /// what a database with [`Options::fill`](crate::Options::fill) does, is written by its commit. Leaves are written anew once a memory is nearly full, by a thread beside the commits, or for a
     /// checkpoint. So a commit costs less, and so does the disk, on which each leaf is written once for many commits.
     ///
     /// There are two memories of half as many bytes each; where readers hold on to what they have seen, up to four. 0: no
@@ -91,7 +92,17 @@ impl JournalOptions {
         self
     }
 
-    /// The same, where nothing was said of it: the default, or this where it is less.
+    /// The same, where nothing was said of it: the default, or this where it is less. For who has less memory than the
+    /// default is meant for.
+    ///
+    /// ```
+    /// # use boltkv_storage::{JournalOptions, Options};
+    /// # let folder = tempfile::tempdir()?;
+    /// let journal = JournalOptions::new().memory_unless_said(4 << 20);
+    /// let db = Options::new().journal(journal).open(folder.path().join("small.db"))?;
+    /// assert_eq!(db.stats().journal.map(|journal| journal.memory), Some(4 << 20));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn memory_unless_said(self, most: usize) -> Self {
         let memory = self.memory.unwrap_or(Self::DEFAULT_MEMORY.min(most));

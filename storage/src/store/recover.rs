@@ -198,6 +198,7 @@ impl Shared {
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
             writer.spare.patcher = self.options.journal.as_ref().and_then(JournalOptions::patcher);
+            writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.

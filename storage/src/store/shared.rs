@@ -125,7 +125,7 @@ impl Shared {
             journal: writer
                 .journal
                 .as_ref()
-                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls)),
+                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls, &writer.memory)),
             commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::format::{Pgid, TxId};
 use crate::journal::Journal;
+use crate::tree::MemoryStats;
 
 /// Figures about a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +65,21 @@ pub struct JournalFigures {
     pub longest_stall: Duration,
     /// The last time.
     pub last_stall: Duration,
+    /// Bytes that commits may keep what is new in, as [`JournalOptions::memory`](crate::JournalOptions::memory) says; twice as
+    /// many while readers still see what was in it.
+    pub memory: u64,
+    /// Bytes of it that are taken.
+    pub memory_used: u64,
+    /// Leaves that are in it as they are now, and in the file as they were.
+    pub memory_leaves: u64,
+    /// How often it was nearly full, so that a thread began to write leaves to the file beside the commits.
+    pub memory_passes: u64,
+    /// Transactions that began without it, because readers had all of it.
+    pub memory_missed: u64,
 }
 
 impl JournalFigures {
-    pub(super) fn new(journal: &Journal, replay_time: Duration, stalls: &Stalls) -> Self {
+    pub(super) fn new(journal: &Journal, replay_time: Duration, stalls: &Stalls, memory: &MemoryStats) -> Self {
         let stats = journal.stats();
         Self {
             epoch: journal.epoch(),
@@ -81,6 +93,11 @@ impl JournalFigures {
             checkpoints: stalls.count,
             longest_stall: stalls.longest,
             last_stall: stalls.last,
+            memory: memory.bytes,
+            memory_used: memory.used,
+            memory_leaves: memory.leaves,
+            memory_passes: memory.passes,
+            memory_missed: memory.missed,
         }
     }
 }

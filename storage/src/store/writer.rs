@@ -15,7 +15,7 @@ use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Freelist, Pages, Run};
-use crate::tree::{Spare, Work};
+use crate::tree::{MemoryStats, Spare, Work};
 
 /// Smallest map: bbolt's.
 const MIN_MAP: u64 = 1 << 15;
@@ -73,6 +73,8 @@ pub(crate) struct Writer {
     pub(crate) checkpoint_asked: bool,
     /// How long checkpoints have kept writes waiting.
     pub(crate) stalls: Stalls,
+    /// What commits keep in memory.
+    pub(crate) memory: MemoryStats,
     pub(crate) commits: CommitStats,
     /// Memory of the last transaction, for the next.
     pub(crate) spare: Spare,
@@ -144,6 +146,7 @@ impl Writer {
             syncing: 0,
             checkpoint_asked: false,
             stalls: Stalls::default(),
+            memory: MemoryStats::default(),
             commits,
             spare: Spare::default(),
             buffer: Vec::new(),

@@ -33,7 +33,7 @@ mod work;
 pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refused, Replay};
 pub use fill::Fill;
 pub(crate) use patch::leaf_in;
-pub(crate) use patcher::{Names, Patcher};
+pub(crate) use patcher::{MemoryStats, Names, Patcher};
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;
 pub(crate) use spill::Part;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::node::Node;
-use super::patcher::Which;
+use super::patcher::{MemoryStats, Which};
 use super::slots::{Content, Slot, Slots, Stretch};
 use super::undo::Undo;
 use super::view::{Child, Root};
@@ -73,6 +73,11 @@ impl Work {
         {
             patcher.begin(txid);
         }
+    }
+
+    /// What is kept in memory.
+    pub(crate) fn memory_stats(&self) -> MemoryStats {
+        self.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default()
     }
 
     /// Whether some leaf has got a patch.

@@ -43,8 +43,24 @@ pub(crate) struct Patcher {
     is_short: bool,
     pub(super) changes: Changes,
     pub(super) bytes: Vec<u8>,
-    /// How many transactions have begun without a memory, because readers have them.
+    /// How many transactions have begun without a memory, because readers have them, since there was another one.
     without: u32,
+    passes: u64,
+    missed: u64,
+}
+
+/// What is kept in memory, in figures.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MemoryStats {
+    /// Bytes that there may be.
+    pub(crate) bytes: u64,
+    pub(crate) used: u64,
+    /// Leaves with patches.
+    pub(crate) leaves: u64,
+    /// How often a memory became the elder one.
+    pub(crate) passes: u64,
+    /// Transactions that have begun without one.
+    pub(crate) missed: u64,
 }
 
 /// One of the two memories.
@@ -73,7 +89,15 @@ impl Patcher {
             changes: Changes::default(),
             bytes: Vec::new(),
             without: 0,
+            passes: 0,
+            missed: 0,
         }
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        let used = self.fillings().map(Filling::used).sum();
+        let (bytes, leaves) = (2 * self.each as u64, self.live());
+        MemoryStats { bytes, used, leaves, passes: self.passes, missed: self.missed }
     }
 
     /// The transaction `txid` begins, which may patch.
@@ -107,10 +131,11 @@ impl Patcher {
             return Some(Arc::clone(patches));
         }
         self.without += 1;
+        self.missed += 1;
         if self.all.len() == MOST_MEMORIES || self.all.len() >= 2 && self.without < PATIENCE {
             return None;
         }
-        self.without = 0;
+        (self.without, self.missed) = (0, self.missed - 1);
         let patches = Arc::new(Patches::new(self.each).ok()?);
         self.all.push(Arc::clone(&patches));
         Some(patches)
@@ -281,6 +306,7 @@ impl Patcher {
         }
         self.elder = self.newer.take();
         self.newer = self.memory().map(Filling::new);
+        self.passes += 1;
         self.note_recents();
         true
     }
