@@ -131,7 +131,7 @@ pub(super) fn write(
     let mut prepared = prepare(work, txid, writer, sync)?;
     work.forget_patches(&prepared.allocated);
     let written = keep_reserve(work, &prepared.allocated, prepared.meta.mark, shared, writer)
-        .and_then(|()| write_pages(work, &mut prepared, shared, writer))
+        .and_then(|()| write_pages(work, &mut prepared, shared, writer, sync))
         .map_err(|error| with_room(with_need(error, pages(&prepared.allocated), work), "file", shared.path()))
         .and_then(|()| {
             let reserved = writer.reserve_journal(work, sync);
@@ -272,12 +272,21 @@ fn freelist_pages(work: &Work, allocator: &Allocator<'_>, more: u64) -> u64 {
 }
 
 /// Grows the file if need be and writes all pages but the meta, in the order of the file.
-fn write_pages(work: &Work, prepared: &mut Prepared, shared: &Shared, writer: &mut Writer) -> io::Result<()> {
+fn write_pages(
+    work: &Work,
+    prepared: &mut Prepared,
+    shared: &Shared,
+    writer: &mut Writer,
+    sync: Sync,
+) -> io::Result<()> {
     let page_size = work.pages().page_size();
     if prepared.meta.mark > work.base.meta.mark {
         writer.grow(shared, prepared.meta.mark, work)?;
     }
-    writer.keep_room(shared, prepared.meta.mark, work)?;
+    // At a sync point all is written, and nothing is left in memory.
+    if !sync.is_point() {
+        writer.keep_room(shared, prepared.meta.mark, work)?;
+    }
     prepared.parts.sort_unstable_by_key(|part| part.run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);
     let mut filled = 0;

@@ -4,6 +4,7 @@
 //! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
 //! because the links are what tells, after a crash, where the file stands in the journal.
 
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
@@ -212,10 +213,10 @@ impl Shared {
 
     /// Writes patched leaves, and syncs the pages that commits have written, while they go on: once what is left to sync is
     /// what was written in a short time, the checkpoint's own sync is short, too.
-    fn write_back(&self) -> Result<()> {
+    fn write_back(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
         self.writer.with(|writer| close_patches(writer, true));
         // Without room for that, the checkpoint itself may still find some.
-        self.write_leaves(Leaves::All).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
+        self.write_leaves(Leaves::All, turn).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
             self.sync_file()?;
@@ -261,7 +262,8 @@ impl Shared {
 
     /// Lets `then` have the writer once most of what a checkpoint writes is on the disk.
     fn written_back<T>(&self, then: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
-        let written = if self.options.journal.is_some() { self.write_back() } else { Ok(()) };
+        let turn = self.turn_to_write();
+        let written = if self.options.journal.is_some() { self.write_back(&turn) } else { Ok(()) };
         self.writer.with(|writer| {
             let done = written.and_then(|()| then(writer));
             close_patches(writer, false);

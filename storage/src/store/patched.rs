@@ -65,14 +65,13 @@ struct Copies<'a> {
 }
 
 impl Shared {
-    /// Whose turn it is to write leaves.
-    fn turn_to_write(&self) -> MutexGuard<'_, ()> {
+    /// Whose turn it is to write leaves: pages that another has set aside for them would be missing.
+    pub(super) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
         self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes patched leaves to pages, until few or none are left.
-    pub(super) fn write_leaves(&self, which: Leaves) -> Result<()> {
-        let _turn = self.turn_to_write();
+    /// Writes patched leaves to pages, until few or none are left. For who has the turn.
+    pub(super) fn write_leaves(&self, which: Leaves, _turn: &MutexGuard<'_, ()>) -> Result<()> {
         let few = if which == Leaves::All { FEW } else { 0 };
         for _ in 0..ROUNDS {
             let left = self.writer.with(|writer| {

@@ -169,7 +169,7 @@ impl Shared {
         }
         let store_freelist = self.options.freelist != FreelistStored::Never;
         // Where there is no room for it, what then keeps the writer finds out.
-        let _ = self.write_leaves(Leaves::All);
+        let _ = self.write_leaves(Leaves::All, &self.turn_to_write());
         self.writer.with(|writer| {
             self.check_usable()?;
             if store_freelist {

@@ -82,7 +82,7 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
         let done = match what {
             What::Sync => shared.sync().map(drop),
             What::Checkpoint => shared.checkpoint_as_asked(),
-            What::Leaves => shared.write_leaves(Leaves::OfElder),
+            What::Leaves => shared.write_leaves(Leaves::OfElder, &shared.turn_to_write()),
         };
         match done {
             Ok(()) => {}

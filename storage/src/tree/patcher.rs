@@ -187,7 +187,10 @@ impl Patcher {
 
     /// Pages that it takes at most to write them all, and the branches above them, once the transaction has `freed` these.
     pub(crate) fn pages_to_write(&self, freed: &[Run]) -> u64 {
-        self.fillings().map(|filling| filling.pages_to_write(freed.iter().map(|run| run.start))).sum()
+        let leaves: u64 =
+            self.fillings().map(|filling| filling.pages_to_write(freed.iter().map(|run| run.start))).sum();
+        // A bucket's root is in a leaf of the one that it is in, which has branches above it, too.
+        if leaves == 0 { 0 } else { leaves + 2 * self.names.list.len() as u64 }
     }
 
     /// From now on only leaves that have patches get more; or others do again, too.
