@@ -264,9 +264,9 @@ impl<S: Socket> Connection<S> {
     }
 
     /// Does the write that was held back, if there is one, where nobody else writes and `is_alone` says that nothing comes
-    /// behind it; otherwise it is the writer's. Whether its answer is there.
-    fn do_held(&mut self, is_alone: bool) -> bool {
-        self.held.take().filter(|_| is_alone).is_some_and(Held::run)
+    /// behind it; otherwise it is the writer's.
+    fn do_held(&mut self, is_alone: bool) {
+        self.did_held = self.held.take().filter(|_| is_alone).is_some_and(Held::run);
     }
 
     fn ticket(&mut self, id: u32) -> Ticket {

@@ -154,23 +154,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn work(&mut self) -> bool {
         self.take_answers();
         let interrupted = self.take_requests();
-        let is_alone = self.is_starved() && self.in_flight() == 1;
-        self.conn.did_held = self.conn.do_held(is_alone);
-        if self.conn.did_held {
-            self.take_answers();
-        }
+        self.conn.do_held(self.is_starved() && self.in_flight() == 1);
+        self.take_answers();
         let streaming = self.step_stream();
         // A stream's last step may have nothing to tell, and so nothing would wake what it has held up.
         let held_up = !self.is_starved() && self.can_take();
         self.make_input_room();
         self.end_turn();
         interrupted || streaming || held_up
-    }
-
-    fn take_answers(&mut self) {
-        while let Some(answered) = self.conn.answer() {
-            self.answered(answered);
-        }
     }
 
     /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.

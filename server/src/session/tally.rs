@@ -161,6 +161,13 @@ impl Tally {
 }
 
 impl<C: Codec, S: Socket> Session<C, S> {
+    /// Takes the writer's answers that are there.
+    pub(super) fn take_answers(&mut self) {
+        while let Some(answered) = self.conn.answer() {
+            self.answered(answered);
+        }
+    }
+
     /// Answers with an error.
     pub(super) fn refuse(&mut self, due: Due<C::Tag>, error: ErrorReply) {
         let reply = Reply::<Bytes>::Error(error);

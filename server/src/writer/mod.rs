@@ -82,13 +82,13 @@ trait Work: Send + 'static {
 fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
     let LastOnDrop { room, seat } = last;
     loop {
-        let first = match seat.with(|work| work.idle_for()).flatten() {
+        let first = match seat.with(Work::idle_for).flatten() {
             None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(idle) => messages.recv_timeout(idle),
         };
         let first = match first {
-            Ok(Message::Job(first)) => Some(first),
-            Ok(Message::Look) | Err(RecvTimeoutError::Timeout) => None,
+            Ok(first) => first,
+            Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => break,
         };
         // Who has something to do of its own keeps others from writing where they are.
@@ -98,7 +98,7 @@ fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
         }
         let taken = seat.with(|work| {
             let mut group: Vec<Job> = first.into_iter().collect();
-            group.extend(messages.try_iter().filter_map(Message::job));
+            group.extend(messages.try_iter().flatten());
             // Room is given back after the group is complete, so the queue's bounds are the group's too.
             room.give_back(&group);
             let taken = group.len();
@@ -307,7 +307,9 @@ mod tests {
         let (writer, queue) = Writer::start_with(100, 1 << 20, move |jobs: Vec<Job>| {
             report.send(thread::current().id()).unwrap();
             each();
-            jobs.into_iter().for_each(|job| job.ticket.answer(Reply::Written { txid: 1 }.into()));
+            for job in jobs {
+                job.ticket.answer(Reply::Written { txid: 1 }.into());
+            }
         })
         .unwrap();
         let (to, mut answers) = unbounded_channel();

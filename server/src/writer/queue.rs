@@ -22,6 +22,7 @@ pub(crate) type Push = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What became of a request that was to go to the writer.
 #[must_use]
+#[expect(clippy::large_enum_variant, reason = "it is moved once, and most of it is the request")]
 pub(crate) enum Pushed {
     /// It has its place.
     Queued,
@@ -64,22 +65,8 @@ impl Drop for Held {
     }
 }
 
-/// What the writer's thread is sent.
-#[derive(Debug)]
-pub(super) enum Message {
-    Job(Job),
-    /// There may be something to do sooner than it knew.
-    Look,
-}
-
-impl Message {
-    pub(super) fn job(self) -> Option<Job> {
-        match self {
-            Self::Job(job) => Some(job),
-            Self::Look => None,
-        }
-    }
-}
+/// What the writer's thread is sent: a request, or that there may be something to do sooner than it knew.
+pub(super) type Message = Option<Job>;
 
 /// A request on its way to the writer.
 #[derive(Debug)]
@@ -240,7 +227,7 @@ impl Queue {
 
     fn post(&self, job: Job) {
         // A job that cannot be sent comes back and is dropped: its ticket answers.
-        let _ = self.jobs.send(Message::Job(job));
+        let _ = self.jobs.send(Some(job));
     }
 
     /// Does a job, if nobody else writes, and takes it away.
@@ -267,7 +254,7 @@ struct LookOnDrop<'a>(Option<&'a mpsc::Sender<Message>>);
 impl Drop for LookOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(jobs) = self.0 {
-            let _ = jobs.send(Message::Look);
+            let _ = jobs.send(None);
         }
     }
 }

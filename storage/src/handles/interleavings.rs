@@ -57,7 +57,7 @@ impl Model {
         let base = self.readers.current();
         freelist.release(&self.readers.older_txids()).unwrap();
         let mut meta = Meta { txid: base.meta.txid + 1, ..base.meta };
-        let id = freelist.take(1).unwrap_or_else(|| {
+        let id = freelist.free_mut().take(1).unwrap_or_else(|| {
             meta.mark += 1;
             base.meta.mark
         });

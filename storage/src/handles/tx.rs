@@ -147,26 +147,22 @@ pub struct TxMut {
 impl TxMut {
     pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
         let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-        let recorded = writer.journal.is_some().then_some(writer.shrinking);
+        // What makes the file smaller looks at its pages.
+        let may_patch = writer.journal.is_some().then_some(writer.shrinking == 0);
         // From here on the transaction returns the writer, whatever happens.
         let mut tx = Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false };
-        if let Some(shrinking) = recorded {
-            // What makes the file smaller looks at its pages.
-            tx.work.record_effects(shrinking == 0);
+        if let Some(may_patch) = may_patch {
+            tx.work.record_effects(may_patch);
         }
         tx
     }
 
     /// Makes the pages that no reader can see any more available to this transaction.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
-        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
-        writer.release_pages(&self.shared, self.work.pages())?;
-        writer.look_for_room(&self.shared, &mut self.work);
-        Ok(())
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.prepare(&self.shared, &mut self.work))
     }
 
-    /// Whether pages that nobody needs are still to be freed, those of deleted buckets among them: each transaction that begins
-    /// frees some.
+    /// Whether pages that nobody needs, of deleted buckets above all, are still to be freed: each transaction frees some.
     pub(crate) fn has_to_free(&self) -> bool {
         self.writer.as_ref().is_some_and(|writer| !writer.detached.is_empty() || writer.freelist.has_left_some())
     }

@@ -98,7 +98,7 @@ impl<'a> Allocator<'a> {
     /// A run of so many pages; the file grows where none is free.
     pub(crate) fn allocate(&mut self, pages: u64, lasts: Lasts) -> Result<Run> {
         let free = match (lasts, &mut self.aside) {
-            _ if self.lowest_only => self.freelist.find(|list| list.take(pages))?,
+            _ if self.lowest_only => self.freelist.find(|list| list.free_mut().take(pages))?,
             (Lasts::Long, _) => self.freelist.find(|list| list.take_next(pages))?,
             (Lasts::Briefly, Aside::Run(run)) if run.len >= pages => {
                 let start = run.start;
@@ -107,7 +107,7 @@ impl<'a> Allocator<'a> {
             }
             (Lasts::Briefly, Aside::Run(_)) => self.freelist.take_highest(pages),
             (Lasts::Briefly, Aside::End) if self.mark.saturating_add(pages) <= self.limit => None,
-            (Lasts::Briefly, Aside::End) => self.freelist.find(|list| list.take_shortest(pages))?,
+            (Lasts::Briefly, Aside::End) => self.freelist.find(|list| list.free_mut().take_shortest(pages))?,
         };
         let run = if let Some(start) = free {
             let run = Run { start, len: pages };

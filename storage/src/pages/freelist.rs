@@ -158,11 +158,6 @@ impl Freelist {
         }
     }
 
-    /// The lowest free run of `len` pages.
-    pub(crate) fn take(&mut self, len: u64) -> Option<Pgid> {
-        self.free.take(len)
-    }
-
     /// A single page, as the next one above the last that was taken so; the lowest run of several. So a round through
     /// the file takes what has gathered since the last one, much of it side by side. It leaves out what the
     /// [highest](Self::take_highest) are taken of, while there are others.
@@ -177,11 +172,6 @@ impl Freelist {
         Some(taken)
     }
 
-    /// A part of the shortest free run of at least `len` pages.
-    pub(crate) fn take_shortest(&mut self, len: u64) -> Option<Pgid> {
-        self.free.take_shortest(len)
-    }
-
     /// The end of the highest free run of `len` pages.
     pub(crate) fn take_highest(&mut self, len: u64) -> Option<Pgid> {
         let taken = self.free.take_highest(len)?;
@@ -192,6 +182,11 @@ impl Freelist {
     /// Takes the free run that ends before `mark`, for the mark to be lowered over it.
     pub(crate) fn take_last(&mut self, mark: Pgid) -> Option<Run> {
         self.free.take_last(mark)
+    }
+
+    /// The same, to take pages that need not be near others.
+    pub(crate) fn free_mut(&mut self) -> &mut Spans {
+        &mut self.free
     }
 
     /// The pages that may be used now, as runs.
@@ -262,14 +257,14 @@ mod tests {
     #[test]
     fn the_lowest_run_that_fits_is_taken() {
         let mut free = list(&[3, 5, 6, 9, 10, 11, 12]);
-        assert_eq!(free.take(2), Some(5));
-        assert_eq!(free.take(3), Some(9));
-        assert_eq!(free.take(2), None);
-        assert_eq!(free.take(1), Some(3));
-        assert_eq!(free.take(1), Some(12));
+        assert_eq!(free.free_mut().take(2), Some(5));
+        assert_eq!(free.free_mut().take(3), Some(9));
+        assert_eq!(free.free_mut().take(2), None);
+        assert_eq!(free.free_mut().take(1), Some(3));
+        assert_eq!(free.free_mut().take(1), Some(12));
         assert_eq!(free.free_pages(), 0);
         free.give_back(&[run(9, 3), run(3, 1)]);
-        assert_eq!((free.free_pages(), free.take(3)), (4, Some(9)));
+        assert_eq!((free.free_pages(), free.free_mut().take(3)), (4, Some(9)));
     }
 
     #[test]
@@ -292,9 +287,9 @@ mod tests {
         free.committed(7, &[], &[run(20, 1), run(30, 1)], true, false);
         // Reader 4 is older than page 20: it holds page 30 only, whose birth is not known.
         free.release(&[4]).unwrap();
-        assert_eq!((free.take(1), free.take(1)), (Some(20), None));
+        assert_eq!((free.free_mut().take(1), free.free_mut().take(1)), (Some(20), None));
         free.release(&[7]).unwrap();
-        assert_eq!(free.take(1), Some(30));
+        assert_eq!(free.free_mut().take(1), Some(30));
         assert_eq!(free.waiting_pages(), 0);
     }
 

@@ -1,11 +1,12 @@
 //! Pages: those of a snapshot, which of the file's are free, and which are taken next.
 //!
 //! - `snapshot`: one state of the database; `mapped`: its pages, as checked runs of the map; `recents`: what memory has of
-//!   them
+//!   them; `filling`: how that gets there
 //! - `spans`, `page_set`: sets of pages; `freelist`: which are free, and which wait for which readers; `listing`: those
 //!   that the file lists; `allocate`: which of them a commit takes
 
 mod allocate;
+mod filling;
 mod freelist;
 mod listing;
 mod mapped;
@@ -15,9 +16,10 @@ mod snapshot;
 mod spans;
 
 pub(crate) use allocate::{Allocator, Lasts};
+pub(crate) use filling::{Before, Filling};
 pub(crate) use freelist::{Freelist, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;
-pub(crate) use recents::{Before, Filling, Patches, Recents};
+pub(crate) use recents::{Patches, Recents};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use spans::Spans;

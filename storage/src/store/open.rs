@@ -129,7 +129,7 @@ impl Shared {
             // Its pages were found where it says.
             put_back(&*disk, &meta, path, options)?;
         }
-        Ok((Self::new(disk, path, options, snapshot, writer, figures, damaged_meta), found))
+        Ok((Self::new(disk, path, options, snapshot, writer, &figures, damaged_meta), found))
     }
 }
 

@@ -48,9 +48,16 @@ impl Writer {
         (len / self.page_size).saturating_sub(1).max(mark)
     }
 
-    /// Before a transaction begins: whether there is room now, where there was none. Until then no other leaves get patches
+    /// Before a transaction begins: makes available what no reader sees any more, and looks for room.
+    pub(crate) fn prepare(&mut self, shared: &Shared, work: &mut Work) -> Result<()> {
+        self.release_pages(shared, work.pages())?;
+        self.look_for_room(shared, work);
+        Ok(())
+    }
+
+    /// Whether there is room now, where there was none. Until then no other leaves get patches
     /// than those that have some.
-    pub(crate) fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
+    fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
         if self.is_short {
             self.is_short = self.keep_room_for(shared, work.base.meta.mark, work, SOME).is_err();
         }

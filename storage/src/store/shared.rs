@@ -46,7 +46,7 @@ impl Shared {
         options: &Options,
         snapshot: Snapshot,
         writer: Option<Writer>,
-        figures: Figures,
+        figures: &Figures,
         damaged_meta: Option<DamagedMeta>,
     ) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Shared {
             disk,
             writer: WriterSlot::new(writer),
             options: options.clone(),
-            figures: Mutex::new(figures),
+            figures: Mutex::new(*figures),
             path: path.map(Into::into),
             syncs: Mutex::new(()),
             leaves: Mutex::new(()),

@@ -4,10 +4,12 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `resident`: which of them are in memory, and what is fetched ahead; `walk`:
 //!   visiting all of a bucket; `work`: all that a write transaction has changed
-//! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches
+//! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches; `apart`:
+//!   leaves that have some are written after all
 //! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
 //!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it
 
+mod apart;
 mod arena;
 mod buckets;
 mod cut;

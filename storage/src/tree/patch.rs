@@ -3,21 +3,18 @@
 //! That is for small entries in leaves that stay one page, of transactions that a journal makes durable. All else (what
 //! splits a leaf or may merge it, buckets) takes pages apart, patched or not.
 
-use std::sync::Arc;
-
-use super::node::Node;
 use super::patcher::{MemoryStats, Which};
-use super::slots::{Content, Slot, Slots, Stretch};
+use super::slots::{Content, Slot};
 use super::undo::Undo;
 use super::view::{Child, Root};
 use super::work::Work;
 use super::{BucketId, Fill, ROOT_BUCKET};
+use crate::Result;
 use crate::format::{
-    Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, PatchId, Patched, Pgid,
-    Piece, TxId, begin_changes, patch_bytes, write_patch,
+    Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, PatchId, Pgid, TxId,
+    begin_changes, patch_bytes, write_patch,
 };
 use crate::pages::{Filling, MAX_DEPTH, Pages, Recents, Run};
-use crate::{Error, Result};
 
 /// Bytes of an entry at most.
 const LONGEST_ENTRY: usize = 2048;
@@ -49,8 +46,8 @@ struct Planned {
 }
 
 /// A leaf that is still on its page.
-struct OnPage<'a> {
-    leaf: LeafPage<'a>,
+pub(super) struct OnPage<'a> {
+    pub(super) leaf: LeafPage<'a>,
     /// What is known of its keys.
     between: Between,
     /// The page of the branch above it, if there is one.
@@ -238,7 +235,7 @@ impl Work {
     }
 
     /// The names that lead to a bucket, its own first.
-    fn names_up_from(&self, bucket: BucketId) -> Vec<Vec<u8>> {
+    pub(super) fn names_up_from(&self, bucket: BucketId) -> Vec<Vec<u8>> {
         let (mut names, mut next) = (Vec::new(), self.state(bucket).parent);
         while let Some((parent, name)) = next {
             names.push(name.get(self.bytes()).to_vec());
@@ -249,7 +246,7 @@ impl Work {
 
     /// The leaf to which `key` belongs, if it is still on its page. `None` also for a key before all that the branches know
     /// of: a branch would have to change for it.
-    fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<OnPage<'_>> {
+    pub(super) fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<OnPage<'_>> {
         let mut above = None;
         let (mut child, mut between) = match self.root(bucket) {
             Root::Tree(child) => (child, Between::ANY),
@@ -287,122 +284,9 @@ impl Work {
         None
     }
 
-    /// Takes a patched leaf apart. What the patch has added is copied: the memory may be given back before the transaction
-    /// ends.
-    pub(super) fn patched_leaf(&mut self, id: Pgid, slots: Slots) -> Result<Node> {
-        let base = Arc::clone(&self.base);
-        let recents = self.spare.patcher.as_ref().map(|patcher| patcher.recents().clone()).unwrap_or_default();
-        let written = Pages::new(&base.map, &base.meta);
-        let (page, run) = written.with(&recents).page_and_run(id)?;
-        let Page::Leaf(leaf) = page else { return Err(Error::corrupt(id, "a leaf page is expected")) };
-        let Some(patch) = leaf.patch() else { return Node::of_page(Some(run), &page, slots, self.bytes()) };
-        let (all, _) = Stretch::of_page(&written.page(id)?, self.bytes())
-            .ok_or_else(|| Error::corrupt(id, "a page was patched whose data is not packed"))?;
-        let mut node = Node { page: Some(run), slots, ..Node::new(true) };
-        self.push_pieces(&mut node, patch, all);
-        Ok(node)
-    }
-
-    fn push_pieces(&mut self, node: &mut Node, patch: Patched<'_>, all: Stretch) {
-        for piece in patch.pieces() {
-            match piece {
-                Piece::Base(elements) => {
-                    if let Some(part) = all.part(elements.start, elements.end) {
-                        node.push_stretch(part, part.size(self.bytes()), self.bytes());
-                    }
-                }
-                Piece::Added(key_len, data) => {
-                    let (key, value) = data.split_at(key_len);
-                    let len = u32::try_from(value.len()).expect("only short entries are patched");
-                    let loc = self.arena.push(key, value);
-                    node.push(Slot::new(key, loc, Content::Value { len, is_bucket: false }));
-                }
-            }
-        }
-    }
-
-    /// Takes all patched leaves apart, or those in the elder memory, so that the commit writes them.
-    pub(crate) fn take_patched_apart(&mut self, elder_only: bool) -> Result<()> {
-        self.take_apart_within(0, elder_only)
-    }
-
     /// The newest patch of a page.
     pub(crate) fn newest_patch(&self, page: Pgid) -> Option<PatchId> {
         self.spare.patcher.as_ref().and_then(|patcher| patcher.newest(page))
-    }
-
-    /// Takes the patched leaves of a bucket apart, and of those in it: patches say by names whose leaves they are of, and it
-    /// is about to get another.
-    pub(super) fn take_bucket_apart(&mut self, bucket: BucketId) -> Result<()> {
-        let path = self.names_up_from(bucket);
-        let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
-        patcher.numbers.clear();
-        let names = &patcher.names;
-        match path.iter().rev().try_fold(0, |within, name| names.known(within, name)) {
-            Some(number) => self.take_apart_within(number, false),
-            None => Ok(()),
-        }
-    }
-
-    fn take_apart_within(&mut self, above: u32, elder_only: bool) -> Result<()> {
-        let Some(patcher) = self.spare.patcher.as_ref().filter(|patcher| patcher.live() > 0) else { return Ok(()) };
-        let (recents, names) = patcher.to_be_written(elder_only);
-        for patches in recents.all() {
-            for (page, at) in patches.all() {
-                let Some((header, key)) = patches.header(at).zip(patches.key(at)) else { continue };
-                if names.is_within(header.bucket.get(), above) {
-                    let bucket = self.bucket_of_patch(&names.path(header.bucket.get()))?;
-                    bucket.map_or(Ok(()), |bucket| self.take_leaf_apart(bucket, key, page))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The bucket that names lead to; `None` where there is none any more.
-    pub(crate) fn bucket_of_patch(&mut self, path: &[&[u8]]) -> Result<Option<BucketId>> {
-        match self.open_path(path) {
-            Ok(bucket) => Ok(Some(bucket)),
-            Err(Error::BucketNotFound { .. } | Error::IncompatibleValue { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Has the branch above a patched leaf lead to a copy of it, which was written to page `new`. `false` where that cannot
-    /// be: the leaf is a bucket's root, and is taken apart; or it is not there any more.
-    pub(crate) fn exchange(&mut self, bucket: BucketId, key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
-        if matches!(self.root(bucket), Root::Inline(_)) {
-            return Ok(false);
-        }
-        let mut id = self.root_node(bucket)?;
-        for _ in 0..MAX_DEPTH {
-            let node = self.node(id);
-            if node.is_leaf {
-                return Ok(false);
-            }
-            let Some(at) = node.child_for(key, self.bytes()) else { return Ok(false) };
-            match node.slots.get(at, self.bytes()).map(|slot| (slot, slot.content())) {
-                Some((slot, Content::Page(page))) if page == old => {
-                    let (node, bytes) = self.node_and_bytes(id);
-                    node.replace(at, &slot, slot.with(Content::Page(new)), bytes);
-                    self.freed.push(Run { start: old, len: 1 });
-                    return Ok(true);
-                }
-                Some((_, Content::Page(page))) if matches!(self.pages().page(page)?, Page::Leaf(_)) => {
-                    return Ok(false);
-                }
-                _ => (id, _) = self.child_node(id, at)?,
-            }
-        }
-        Ok(false)
-    }
-
-    /// Takes a patched leaf apart, if it is still there.
-    pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
-        if self.leaf_on_page(bucket, key).is_some_and(|found| found.leaf.id() == page) {
-            self.leaf_node(bucket, key)?;
-        }
-        Ok(())
     }
 
     /// The commit is about to write these pages, of which something may be in memory that was on them before.

@@ -260,7 +260,9 @@ impl Patcher {
     /// These pages are about to be written: nobody reads what was on them.
     pub(super) fn forget(&mut self, pages: &[Run]) {
         for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
-            pages.iter().for_each(|run| filling.forget(run.start));
+            for run in pages {
+                filling.forget(run.start);
+            }
         }
     }
 
@@ -270,7 +272,9 @@ impl Patcher {
         self.added.clear();
         for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
             filling.branches_moved(branches);
-            freed.iter().for_each(|run| filling.leave(run.start));
+            for run in freed {
+                filling.leave(run.start);
+            }
         }
         if self.elder.as_ref().is_some_and(|elder| elder.live == 0) {
             self.elder = None;

@@ -123,14 +123,7 @@ impl Work {
                     leaf.put_back(at, slot, bytes);
                 }
             }),
-            Undo::Patched(change) => {
-                let (Undo::Inserted(bucket, slot) | Undo::Replaced(bucket, slot) | Undo::Removed(bucket, slot)) =
-                    *change
-                else {
-                    return Ok(());
-                };
-                if self.take_patch_back(bucket, slot) { Ok(()) } else { self.undo_one(*change) }
-            }
+            Undo::Patched(change) => self.undo_patch(*change),
             Undo::Sequence(bucket, sequence) => {
                 self.state_mut(bucket).sequence = sequence;
                 Ok(())
@@ -158,18 +151,34 @@ impl Work {
                 Ok(())
             }
             Undo::Pruned { node, page, parent, slot } => {
-                if page.is_some() {
-                    self.freed.pop();
-                }
-                self.node_mut(node).page = page;
-                let (parent, bytes) = self.node_and_bytes(parent);
-                // A root that had lost its last child is a leaf by now.
-                parent.is_leaf = false;
-                if let Err(at) = parent.slots.search(slot.key(bytes), bytes) {
-                    parent.put_back(at, slot, bytes);
-                }
+                self.undo_prune((node, page), parent, slot);
                 Ok(())
             }
+        }
+    }
+
+    /// Takes the patch back that has done the change; where its leaf was taken apart since, undoes it there.
+    fn undo_patch(&mut self, change: Undo) -> Result<()> {
+        match change {
+            Undo::Inserted(bucket, slot) | Undo::Replaced(bucket, slot) | Undo::Removed(bucket, slot)
+                if self.take_patch_back(bucket, slot) =>
+            {
+                Ok(())
+            }
+            change => self.undo_one(change),
+        }
+    }
+
+    fn undo_prune(&mut self, (node, page): (NodeId, Option<Run>), parent: NodeId, slot: Slot) {
+        if page.is_some() {
+            self.freed.pop();
+        }
+        self.node_mut(node).page = page;
+        let (parent, bytes) = self.node_and_bytes(parent);
+        // A root that had lost its last child is a leaf by now.
+        parent.is_leaf = false;
+        if let Err(at) = parent.slots.search(slot.key(bytes), bytes) {
+            parent.put_back(at, slot, bytes);
         }
     }
 
