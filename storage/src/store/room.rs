@@ -17,8 +17,9 @@ const GROW_STEP: u64 = 16 << 20;
 
 /// Pages that are kept beside those of leaves and branches: for roots, and the list of free pages.
 const FOR_THE_REST: u64 = 16;
-/// Pages for so many more leaves are wanted before any get patches again.
-const SOME: u64 = 64;
+/// On a full disk: so many pages are left to what only deletes; and so many more are wanted before the disk is not full any
+/// more.
+const SOME: u64 = if cfg!(test) { 16 } else { 64 };
 
 impl Shared {
     /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
@@ -146,7 +147,7 @@ impl Shared {
 
 /// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any
 /// more. What takes no more pages than it frees leaves as much as there was. Pages that wait for readers, or for a checkpoint,
-/// are room too: they come back.
+/// are room too: they come back. On a full disk that is all the room that there is.
 pub(super) fn keep_reserve(
     work: &Work,
     allocated: &[Run],
@@ -154,17 +155,27 @@ pub(super) fn keep_reserve(
     shared: &Shared,
     writer: &Writer,
 ) -> io::Result<()> {
-    let Some(max) = writer.max_size else { return Ok(()) };
+    if writer.max_size.is_none() && !writer.is_short {
+        return Ok(());
+    }
     let page_size = work.pages().page_size() as u64;
     let (taken, freed) = (pages(allocated), pages(&work.freed));
     if !work.adds || taken <= freed {
         return Ok(());
     }
+    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed;
+    if writer.is_short && left < SOME {
+        return Err(io::ErrorKind::StorageFull.into());
+    }
+    let Some(max) = writer.max_size else { return Ok(()) };
     // A file that is longer already stays so. As it grows, it has a page more than are in use.
     let most = max.max(writer.file_len) / page_size;
     let beyond = most.saturating_sub(1).saturating_sub(mark);
-    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed + beyond;
-    if left < shared.options.max_size_reserve / page_size { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    if left + beyond < shared.options.max_size_reserve / page_size {
+        Err(io::ErrorKind::FileTooLarge.into())
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn pages(runs: &[Run]) -> u64 {
