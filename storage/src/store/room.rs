@@ -155,7 +155,8 @@ pub(super) fn keep_reserve(
     shared: &Shared,
     writer: &Writer,
 ) -> io::Result<()> {
-    if writer.max_size.is_none() && !writer.is_short {
+    let is_full_disk = writer.is_short && writer.max_size.is_none();
+    if writer.max_size.is_none() && !is_full_disk {
         return Ok(());
     }
     let page_size = work.pages().page_size() as u64;
@@ -164,7 +165,7 @@ pub(super) fn keep_reserve(
         return Ok(());
     }
     let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed;
-    if writer.is_short && left < SOME {
+    if is_full_disk && left < SOME {
         return Err(io::ErrorKind::StorageFull.into());
     }
     let Some(max) = writer.max_size else { return Ok(()) };
