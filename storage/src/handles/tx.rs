@@ -157,7 +157,7 @@ impl TxMut {
         tx
     }
 
-    /// Makes the pages that no reader can see any more available to this transaction.
+    /// Makes the pages that no reader can see any more available to this transaction, and looks for room where it was short.
     pub(crate) fn release_pages(&mut self) -> Result<()> {
         self.writer.as_mut().map_or(Ok(()), |writer| writer.prepare(&self.shared, &mut self.work))
     }

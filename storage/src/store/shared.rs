@@ -4,7 +4,6 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::durable::is_full;
 use super::{
     CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Leaves, Options, Readers, Syncer, Writer,
     WriterSlot, sync_point,
@@ -175,11 +174,7 @@ impl Shared {
             if store_freelist {
                 writer.free_all_detached(self.readers.current().pages());
             }
-            match sync_point(self, writer, store_freelist) {
-                // Without room for the list of free pages, whoever opens the file next looks for them.
-                Err(error) if store_freelist && is_full(&error) => sync_point(self, writer, false)?,
-                synced => synced?,
-            };
+            sync_point(self, writer, store_freelist)?;
             // A file that stays longer is as good.
             let _ = self.give_room_back(writer);
             self.close_journal(writer)
