@@ -17,6 +17,7 @@ mod map_options;
 mod room;
 #[cfg(test)]
 pub(crate) mod sim;
+mod slabs;
 mod whole;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ pub(crate) use map::{Map, Region, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
 pub(crate) use room::{free_bytes, is_no_room, is_out_of_files, largest_file};
+pub(crate) use slabs::{LONGEST_SLAB, MOST_SLABS, PLACE_BITS, Slab, Slabs, UNIT, place};
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
 

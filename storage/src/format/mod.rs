@@ -26,7 +26,7 @@ pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_me
 pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader};
 pub(crate) use patch::{
-    Changes, Edit, MOST_CHANGES, MOST_PATCHES, PATCH_HEADER, PatchHeader, PatchId, Patched, Piece, UNIT, begin_changes,
+    Changes, Edit, MOST_CHANGES, MOST_PATCHES, PATCH_HEADER, PatchHeader, PatchId, Patched, Piece, begin_changes,
     patch_bytes, write_patch,
 };
 pub(crate) use search::{Between, alike, prefix, search};

@@ -16,10 +16,10 @@ mod snapshot;
 mod spans;
 
 pub(crate) use allocate::{Allocator, Lasts};
-pub(crate) use filling::{Before, Filling};
+pub(crate) use filling::{Before, Filling, For, Oldest};
 pub(crate) use freelist::{Freelist, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;
-pub(crate) use recents::{Patches, Recents};
+pub(crate) use recents::{Recents, Table};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use spans::Spans;

@@ -126,7 +126,7 @@ pub(super) fn write(
         txid = number_of_sync_point(txid, writer)?;
     }
     if sync.is_point() {
-        work.take_patched_apart(false)?;
+        work.take_patched_apart(None)?;
     }
     let mut prepared = prepare(work, txid, writer, sync)?;
     work.forget_patches(&prepared.allocated);

@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
-use super::{CommitStats, Leaves, Reading, Shared, What, Writer};
+use super::{CommitStats, Reading, Shared, What, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::Work;
@@ -62,9 +62,9 @@ fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Re
     written
 }
 
-/// Has leaves written anew, where the memory for their patches is nearly full.
+/// Has the oldest memory given back, where the memory for patches is nearly full.
 pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
-    if work.spare.patcher.as_mut().is_some_and(|patcher| patcher.turn()) {
+    if work.spare.patcher.as_mut().is_some_and(|patcher| patcher.is_due()) {
         shared.syncer.note(What::Leaves, Instant::now(), RETRY);
     }
 }
@@ -216,7 +216,7 @@ impl Shared {
     fn write_back(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
         self.writer.with(|writer| close_patches(writer, true));
         // Without room for that, the checkpoint itself may still find some.
-        self.write_leaves(Leaves::All, turn).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
+        self.write_leaves(turn).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
             self.sync_file()?;

@@ -4,11 +4,12 @@
 //! - `shared`: what its handles and write transactions have in common
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
-//!   `patched`: leaves that have patches in memory are written anew; `detached`: what commits have cut off, and is freed later
+//!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `detached`: what commits have cut off, and is freed later
 //! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file is done again when it is opened
 //! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
 mod commit;
+mod copier;
 mod detached;
 mod durable;
 mod journal_options;
@@ -30,7 +31,6 @@ pub(crate) use durable::sync_point;
 pub use journal_options::JournalOptions;
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
-pub(crate) use patched::Leaves;
 pub(crate) use readers::{Readers, Reading};
 pub(crate) use recover::refuse_orphans;
 pub(crate) use shared::{Opened, Shared};

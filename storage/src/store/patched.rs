@@ -1,68 +1,34 @@
-//! Patched leaves are written anew, beside the commits: when a memory is nearly full, and before a checkpoint.
+//! Patched leaves are written anew, beside the commits: where memory is nearly full, and before a checkpoint.
 //!
 //! In batches, in the order of the keys: pages are set aside for one, the leaves are written to them as they are in the
 //! newest state, and a short commit has the branches lead there. A leaf that got another patch meanwhile stays as it was, and
 //! has its turn again. Nothing is synced, and no commit waits for more than such a short one. A checkpoint takes all leaves,
 //! and while it does no others get patches; the few that are left in the end it writes itself.
+//!
+//! Where memory is nearly full, its oldest slabs are given back: of the leaves that have something there those are written
+//! that have most, because a page costs the same whether one entry of it is new or many; what others have is moved on.
 
 use std::sync::{MutexGuard, PoisonError};
 
-use super::commit::{LONGEST_WRITE, Sync, ids_used_up, write};
+use super::commit::{Sync, ids_used_up, write};
+use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{begin, is_full};
-use super::{Durability, Reading, Shared, Writer};
+use super::{Durability, Shared, Writer};
 use crate::Result;
-use crate::format::{PatchId, Pgid, alike, bucket_value, prefix};
-use crate::pages::{Pages, Recents, Run};
-use crate::tree::{BucketId, Child, Names, Root, Source, Work, leaf_in};
+use crate::format::{PatchId, Pgid, alike, prefix};
+use crate::pages::{Oldest, Recents, Run, Table};
+use crate::tree::{BucketId, Names, Work};
 
 /// Leaves of a batch.
 const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
-/// So many leaves are looked up ahead at a time.
-const FETCHED: usize = 32;
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
 const ROUNDS: usize = 8;
+/// Of ten entries in the oldest slabs so many are moved on at most: more would leave too little room for new ones.
+const MOVED_OF_TEN: u64 = 5;
 /// Pages by which the file grows where none is free.
 const GROWTH: u64 = if cfg!(test) { 4 } else { 1024 };
-
-/// Which leaves are to be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leaves {
-    /// Those of the elder memory.
-    OfElder,
-    All,
-}
-
-/// A leaf that is to be written, as its newest patch told of it.
-struct Ahead<'a> {
-    bucket: u32,
-    /// The beginning of the key, behind what is alike in all of the bucket's.
-    prefix: u64,
-    key: &'a [u8],
-    /// By now this may be another leaf's.
-    page: Pgid,
-    patch: PatchId,
-}
-
-/// One that was written, as this patch told of it.
-struct Copied<'a> {
-    leaf: &'a Ahead<'a>,
-    patch: PatchId,
-    /// None where it is to be taken apart: it has buckets, whose entries the commit may change.
-    to: Option<Pgid>,
-}
-
-/// What became of a batch.
-#[derive(Default)]
-struct Copies<'a> {
-    written: Vec<Copied<'a>>,
-    /// Leaves that no bucket has any more. By now their pages may be others.
-    gone: Vec<&'a Ahead<'a>>,
-    unused: Vec<Pgid>,
-    bytes: u64,
-    writes: u64,
-}
 
 impl Shared {
     /// Whose turn it is to write leaves: pages that another has set aside for them would be missing.
@@ -70,36 +36,74 @@ impl Shared {
         self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes patched leaves to pages, until few or none are left. For who has the turn.
-    pub(super) fn write_leaves(&self, which: Leaves, _turn: &MutexGuard<'_, ()>) -> Result<()> {
-        let few = if which == Leaves::All { FEW } else { 0 };
+    /// Writes patched leaves to pages, until few are left. For who has the turn.
+    pub(super) fn write_leaves(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
         for _ in 0..ROUNDS {
             let left = self.writer.with(|writer| {
                 let patcher = writer.spare.patcher.as_ref()?;
-                let live = if which == Leaves::All { patcher.live() } else { patcher.live_in_elder() };
-                (live > few).then(|| patcher.to_be_written(which == Leaves::OfElder))
+                (patcher.live() > FEW).then(|| patcher.to_be_written())
             });
-            let Some((recents, names)) = left else { return Ok(()) };
+            let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
-            self.write_round(&recents, &names)?;
+            self.write_round(&table, &names, table.all())?;
         }
-        if which == Leaves::All {
-            return Ok(());
-        }
-        // Leaves that get patches all the time are left to a commit.
-        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(true)))
+        Ok(())
     }
 
-    /// Goes once through the leaves that have patches now.
-    fn write_round(&self, recents: &Recents, names: &Names) -> Result<()> {
-        let mut ahead: Vec<Ahead<'_>> = Vec::new();
-        for patches in recents.all() {
-            ahead.extend(patches.all().filter_map(|(page, at)| {
-                let header = patches.header(at)?;
-                let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
-                Some(Ahead { bucket, prefix: 0, key: patches.key(at)?, page, patch })
-            }));
+    /// Gives the oldest memory back, while it is nearly full. For who has the turn.
+    pub(super) fn give_back_memory(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
+        let mut rounds = 0..ROUNDS;
+        loop {
+            let full = self.writer.with(|writer| {
+                let patcher = writer.spare.patcher.as_mut()?;
+                patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest))
+            });
+            let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
+            self.check_usable()?;
+            if rounds.next().is_some() {
+                self.write_or_move(&table, &names, &oldest)?;
+            } else {
+                // Leaves that get patches all the time, where there is no room to move them, are left to a commit.
+                return self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(Some(&oldest))));
+            }
         }
+    }
+
+    fn write_or_move(&self, table: &Table, names: &Names, oldest: &Oldest) -> Result<()> {
+        let mut leaves = table.pages_of(oldest);
+        let changes = |&(_, at): &(Pgid, u32)| table.header(at).map_or(0, |header| u64::from(header.changes) + 1);
+        leaves.sort_by_cached_key(changes);
+        let mut moved = 0;
+        let kept = leaves.iter().take_while(|leaf| {
+            moved += changes(leaf);
+            moved <= oldest.patches * MOVED_OF_TEN / 10
+        });
+        let kept = kept.count();
+        self.write_round(table, names, leaves[kept..].iter().copied())?;
+        // Also those that got another patch meanwhile.
+        let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
+        for batch in pages.chunks(BATCH) {
+            for &page in batch {
+                table.prefetch(page);
+            }
+            let has_room = |writer: &mut Writer| {
+                writer.spare.patcher.as_mut().is_some_and(|patcher| patcher.move_on(batch, oldest))
+            };
+            if !self.writer.with(has_room) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes once through these leaves that have patches.
+    fn write_round(&self, table: &Table, names: &Names, leaves: impl Iterator<Item = (Pgid, u32)>) -> Result<()> {
+        let ahead = leaves.filter_map(|(page, at)| {
+            let header = table.header(at)?;
+            let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
+            Some(Ahead { bucket, prefix: 0, key: table.key(at)?, page, patch })
+        });
+        let mut ahead: Vec<Ahead<'_>> = ahead.collect();
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
         ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
         for batch in ahead.chunks(BATCH) {
@@ -132,111 +136,6 @@ fn sort_by_key(leaves: &mut [Ahead<'_>]) {
         leaf.prefix = prefix(&leaf.key[common..]);
     }
     leaves.sort_unstable_by(|one, other| (one.prefix, one.key).cmp(&(other.prefix, other.key)));
-}
-
-/// Writes leaves as they are in one state.
-struct Copier<'a> {
-    state: Reading,
-    /// The bucket that was looked up last, and its root page, if it has pages.
-    bucket: Option<(u32, Option<Pgid>)>,
-    out: Out<'a>,
-}
-
-/// Pages that are written, those side by side together.
-struct Out<'a> {
-    shared: &'a Shared,
-    page_size: usize,
-    buffer: Vec<u8>,
-    /// Where the pages in the buffer begin.
-    start: Pgid,
-    bytes: u64,
-    writes: u64,
-}
-
-impl<'a> Copier<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        let state = shared.readers.enter();
-        let page_size = state.meta.page_size as usize;
-        let out = Out { shared, page_size, buffer: Vec::new(), start: 0, bytes: 0, writes: 0 };
-        Self { state, bucket: None, out }
-    }
-
-    /// Writes the leaves of a batch to pages, in the order of both.
-    fn copy<'b>(mut self, batch: &'b [Ahead<'b>], names: &Names, pages: &[Pgid]) -> Result<Copies<'b>> {
-        self.out.shared.check_usable()?;
-        let mut copies = Copies::default();
-        let mut free = pages.iter().copied();
-        for (index, ahead) in batch.iter().enumerate() {
-            let root = self.root(ahead.bucket, names)?;
-            if index % FETCHED == 0 {
-                self.fetch(root, &batch[index..]);
-            }
-            let leaf = root.map(|root| leaf_in(self.state.pages(), root, ahead.key)).transpose()?.flatten();
-            let Some(leaf) = leaf.filter(|leaf| leaf.id() == ahead.page) else {
-                copies.gone.push(ahead);
-                continue;
-            };
-            // It may have no patch in this state: it is newer.
-            let Some(patch) = leaf.patch() else { continue };
-            let buckets = leaf.buckets();
-            let to = if buckets == 0 { free.next() } else { None };
-            if let Some(to) = to {
-                leaf.write_anew(patch, self.out.page(to)?, to);
-            }
-            if to.is_some() || buckets > 0 {
-                copies.written.push(Copied { leaf: ahead, patch: patch.id(), to });
-            }
-        }
-        self.out.write()?;
-        copies.unused = free.collect();
-        (copies.bytes, copies.writes) = (self.out.bytes, self.out.writes);
-        Ok(copies)
-    }
-
-    /// Has the next of these leaves fetched, as far as they are in the same bucket as the first.
-    fn fetch(&self, root: Option<Pgid>, leaves: &[Ahead<'_>]) {
-        let (Some(root), Some(bucket)) = (root, leaves.first().map(|leaf| leaf.bucket)) else { return };
-        let next = leaves.iter().take(FETCHED).take_while(|leaf| leaf.bucket == bucket);
-        let keys: Vec<_> = next.map(|leaf| leaf.key).collect();
-        Source { pages: self.state.pages(), work: None }.prefetch(Root::Tree(Child::Page(root)), &keys);
-    }
-
-    fn root(&mut self, bucket: u32, names: &Names) -> Result<Option<Pgid>> {
-        match self.bucket {
-            Some((last, root)) if last == bucket => Ok(root),
-            _ => {
-                let root = root_of(self.state.pages(), self.state.meta.root, &names.path(bucket))?;
-                self.bucket = Some((bucket, root));
-                Ok(root)
-            }
-        }
-    }
-}
-
-impl Out<'_> {
-    /// What page `to` will be, to be filled in.
-    fn page(&mut self, to: Pgid) -> Result<&mut [u8]> {
-        let end = self.start + (self.buffer.len() / self.page_size) as u64;
-        if end != to || self.buffer.len() >= LONGEST_WRITE {
-            self.write()?;
-            self.start = to;
-        }
-        let begin = self.buffer.len();
-        self.buffer.resize(begin + self.page_size, 0);
-        Ok(&mut self.buffer[begin..])
-    }
-
-    fn write(&mut self) -> Result<()> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        let written = self.shared.disk.write_at(&self.buffer, self.start * self.page_size as u64);
-        written.map_err(|error| self.shared.unwritten(error))?;
-        self.writes += 1;
-        self.bytes += self.buffer.len() as u64;
-        self.buffer.clear();
-        Ok(())
-    }
 }
 
 impl Writer {
@@ -346,18 +245,4 @@ fn exchange_leaf(
         (Some(bucket), Some(to)) => work.exchange(bucket, key, page, to),
         (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
     }
-}
-
-/// The root page of the bucket that names lead to; `None` where there is none, or it has no pages of its own.
-fn root_of(pages: Pages<'_>, root: Pgid, path: &[&[u8]]) -> Result<Option<Pgid>> {
-    let source = Source { pages, work: None };
-    let mut root = root;
-    for name in path {
-        let found = source.find(source.tree(root), name)?;
-        match found.filter(|found| found.is_bucket).map(|found| bucket_value(0, found.value)).transpose()? {
-            Some((header, None)) => root = header.root.get(),
-            _ => return Ok(None),
-        }
-    }
-    Ok(Some(root))
 }

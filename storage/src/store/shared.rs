@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{
-    CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Leaves, Options, Readers, Syncer, Writer,
-    WriterSlot, sync_point,
+    CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
+    sync_point,
 };
 use crate::disk::Disk;
 use crate::journal::{Journal, Tail};
@@ -168,7 +168,7 @@ impl Shared {
         }
         let store_freelist = self.options.freelist != FreelistStored::Never;
         // Where there is no room for it, what then keeps the writer finds out.
-        let _ = self.write_leaves(Leaves::All, &self.turn_to_write());
+        let _ = self.write_leaves(&self.turn_to_write());
         self.writer.with(|writer| {
             self.check_usable()?;
             if store_freelist {

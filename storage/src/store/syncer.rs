@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{Leaves, Shared};
+use super::Shared;
 use crate::{Error, Result};
 
 /// How long it waits at least before it tries again after a full disk.
@@ -18,7 +18,7 @@ pub(crate) enum What {
     Sync,
     /// To bring the file up to its journal.
     Checkpoint,
-    /// To write the leaves whose patches a memory is full of.
+    /// To give the oldest memory of patches back, where it is nearly full.
     Leaves,
 }
 
@@ -82,7 +82,7 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
         let done = match what {
             What::Sync => shared.sync().map(drop),
             What::Checkpoint => shared.checkpoint_as_asked(),
-            What::Leaves => shared.write_leaves(Leaves::OfElder, &shared.turn_to_write()),
+            What::Leaves => shared.give_back_memory(&shared.turn_to_write()),
         };
         match done {
             Ok(()) => {}

@@ -9,7 +9,7 @@ use super::slots::{Content, Slot, Slots, Stretch};
 use super::view::Root;
 use super::work::Work;
 use crate::format::{Page, Patched, Pgid, Piece};
-use crate::pages::{MAX_DEPTH, Pages, Run};
+use crate::pages::{MAX_DEPTH, Oldest, Pages, Recents, Run};
 use crate::{Error, Result};
 
 impl Work {
@@ -47,9 +47,9 @@ impl Work {
         }
     }
 
-    /// Takes all patched leaves apart, or those in the elder memory, so that the commit writes them.
-    pub(crate) fn take_patched_apart(&mut self, elder_only: bool) -> Result<()> {
-        self.take_apart_within(0, elder_only)
+    /// Takes all patched leaves apart, or those that refer to the oldest slabs, so that the commit writes them.
+    pub(crate) fn take_patched_apart(&mut self, oldest: Option<&Oldest>) -> Result<()> {
+        self.take_apart_within(0, oldest)
     }
 
     /// Takes the patched leaves of a bucket apart, and of those in it: patches say by names whose leaves they are of, and it
@@ -60,21 +60,20 @@ impl Work {
         patcher.numbers.clear();
         let names = &patcher.names;
         match path.iter().rev().try_fold(0, |within, name| names.known(within, name)) {
-            Some(number) => self.take_apart_within(number, false),
+            Some(number) => self.take_apart_within(number, None),
             None => Ok(()),
         }
     }
 
-    fn take_apart_within(&mut self, above: u32, elder_only: bool) -> Result<()> {
+    fn take_apart_within(&mut self, above: u32, oldest: Option<&Oldest>) -> Result<()> {
         let Some(patcher) = self.spare.patcher.as_ref().filter(|patcher| patcher.live() > 0) else { return Ok(()) };
-        let (recents, names) = patcher.to_be_written(elder_only);
-        for patches in recents.all() {
-            for (page, at) in patches.all() {
-                let Some((header, key)) = patches.header(at).zip(patches.key(at)) else { continue };
-                if names.is_within(header.bucket.get(), above) {
-                    let bucket = self.bucket_of_patch(&names.path(header.bucket.get()))?;
-                    bucket.map_or(Ok(()), |bucket| self.take_leaf_apart(bucket, key, page))?;
-                }
+        let (Recents { table: Some(table), .. }, names) = patcher.to_be_written() else { return Ok(()) };
+        for (page, at) in table.all() {
+            let Some((header, key)) = table.header(at).zip(table.key(at)) else { continue };
+            let is_meant = oldest.is_none_or(|oldest| oldest.are_meant(header));
+            if is_meant && names.is_within(header.bucket.get(), above) {
+                let bucket = self.bucket_of_patch(&names.path(header.bucket.get()))?;
+                bucket.map_or(Ok(()), |bucket| self.take_leaf_apart(bucket, key, page))?;
             }
         }
         Ok(())

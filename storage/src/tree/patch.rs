@@ -3,7 +3,7 @@
 //! That is for small entries in leaves that stay one page, of transactions that a journal makes durable. All else (what
 //! splits a leaf or may merge it, buckets) takes pages apart, patched or not.
 
-use super::patcher::{MemoryStats, Which};
+use super::patcher::MemoryStats;
 use super::slots::{Content, Slot};
 use super::undo::Undo;
 use super::view::{Child, Root};
@@ -12,9 +12,9 @@ use super::{BucketId, Fill, ROOT_BUCKET};
 use crate::Result;
 use crate::format::{
     Between, Changes, ELEMENT, Edit, LeafPage, MOST_CHANGES, MOST_PATCHES, Page, PatchHeader, PatchId, Pgid, TxId,
-    begin_changes, patch_bytes, write_patch,
+    begin_changes, patch_bytes,
 };
-use crate::pages::{Filling, MAX_DEPTH, Pages, Recents, Run};
+use crate::pages::{MAX_DEPTH, Pages, Recents, Run};
 
 /// Bytes of an entry at most.
 const LONGEST_ENTRY: usize = 2048;
@@ -33,12 +33,14 @@ enum Plan {
 }
 
 struct Planned {
-    which: Which,
     page: Pgid,
+    /// The page has no patches yet.
+    is_first: bool,
     /// The page of the branch above it, if there is one.
     above: Option<Pgid>,
-    /// Of the patch; the transaction and the bucket are still missing.
     header: PatchHeader,
+    /// Bytes of the patch.
+    bytes: usize,
     /// The change of the entry that was added.
     added: Option<usize>,
     /// How it is undone, where there is a savepoint.
@@ -112,12 +114,10 @@ impl Work {
         let mut changes = std::mem::take(&mut patcher.changes);
         let mut plan = self.plan(bucket, key, value, &mut changes).unwrap_or(Plan::Otherwise);
         if let Plan::Patch(planned) = &mut plan {
-            match self.number_for_patch(bucket) {
-                Some(number) => {
-                    self.push_patch(planned, number, &mut changes, (key, value.unwrap_or_default()));
-                    self.note_patch(bucket, key, value.is_some(), planned.undo.take());
-                }
-                None => plan = Plan::Otherwise,
+            if self.push_patch(planned, bucket, &mut changes, (key, value.unwrap_or_default())) {
+                self.note_patch(bucket, key, value.is_some(), planned.undo.take());
+            } else {
+                plan = Plan::Otherwise;
             }
         }
         self.spare.patcher.as_mut()?.changes = changes;
@@ -132,13 +132,16 @@ impl Work {
         if leaf.bytes().len() != page_size || self.state(bucket).fill != Fill::Auto {
             return None;
         }
-        let (which, is_first) = patcher.place_of(leaf.id())?;
+        let newest = patcher.newest_header(leaf.id());
         debug_assert_eq!(
-            leaf.patch().is_none(),
-            is_first,
+            leaf.patch().is_some(),
+            newest.is_some(),
             "page {}: what is read and what is written differ",
             leaf.id()
         );
+        if newest.is_none() && !patcher.takes_more() {
+            return None;
+        }
         let found = leaf.search(key, between).ok()?;
         let old = found.ok().map(|index| leaf.entry(index)).transpose().ok()?;
         if old.is_some_and(|old| old.is_bucket) {
@@ -157,27 +160,16 @@ impl Work {
         let added = changes.make(edit);
         // What would be split, or merged with its neighbour, is taken apart.
         let is_whole = size <= page_size && (size >= before || 3 * size >= page_size && changes.len() > 1);
-        let (last, number) = match (is_first, patcher.filling(which)?.newest(leaf.id())) {
-            (true, _) => (0, 0),
-            (false, found) => found.map(|(at, header)| (at, header.number))?,
-        };
-        let bytes = patch_bytes(changes.count(), key.len() + value.map_or(0, <[u8]>::len));
-        let fits = patcher.filling(which)?.has_room(leaf.id(), bytes, is_first);
-        if !is_whole || !fits || number >= MOST_PATCHES || changes.count() > MOST_CHANGES {
+        let (last, number) = newest.map_or((0, 0), |(at, header)| (at, header.number));
+        if !is_whole || number >= MOST_PATCHES || changes.count() > MOST_CHANGES {
             return None;
         }
-        let header = PatchHeader {
-            txid: 0.into(),
-            before: last.into(),
-            bucket: 0.into(),
-            entry: 0.into(),
-            size: u16::try_from(size).ok()?.into(),
-            len: u16::try_from(changes.len()).ok()?.into(),
-            changes: u8::try_from(changes.count()).ok()?,
-            number: number + 1,
-        };
+        let (size, len) = (u16::try_from(size).ok()?, u16::try_from(changes.len()).ok()?);
+        let header = PatchHeader::new(size, len, last, number + 1);
+        let bytes = patch_bytes(changes.count(), key.len() + value.map_or(0, <[u8]>::len));
         let undo = self.undo.is_some().then(|| old.map_or(Old::Nothing, |old| Old::Value(old.value.to_vec())));
-        Some(Plan::Patch(Planned { which, page: leaf.id(), above, header, added, undo }))
+        let (page, is_first) = (leaf.id(), newest.is_none());
+        Some(Plan::Patch(Planned { page, is_first, above, header, bytes, added, undo }))
     }
 
     /// Notes how a patch is undone: what it has replaced is copied, for the leaf may be taken apart before.
@@ -204,13 +196,22 @@ impl Work {
         self.leaf_on_page(bucket, slot.key(self.bytes())).is_some()
     }
 
-    fn push_patch(&mut self, planned: &Planned, number: u32, changes: &mut Changes, entry: (&[u8], &[u8])) {
-        let Some(patcher) = &mut self.spare.patcher else { return };
-        let Some(next) = patcher.filling(planned.which).map(Filling::next) else { return };
-        let header = PatchHeader { txid: patcher.txid.into(), bucket: number.into(), ..planned.header };
-        patcher.bytes.clear();
-        let at = write_patch(&mut patcher.bytes, next, &header, changes, planned.added, entry);
-        patcher.push(planned.which, planned.page, planned.above, at);
+    /// Adds a patch; `false` where there is no room for it.
+    fn push_patch(
+        &mut self,
+        planned: &Planned,
+        bucket: BucketId,
+        changes: &mut Changes,
+        entry: (&[u8], &[u8]),
+    ) -> bool {
+        let Some(number) = self.number_for_patch(bucket) else { return false };
+        let Some(patcher) = &mut self.spare.patcher else { return false };
+        if !patcher.reserve(planned.page, planned.bytes, planned.is_first) {
+            return false;
+        }
+        let header = planned.header.by(patcher.txid, number);
+        patcher.push((planned.page, planned.above), header, (changes, planned.added), entry);
+        true
     }
 
     /// The number by which patches call a bucket.
@@ -300,10 +301,7 @@ impl Work {
     pub(crate) fn patches_committed(&mut self, is_whole: bool) {
         let Self { spare, freed, .. } = self;
         if let Some(patcher) = &mut spare.patcher {
-            patcher.committed(freed, &spare.branches);
-            if is_whole {
-                patcher.checkpointed();
-            }
+            patcher.committed(freed, &spare.branches, is_whole);
         }
     }
 }

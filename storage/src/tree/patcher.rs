@@ -1,38 +1,28 @@
-//! What the writer has of the patches: the memories, whose leaves they are of, and what this transaction has added.
+//! What the writer has of the patches: the memory, whose leaves they are of, and what this transaction has added.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use fnv::FnvBuildHasher;
 
-use crate::format::{Changes, PatchId, Pgid, TxId};
-use crate::pages::{Before, Filling, Patches, Recents, Run};
+use crate::format::{Changes, PatchHeader, PatchId, Pgid, TxId, write_patch};
+use crate::pages::{Before, Filling, For, Oldest, Recents, Run};
 
-/// Memories at most: two that are in use, and as many that readers of earlier states still have.
-const MOST_MEMORIES: usize = 4;
-/// So many transactions go without before there are more than two: who only reads something has its snapshot for less.
-const PATIENCE: u32 = 64;
-/// So many eighths of a memory are filled before its leaves are written anew: what is left is for their patches meanwhile.
-const TURN: usize = 5;
 /// Bytes of names of buckets at most, before leaves of others are written as if there were no memory.
 const MOST_NAMES: usize = 1 << 20;
 
 /// The patches, as the writer has them. It goes from one write transaction to the next.
 pub(crate) struct Patcher {
-    /// Bytes of each memory.
-    each: usize,
-    /// All memories, also those that only readers have.
-    all: Vec<Arc<Patches>>,
-    newer: Option<Filling>,
-    elder: Option<Filling>,
+    /// Bytes of memory.
+    bytes: usize,
+    filling: Filling,
     /// The same, to read with.
     recents: Recents,
     pub(super) names: Names,
     /// The number of each bucket of this transaction that was looked up.
     pub(super) numbers: Vec<Option<u32>>,
     /// What this transaction has added, the last at the end.
-    added: Vec<(Which, Before)>,
+    added: Vec<Before>,
     /// The number of this transaction.
     pub(super) txid: TxId,
     /// This transaction may patch.
@@ -41,10 +31,11 @@ pub(crate) struct Patcher {
     is_closing: bool,
     /// The file has no room for more leaves than have patches.
     is_short: bool,
+    /// The last transaction that found no memory.
+    without: TxId,
     pub(super) changes: Changes,
-    pub(super) bytes: Vec<u8>,
-    /// How many transactions have begun without a memory, because readers have them, since there was another one.
-    without: u32,
+    /// A patch that is being written.
+    patch: Vec<u8>,
     passes: u64,
     missed: u64,
 }
@@ -57,28 +48,19 @@ pub(crate) struct MemoryStats {
     pub(crate) used: u64,
     /// Leaves with patches.
     pub(crate) leaves: u64,
-    /// How often a memory became the elder one.
+    /// How often the oldest of it was given back.
     pub(crate) passes: u64,
-    /// Transactions that have begun without one.
+    /// Transactions that found none.
     pub(crate) missed: u64,
-}
-
-/// One of the two memories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    Newer,
-    Elder,
 }
 
 impl Patcher {
     /// With so many bytes of memory.
     pub(crate) fn new(bytes: usize) -> Self {
         Self {
-            each: bytes / 2,
-            all: Vec::new(),
-            newer: None,
-            elder: None,
-            recents: Recents::default(),
+            bytes,
+            filling: Filling::new(bytes),
+            recents: Recents { table: None, upto: TxId::MAX },
             names: Names::default(),
             numbers: Vec::new(),
             added: Vec::new(),
@@ -86,18 +68,22 @@ impl Patcher {
             is_on: false,
             is_closing: false,
             is_short: false,
-            changes: Changes::default(),
-            bytes: Vec::new(),
             without: 0,
+            changes: Changes::default(),
+            patch: Vec::new(),
             passes: 0,
             missed: 0,
         }
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
-        let used = self.fillings().map(Filling::used).sum();
-        let (bytes, leaves) = (2 * self.each as u64, self.live());
-        MemoryStats { bytes, used, leaves, passes: self.passes, missed: self.missed }
+        MemoryStats {
+            bytes: self.bytes as u64,
+            used: self.filling.used(),
+            leaves: self.live(),
+            passes: self.passes,
+            missed: self.missed,
+        }
     }
 
     /// The transaction `txid` begins, which may patch.
@@ -105,45 +91,11 @@ impl Patcher {
         self.txid = txid;
         self.is_on = true;
         self.numbers.clear();
-        // One in which nothing counts any more is of no use when it is full.
-        if self.newer.take_if(|newer| newer.live == 0 && newer.is_filled(TURN)).is_some() {
-            self.note_recents();
-        }
-        if self.newer.is_none()
-            && !self.is_closing
-            && let Some(memory) = self.memory()
-        {
-            self.newer = Some(Filling::new(memory));
-            self.note_recents();
-        }
     }
 
-    /// A memory that nobody has; `None` where readers have all that there may be, or there is none to be had.
-    fn memory(&mut self) -> Option<Arc<Patches>> {
-        let mut free = 0;
-        self.all.retain_mut(|patches| {
-            free += usize::from(Arc::get_mut(patches).is_some());
-            // One is enough at a time.
-            free <= 1 || Arc::strong_count(patches) > 1
-        });
-        if let Some(patches) = self.all.iter_mut().find(|patches| Arc::strong_count(patches) == 1) {
-            Arc::get_mut(patches)?.clear();
-            return Some(Arc::clone(patches));
-        }
-        self.without += 1;
-        self.missed += 1;
-        if self.all.len() == MOST_MEMORIES || self.all.len() >= 2 && self.without < PATIENCE {
-            return None;
-        }
-        (self.without, self.missed) = (0, self.missed - 1);
-        let patches = Arc::new(Patches::new(self.each).ok()?);
-        self.all.push(Arc::clone(&patches));
-        Some(patches)
-    }
-
-    fn note_recents(&mut self) {
-        let patches = |filling: &Option<Filling>| filling.as_ref().map(|filling| Arc::clone(&filling.patches));
-        self.recents = Recents { newer: patches(&self.newer), elder: patches(&self.elder), upto: TxId::MAX };
+    /// Notes what patches are read with, where that may be another table now.
+    fn note_table(&mut self) {
+        self.recents.table = self.filling.table().cloned();
     }
 
     pub(super) fn recents(&self) -> &Recents {
@@ -152,45 +104,21 @@ impl Patcher {
 
     /// What readers of the state `upto` need, which this transaction makes.
     pub(super) fn published(&self, upto: TxId) -> Recents {
-        let needed = |filling: &Option<Filling>| {
-            filling.as_ref().filter(|filling| filling.live > 0).map(|filling| Arc::clone(&filling.patches))
-        };
-        Recents { newer: needed(&self.newer), elder: needed(&self.elder), upto }
-    }
-
-    fn fillings(&self) -> impl Iterator<Item = &Filling> {
-        self.newer.iter().chain(&self.elder)
-    }
-
-    fn fillings_mut(&mut self) -> impl Iterator<Item = &mut Filling> {
-        self.newer.iter_mut().chain(&mut self.elder)
-    }
-
-    pub(super) fn filling(&self, which: Which) -> Option<&Filling> {
-        match which {
-            Which::Newer => self.newer.as_ref(),
-            Which::Elder => self.elder.as_ref(),
-        }
-    }
-
-    fn filling_mut(&mut self, which: Which) -> Option<&mut Filling> {
-        match which {
-            Which::Newer => self.newer.as_mut(),
-            Which::Elder => self.elder.as_mut(),
-        }
+        Recents { table: self.recents.table.clone().filter(|_| self.live() > 0), upto }
     }
 
     /// How many leaves of the newest state have patches.
     pub(crate) fn live(&self) -> u64 {
-        self.fillings().map(|filling| filling.live).sum()
+        self.filling.live()
     }
 
     /// Pages that it takes at most to write them all, and the branches above them, once the transaction has `freed` these.
     pub(crate) fn pages_to_write(&self, freed: &[Run]) -> u64 {
-        let leaves: u64 =
-            self.fillings().map(|filling| filling.pages_to_write(freed.iter().map(|run| run.start))).sum();
-        // A bucket's root is in a leaf of the one that it is in, which has branches above it, too.
-        if leaves == 0 { 0 } else { leaves + 2 * self.names.list.len() as u64 }
+        match self.filling.pages_to_write(freed.iter().map(|run| run.start)) {
+            0 => 0,
+            // A bucket's root is in a leaf of the one that it is in, which has branches above it, too.
+            leaves => leaves + 2 * self.names.list.len() as u64,
+        }
     }
 
     /// From now on only leaves that have patches get more; or others do again, too.
@@ -198,43 +126,49 @@ impl Patcher {
         self.is_short = is_short;
     }
 
-    /// How many leaves of the elder memory are to be written.
-    pub(crate) fn live_in_elder(&self) -> u64 {
-        self.elder.as_ref().map_or(0, |elder| elder.live)
-    }
-
-    /// In which memory a page has patches; of a page that has none, where it may get one.
-    pub(super) fn place_of(&self, page: Pgid) -> Option<(Which, bool)> {
-        let has = |filling: &Option<Filling>| {
-            filling.as_ref().is_some_and(|filling| filling.live > 0 && filling.patches.newest(page).is_some())
-        };
-        if has(&self.newer) {
-            Some((Which::Newer, false))
-        } else if has(&self.elder) {
-            Some((Which::Elder, false))
-        } else {
-            (self.newer.is_some() && !self.is_closing && !self.is_short).then_some((Which::Newer, true))
-        }
+    /// Whether a page that has no patches may get one.
+    pub(super) fn takes_more(&self) -> bool {
+        !self.is_closing && !self.is_short
     }
 
     pub(super) fn is_patched(&self, page: Pgid) -> bool {
-        self.place_of(page).is_some_and(|(_, is_first)| !is_first)
+        self.newest_header(page).is_some()
+    }
+
+    /// Where the newest patch of a page lies, and what it begins with.
+    pub(super) fn newest_header(&self, page: Pgid) -> Option<(u32, &PatchHeader)> {
+        self.filling.newest(page)
     }
 
     /// The newest patch of a page.
     pub(crate) fn newest(&self, page: Pgid) -> Option<PatchId> {
-        let (which, is_first) = self.place_of(page)?;
-        let newest = self.filling(which)?.newest(page).filter(|_| !is_first);
-        newest.map(|(at, header)| PatchId::new(at, header))
+        self.newest_header(page).map(|(at, header)| PatchId::new(at, header))
     }
 
-    /// Adds what [`Self::bytes`] has to a memory, as the newest patch of a page, which then lies at `at`.
-    /// `above` is the page of the branch above it.
-    pub(super) fn push(&mut self, which: Which, page: Pgid, above: Option<Pgid>, at: u32) {
-        let bytes = std::mem::take(&mut self.bytes);
-        let before = self.filling_mut(which).map(|filling| filling.push(page, above, &bytes, at));
-        self.added.extend(before.map(|before| (which, before)));
-        self.bytes = bytes;
+    /// Looks for room for a patch of so many bytes.
+    pub(super) fn reserve(&mut self, page: Pgid, bytes: usize, is_first: bool) -> bool {
+        let has_room = self.filling.reserve(page, bytes, For::Change { is_first });
+        self.note_table();
+        if !has_room && self.without != self.txid {
+            (self.without, self.missed) = (self.txid, self.missed + 1);
+        }
+        has_room
+    }
+
+    /// Adds a patch of a page, for which there is room. `above` is the page of the branch above it, `added` the change of the
+    /// entry, if there is one.
+    pub(super) fn push(
+        &mut self,
+        (page, above): (Pgid, Option<Pgid>),
+        header: PatchHeader,
+        (changes, added): (&mut Changes, Option<usize>),
+        entry: (&[u8], &[u8]),
+    ) {
+        let Some((at, slot)) = self.filling.next() else { return };
+        let oldest = self.newest_header(page).map_or(slot, |(_, newest)| newest.oldest());
+        self.patch.clear();
+        write_patch(&mut self.patch, at, &header.of(page, oldest), changes, added, entry);
+        self.added.extend(self.filling.push(page, above, &self.patch));
     }
 
     /// Whether this transaction has added something.
@@ -250,72 +184,68 @@ impl Patcher {
 
     /// Takes back what was added last; `false` where nothing was.
     pub(super) fn take_back(&mut self) -> bool {
-        let Some((which, before)) = self.added.pop() else { return false };
-        if let Some(filling) = self.filling_mut(which) {
-            filling.take_back(before);
-        }
-        true
+        self.added.pop().map(|before| self.filling.take_back(before)).is_some()
     }
 
     /// These pages are about to be written: nobody reads what was on them.
     pub(super) fn forget(&mut self, pages: &[Run]) {
-        for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
-            for run in pages {
-                filling.forget(run.start);
-            }
+        for run in pages {
+            self.filling.forget(run.start);
         }
     }
 
     /// The transaction is committed, and about to be shown. The pages that it has freed are only read by who reads an earlier
-    /// state. What was on the pages of `branches` is on others now.
-    pub(super) fn committed(&mut self, freed: &[Run], branches: &[(Pgid, Pgid)]) {
+    /// state. What was on the pages of `branches` is on others now. `is_whole` where nothing is left in memory.
+    pub(super) fn committed(&mut self, freed: &[Run], branches: &[(Pgid, Pgid)], is_whole: bool) {
         self.added.clear();
-        for filling in self.fillings_mut().filter(|filling| !filling.is_empty()) {
-            filling.branches_moved(branches);
+        if self.filling.table().is_some() {
+            self.filling.branches_moved(branches);
             for run in freed {
-                filling.leave(run.start);
+                self.filling.leave(run.start);
             }
         }
-        if self.elder.as_ref().is_some_and(|elder| elder.live == 0) {
-            self.elder = None;
-            self.note_recents();
-        }
-        if self.live() == 0 {
-            self.names.clear();
-            self.numbers.clear();
+        self.clear_if_done(is_whole);
+        if is_whole {
+            self.is_closing = false;
         }
     }
 
-    /// The newest state has nothing in memory: it was written whole.
-    pub(super) fn checkpointed(&mut self) {
-        self.elder = None;
-        // What is left of it is enough for a while; and who reads an earlier state keeps it.
-        self.newer.take_if(|newer| newer.is_filled(4));
-        self.newer.iter_mut().for_each(Filling::leave_all);
-        self.is_closing = false;
-        self.names.clear();
-        self.note_recents();
+    /// Where no leaf has patches any more, the memory begins anew, and so do the names.
+    fn clear_if_done(&mut self, is_whole: bool) {
+        if is_whole || self.live() == 0 {
+            self.filling.clear();
+            self.names.clear();
+            self.numbers.clear();
+            self.note_table();
+        }
     }
 
     /// The newest state does not lead to this page any more.
     pub(crate) fn leave(&mut self, page: Pgid) {
-        self.fillings_mut().for_each(|filling| filling.leave(page));
-        if self.live_in_elder() == 0 && self.elder.take().is_some() {
-            self.note_recents();
-        }
+        self.filling.leave(page);
+        self.clear_if_done(false);
     }
 
-    /// Where the newer memory is nearly full, and nothing is left in the elder one, it becomes that: its leaves are to be
-    /// written anew.
-    pub(crate) fn turn(&mut self) -> bool {
-        if self.elder.is_some() || !self.newer.as_ref().is_some_and(|newer| newer.is_filled(TURN) && newer.live > 0) {
-            return false;
-        }
-        self.elder = self.newer.take();
-        self.newer = self.memory().map(Filling::new);
-        self.passes += 1;
-        self.note_recents();
-        true
+    /// Whether the memory is so full that its oldest slabs are to be given back, which was not asked for yet.
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.filling.is_due_first()
+    }
+
+    /// The slabs that are to be given back, where there still are too many.
+    pub(crate) fn oldest(&mut self) -> Option<Oldest> {
+        let oldest = self.filling.oldest();
+        self.passes += u64::from(oldest.is_some());
+        oldest
+    }
+
+    /// Has what these leaves have in the oldest slabs lie in the newest one; `false` where there is no room for that.
+    pub(crate) fn move_on(&mut self, pages: &[Pgid], oldest: &Oldest) -> bool {
+        let moved = pages.iter().all(|&page| {
+            let is_meant = self.newest_header(page).is_some_and(|(_, header)| oldest.are_meant(header));
+            !is_meant || self.filling.move_on(page, &mut self.patch)
+        });
+        self.note_table();
+        moved
     }
 
     /// From now on, until there was a checkpoint, no more leaves get patches; or they do again.
@@ -323,16 +253,15 @@ impl Patcher {
         self.is_closing = is_closing;
     }
 
-    /// The memories, and the names of the buckets that their patches speak of.
-    pub(crate) fn to_be_written(&self, elder_only: bool) -> (Recents, Names) {
-        let newer = self.recents.newer.clone().filter(|_| !elder_only);
-        (Recents { newer, ..self.recents.clone() }, self.names.clone())
+    /// The memory, and the names of the buckets that its patches speak of.
+    pub(crate) fn to_be_written(&self) -> (Recents, Names) {
+        (self.recents.clone(), self.names.clone())
     }
 }
 
 impl fmt::Debug for Patcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Patcher").field("each", &self.each).field("live", &self.live()).finish_non_exhaustive()
+        f.debug_struct("Patcher").field("bytes", &self.bytes).field("live", &self.live()).finish_non_exhaustive()
     }
 }
 

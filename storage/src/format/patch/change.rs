@@ -1,5 +1,7 @@
 //! How the order of a patched leaf's entries differs from its page's.
 
+use std::ops::Range;
+
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -68,6 +70,38 @@ pub(super) fn spot(changes: &[Change], index: usize) -> Spot {
         Some(last) => changes[last].spot(index),
         None => Spot::Base(index),
     }
+}
+
+/// Where a key stands, or would.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Where an element of the page is that is still there; or between two that still follow one another.
+    OfElement(usize),
+    /// Among what these changes have added, or behind that, at this index.
+    Among(Range<usize>, usize),
+}
+
+/// Where a key is in a leaf of `len` entries, of which it is known where it is among the page's elements, or would be.
+pub(super) fn where_is(changes: &[Change], len: usize, found: Result<usize, usize>) -> Place {
+    let (Ok(element) | Err(element)) = found;
+    // Where elements begin that are still there, and from which one on; and the first change behind the ones before them.
+    let (mut at, mut base, mut first) = (0, 0, 0);
+    for next in 0..=changes.len() {
+        let end = changes.get(next).map_or(len, |change| change.at());
+        if let elements @ 1.. = end.saturating_sub(at) {
+            if element < base || found == Err(base) {
+                return Place::Among(first..next, at);
+            }
+            if element < base + elements {
+                return Place::OfElement(at + element - base);
+            }
+            first = next;
+        }
+        if let Some(change) = changes.get(next) {
+            (at, base) = (change.run_at(), change.base());
+        }
+    }
+    Place::Among(first..changes.len(), len)
 }
 
 /// Changes that are being made more.
@@ -182,6 +216,21 @@ mod tests {
         }
     }
 
+    /// Of a key before `element` and behind the one before that.
+    fn all_that_was_added_is_looked_at(changes: &Changes, model: &[Spot], element: usize) {
+        let is = |spot: &Spot, holds: &dyn Fn(usize) -> bool| matches!(spot, Spot::Base(other) if holds(*other));
+        let begin = model.iter().rposition(|spot| is(spot, &|other| other < element)).map_or(0, |last| last + 1);
+        let end = model.iter().position(|spot| is(spot, &|other| other >= element)).unwrap_or(model.len());
+        match where_is(&changes.list, changes.len, Err(element)) {
+            Place::OfElement(index) => assert_eq!((begin, end), (index, index)),
+            Place::Among(among, behind) => {
+                let ats =
+                    changes.list[among].iter().filter(|change| change.added().is_some()).map(|change| change.at());
+                assert_eq!((ats.collect::<Vec<_>>(), behind), ((begin..end).collect(), end));
+            }
+        }
+    }
+
     #[test]
     fn changes_say_what_a_list_would_hold() {
         for seed in 0..if cfg!(miri) { 5 } else { 2000 } {
@@ -200,6 +249,15 @@ mod tests {
                     let end = changes.list.get(index + 1).map_or(changes.len, |change| change.at());
                     let is_empty = change.added().is_none() && end == change.at();
                     assert!(!is_empty, "seed {seed}: an empty run: {changes:?}");
+                }
+                for element in 0..elements {
+                    let place = where_is(&changes.list, changes.len, Ok(element));
+                    let stays = model.iter().position(|&spot| spot == Spot::Base(element));
+                    assert_eq!(stays.is_none(), matches!(place, Place::Among(..)), "seed {seed}: {element}");
+                    assert!(stays.is_none_or(|index| place == Place::OfElement(index)), "seed {seed}: {element}");
+                }
+                for element in 0..=elements {
+                    all_that_was_added_is_looked_at(&changes, &model, element);
                 }
             }
         }

@@ -1,32 +1,33 @@
 //! Patches: what a leaf has become since it was written to its page, in memory.
 //!
-//! A patch tells all that its leaf holds: the page's elements, in which order, and entries that were added, which lie in
-//! the same memory, behind this patch or an earlier one of the page. So a leaf is read by its newest patch alone, and by
-//! an earlier one as it was then. What is in memory this process has written; it is read with every bound checked all the
-//! same.
+//! A patch tells all that its leaf holds: the page's elements, in which order, and entries that were added, which lie behind
+//! this patch or an earlier one of the page. So a leaf is read by its newest patch alone, and by an earlier one as it was
+//! then. What is in memory this process has written; it is read with every bound checked all the same.
 
 mod change;
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{Between, ELEMENT, LeafEntry, LeafPage, PAGE_HEADER, Page, PageWriter, Pgid, TxId};
+use crate::disk::{Slabs, UNIT};
 pub(crate) use change::{Change, Changes};
-use change::{Spot, spot};
+use change::{Place, Spot, spot, where_is};
 
-/// What the places of patches and entries are multiples of, in bytes.
-pub(crate) const UNIT: usize = 8;
 /// Most changes that a patch tells of: with more, a leaf is written anew.
 pub(crate) const MOST_CHANGES: usize = 48;
 /// Most patches that one page gets, each of which refers to the one before: who reads an old state looks through them.
 pub(crate) const MOST_PATCHES: u8 = 128;
 
-/// What a patch ends with. Before it lie the entry that was put, or the key that was deleted, and the changes.
+/// What a patch begins with. Behind it lie its changes, and then the entry that was put, or the key that was deleted; of a
+/// patch that was moved, all entries of memory that it has.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub(crate) struct PatchHeader {
     /// The transaction that it is of.
     pub(crate) txid: U64,
+    /// The page, and in the highest byte the slot of the oldest slab that it refers to.
+    page: U64,
     /// The page's patch before this one; 0 for none.
     pub(crate) before: U32,
     /// The number of the bucket that the leaf is of.
@@ -35,9 +36,9 @@ pub(crate) struct PatchHeader {
     pub(crate) size: U16,
     /// How many entries it has.
     pub(crate) len: U16,
-    /// How much lies before it, in units.
-    pub(crate) entry: U16,
-    /// How many changes lie before it, and which of the page's patches this is.
+    /// How long it is with what lies behind it, in units.
+    units: U16,
+    /// How many changes lie behind it, and which of the page's patches this is.
     pub(crate) changes: u8,
     pub(crate) number: u8,
 }
@@ -53,8 +54,11 @@ struct EntryHeader {
 pub(crate) const PATCH_HEADER: usize = size_of::<PatchHeader>();
 const CHANGE: usize = size_of::<Change>();
 const ENTRY_HEADER: usize = size_of::<EntryHeader>();
+const PAGE_BITS: u32 = 56;
+/// Bytes of an entry that are fetched ahead.
+const SOON: usize = 192;
 
-/// Which patch it is of those that a page has had, in whatever memory, and also of those that another leaf had on the page.
+/// Which patch it is of those that a page has had, and also of those that another leaf had on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PatchId {
     txid: TxId,
@@ -71,57 +75,104 @@ impl PatchId {
 /// A leaf's patch, and the memory that its entries lie in.
 #[derive(Clone, Copy)]
 pub(crate) struct Patched<'a> {
-    /// All of it up to the end of the patch, which is at least a header: from there on the writer may write.
-    memory: &'a [u8],
+    slabs: &'a Slabs,
+    /// Where the patch lies.
+    at: u32,
 }
 
 impl PatchHeader {
-    /// The key that the patch at `at` is about, which ends with this; `memory` is all up to there.
-    pub(crate) fn key<'a>(&self, memory: &'a [u8], at: u32) -> Option<&'a [u8]> {
-        entry_at(memory, at.checked_sub(self.entry.get().into())?).map(|entry| entry.key)
+    /// Of what a patch makes of a leaf: it will have `len` entries, and take `size` bytes on a page.
+    pub(crate) fn new(size: u16, len: u16, before: u32, number: u8) -> Self {
+        Self { size: size.into(), len: len.into(), before: before.into(), number, ..Self::new_zeroed() }
+    }
+
+    /// The same of a transaction, about a bucket.
+    pub(crate) fn by(self, txid: TxId, bucket: u32) -> Self {
+        Self { txid: txid.into(), bucket: bucket.into(), ..self }
+    }
+
+    pub(crate) fn page(&self) -> Pgid {
+        self.page.get() & ((1 << PAGE_BITS) - 1)
+    }
+
+    /// The slot of the oldest slab that it refers to.
+    pub(crate) fn oldest(&self) -> u8 {
+        u8::try_from(self.page.get() >> PAGE_BITS).expect("it is the highest byte")
+    }
+
+    /// The same of a page, referring to nothing older than this slab.
+    pub(crate) fn of(self, page: Pgid, oldest: u8) -> Self {
+        Self { page: (page | u64::from(oldest) << PAGE_BITS).into(), ..self }
+    }
+
+    /// Bytes of it and of what lies behind it.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::from(self.units.get()) * UNIT
+    }
+
+    /// How far behind it the entries begin.
+    fn entries(&self) -> u32 {
+        units(PATCH_HEADER + usize::from(self.changes) * CHANGE)
+    }
+
+    /// The key that the patch at `at` is about, which begins with this: it tells where the leaf is.
+    pub(crate) fn key<'a>(&self, slabs: &'a Slabs, at: u32) -> Option<&'a [u8]> {
+        entry_at(slabs, at + self.entries()).map(|entry| entry.key)
     }
 }
 
-fn entry_at(memory: &[u8], at: u32) -> Option<LeafEntry<'_>> {
-    let (key, data) = entry_data(memory, at)?;
+fn entry_at(slabs: &Slabs, at: u32) -> Option<LeafEntry<'_>> {
+    let (key, data) = entry_data(slabs, at)?;
     let (key, value) = data.split_at(key);
     Some(LeafEntry { key, value, is_bucket: false })
 }
 
 /// The length of an entry's key, and the key with the value behind it.
-fn entry_data(memory: &[u8], at: u32) -> Option<(usize, &[u8])> {
-    let (header, data) = EntryHeader::ref_from_prefix(memory.get(at as usize * UNIT..)?).ok()?;
+fn entry_data(slabs: &Slabs, at: u32) -> Option<(usize, &[u8])> {
+    let header = EntryHeader::ref_from_bytes(slabs.bytes(at, ENTRY_HEADER)?).ok()?;
     let (key, value) = (usize::from(header.key.get()), usize::from(header.value.get()));
-    Some((key, data.get(..key + value)?))
+    Some((key, &slabs.bytes(at, ENTRY_HEADER + key + value)?[ENTRY_HEADER..]))
 }
 
-fn units(bytes: usize) -> u16 {
-    u16::try_from(bytes / UNIT).expect("only short entries are patched")
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes / UNIT).expect("only short entries are patched")
 }
 
-/// Writes a patch into `bytes`, which are empty and will lie at `next`; answers where the patch itself lies then. `added` is
-/// the change of the entry; none for a key that was deleted.
+/// Writes a patch into `bytes`, which are empty and will lie at `at`. `added` is the change of the entry; none for a key that
+/// was deleted.
 pub(crate) fn write_patch(
     bytes: &mut Vec<u8>,
-    next: u32,
+    at: u32,
     header: &PatchHeader,
     changes: &mut Changes,
     added: Option<usize>,
     (key, value): (&[u8], &[u8]),
-) -> u32 {
+) {
+    let header = PatchHeader { changes: changes.counted(), ..*header };
     if let Some(added) = added {
         let change = changes.list[added];
-        changes.list[added] = Change::new(change.at(), change.base(), next);
+        changes.list[added] = Change::new(change.at(), change.base(), at + header.entries());
     }
-    let short = |len: usize| u16::try_from(len).expect("only short entries are patched").into();
-    bytes.extend_from_slice(EntryHeader { key: short(key.len()), value: short(value.len()) }.as_bytes());
-    bytes.extend_from_slice(key);
-    bytes.extend_from_slice(value);
-    bytes.resize(bytes.len().next_multiple_of(UNIT), 0);
+    bytes.resize(PATCH_HEADER, 0);
     bytes.extend_from_slice(changes.list.as_bytes());
-    let entry = units(bytes.len());
-    bytes.extend_from_slice(PatchHeader { entry: entry.into(), ..*header }.as_bytes());
-    next + u32::from(entry)
+    push_entry(bytes, key.len(), &[key, value]);
+    finish(bytes, header);
+}
+
+fn push_entry(bytes: &mut Vec<u8>, key: usize, data: &[&[u8]]) {
+    let short = |len: usize| u16::try_from(len).expect("only short entries are patched").into();
+    let value = data.iter().map(|data| data.len()).sum::<usize>() - key;
+    bytes.extend_from_slice(EntryHeader { key: short(key), value: short(value) }.as_bytes());
+    for data in data {
+        bytes.extend_from_slice(data);
+    }
+    bytes.resize(bytes.len().next_multiple_of(UNIT), 0);
+}
+
+/// Puts the header before what was written.
+fn finish(bytes: &mut [u8], header: PatchHeader) {
+    let units = u16::try_from(units(bytes.len())).expect("a leaf that is patched is on a page of up to 32 KiB");
+    bytes[..PATCH_HEADER].copy_from_slice(PatchHeader { units: units.into(), ..header }.as_bytes());
 }
 
 /// Entries of a patched leaf that follow one another.
@@ -133,31 +184,60 @@ pub(crate) enum Piece<'a> {
 }
 
 impl<'a> Patched<'a> {
-    /// The patch that `memory` ends with; `None` where that is too short for one.
-    pub(crate) fn ending(memory: &'a [u8]) -> Option<Self> {
-        (memory.len() >= PATCH_HEADER).then_some(Self { memory })
+    /// The patch at a place; `None` where none is.
+    pub(crate) fn at(slabs: &'a Slabs, at: u32) -> Option<Self> {
+        slabs.bytes(at, PATCH_HEADER)?;
+        Some(Self { slabs, at })
     }
 
     pub(crate) fn id(self) -> PatchId {
-        let at = (self.memory.len() - PATCH_HEADER) / UNIT;
-        PatchId::new(u32::try_from(at).expect("a memory is not longer than 64 MiB"), self.header())
+        PatchId::new(self.at, self.header())
     }
 
     #[inline]
     fn header(self) -> &'a PatchHeader {
-        let header = PatchHeader::ref_from_suffix(self.memory);
-        header.expect("the memory is at least as long as a header").1
+        let header = self.slabs.bytes(self.at, PATCH_HEADER);
+        let header = header.and_then(|bytes| PatchHeader::ref_from_bytes(bytes).ok());
+        header.expect("that there is one was looked at before")
     }
 
     fn changes(self) -> &'a [Change] {
-        let end = self.memory.len() - PATCH_HEADER;
-        let start = end.saturating_sub(usize::from(self.header().changes) * CHANGE);
-        <[Change]>::ref_from_bytes(&self.memory[start..end]).unwrap_or_default()
+        let begin = self.at + units(PATCH_HEADER);
+        let bytes = self.slabs.bytes(begin, usize::from(self.header().changes) * CHANGE);
+        bytes.and_then(|bytes| <[Change]>::ref_from_bytes(bytes).ok()).unwrap_or_default()
     }
 
     #[inline]
     pub(super) fn len(self) -> usize {
         self.header().len.get().into()
+    }
+
+    /// What it has added will be read soon.
+    pub(crate) fn prefetch(self) {
+        for added in self.changes().iter().filter_map(|change| change.added()) {
+            self.slabs.prefetch(added, SOON);
+        }
+    }
+
+    /// Writes a patch into `bytes`, which are empty and will lie at `at`, that tells the same and refers to no other: with
+    /// all entries that are in memory, or at least a key of the leaf. `slot` is that of its slab.
+    pub(crate) fn write_moved(self, bytes: &mut Vec<u8>, at: u32, slot: u8) {
+        let header = PatchHeader { before: self.at.into(), number: 1, ..self.header().of(self.header().page(), slot) };
+        bytes.resize(PATCH_HEADER, 0);
+        bytes.extend_from_slice(self.changes().as_bytes());
+        for (index, change) in self.changes().iter().enumerate() {
+            if let Some((key, data)) = change.added().and_then(|added| entry_data(self.slabs, added)) {
+                let moved = Change::new(change.at(), change.base(), at + units(bytes.len()));
+                let begin = PATCH_HEADER + index * CHANGE;
+                bytes[begin..begin + CHANGE].copy_from_slice(moved.as_bytes());
+                push_entry(bytes, key, &[data]);
+            }
+        }
+        if bytes.len() == PATCH_HEADER + size_of_val(self.changes()) {
+            let key = header.key(self.slabs, self.at).unwrap_or_default();
+            push_entry(bytes, key.len(), &[key]);
+        }
+        finish(bytes, header);
     }
 
     /// Bytes that the leaf takes on a page.
@@ -170,22 +250,12 @@ impl<'a> Patched<'a> {
         let changes = self.changes();
         let end_of = move |index: usize| changes.get(index).map_or(self.len(), |change| change.at());
         let behind = changes.iter().enumerate().flat_map(move |(index, change)| {
-            let added = change.added().and_then(|at| entry_data(self.memory, at));
+            let added = change.added().and_then(|at| entry_data(self.slabs, at));
             let added = added.map(|(key, data)| Piece::Added(key, data));
             let len = end_of(index + 1).saturating_sub(change.run_at());
             [added, (len > 0).then(|| Piece::Base(change.base()..change.base() + len))].into_iter().flatten()
         });
         (end_of(0) > 0).then(|| Piece::Base(0..end_of(0))).into_iter().chain(behind)
-    }
-
-    fn key<'b>(self, change: Change, leaf: LeafPage<'b>) -> Option<&'b [u8]>
-    where
-        'a: 'b,
-    {
-        match change.added() {
-            Some(at) => entry_at(self.memory, at).map(|entry| entry.key),
-            None => leaf.sound_key(change.base()),
-        }
     }
 }
 
@@ -205,11 +275,12 @@ impl<'a> LeafPage<'a> {
         }
         match spot(patch.changes(), index) {
             Spot::Base(element) => self.as_written().sound_entry(element),
-            Spot::Added(at) => entry_at(patch.memory, at),
+            Spot::Added(at) => entry_at(patch.slabs, at),
         }
     }
 
-    /// What [`LeafPage::search`] answers. First it looks for the change before the key, then among the elements behind it.
+    /// What [`LeafPage::search`] answers. First it looks among the page's elements, where all keys lie together: of what was
+    /// added, which lies wherever, only what stands where the key would is looked at.
     #[inline(never)]
     pub(super) fn patched_search(
         self,
@@ -217,22 +288,26 @@ impl<'a> LeafPage<'a> {
         key: &[u8],
         between: Between,
     ) -> Option<Result<usize, usize>> {
+        let written = self.as_written();
+        let found = written.sound_search(0..written.len(), key, between)?;
         let changes = patch.changes();
-        let (mut low, mut high) = (0, changes.len());
+        let (among, behind) = match where_is(changes, patch.len(), found) {
+            Place::OfElement(index) => return Some(found.map(|_| index).map_err(|_| index)),
+            Place::Among(among, behind) => (&changes[among], behind),
+        };
+        // Behind a change that adds nothing is an element, so there can be one only at the end.
+        let added = among.len() - among.iter().filter(|change| change.added().is_none()).count();
+        let (mut low, mut high) = (0, added);
         while low < high {
             let middle = low.midpoint(high);
-            let change = changes[middle];
-            match patch.key(change, self)?.cmp(key) {
+            let entry = entry_at(patch.slabs, among[middle].added()?)?;
+            match entry.key.cmp(key) {
                 std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Equal => return Some(Ok(change.at())),
+                std::cmp::Ordering::Equal => return Some(Ok(among[middle].at())),
                 std::cmp::Ordering::Greater => high = middle,
             }
         }
-        let end = changes.get(low).map_or(patch.len(), |change| change.at());
-        let (at, base) = low.checked_sub(1).map_or((0, 0), |last| (changes[last].run_at(), changes[last].base()));
-        let elements = base..base + end.checked_sub(at)?;
-        let place = |element: usize| element - base + at;
-        Some(self.as_written().sound_search(elements, key, between)?.map(place).map_err(place))
+        Some(Err(among[..added].get(low).map_or(behind, |change| change.at())))
     }
 
     /// Whether it is the page that the patch is of, as far as that can be told: it has all elements that are meant, and with
@@ -303,6 +378,10 @@ impl Changes {
     /// How many there are, and of how many entries.
     pub(crate) fn count(&self) -> usize {
         self.list.len()
+    }
+
+    fn counted(&self) -> u8 {
+        u8::try_from(self.list.len()).expect("a patch has few changes")
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -1,0 +1,385 @@
+//! The memory of patches as the writer has it, which alone fills it.
+//!
+//! The slabs that are in use stand in a row. Patches are added at its end; at its begin the slabs are given back, once no
+//! leaf refers to what is in them any more: it was written to a page, or moved on to the row's end.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fnv::FnvBuildHasher;
+
+use super::Table;
+use super::recents::{AT, PAGE_SHIFT, PAGES, PAST, live};
+use crate::disk::{LONGEST_SLAB, MOST_SLABS, Slab, UNIT, place};
+use crate::format::{PatchHeader, Pgid};
+
+/// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
+const SLABS: usize = 16;
+const SHORT_SLAB: usize = 4096;
+/// About so many bytes a page has in a slab, where it is patched in it.
+const BYTES_A_PAGE: usize = 128;
+/// Slabs at the row's begin that are given back together.
+const TOGETHER: usize = 2;
+
+/// The memory as the writer has it.
+#[derive(Debug)]
+pub(crate) struct Filling {
+    /// Bytes of each slab, and how many of them are in use at most. As many again may be had by readers of earlier states.
+    each: usize,
+    most: usize,
+    /// All slabs, by their slots, also those that only readers have.
+    slabs: Vec<Option<Arc<Slab>>>,
+    /// What the slabs in use are read with.
+    table: Option<Arc<Table>>,
+    row: VecDeque<Part>,
+    /// Entries of the table that are taken.
+    entries: usize,
+    /// Pages whose patches are not of the past.
+    live: u64,
+    /// The branches above pages that were patched: these are written, too.
+    above: HashSet<Pgid, FnvBuildHasher>,
+    /// It was told that the oldest slabs are to be given back, and nobody has begun with it.
+    is_told: bool,
+}
+
+/// A slab in use.
+#[derive(Debug)]
+struct Part {
+    slot: u8,
+    /// Bytes that are taken.
+    filled: usize,
+    /// How many patches were written to it.
+    patches: u64,
+    /// Pages that have nothing in an older slab.
+    pages: u64,
+}
+
+/// Whose patch it is to make room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum For {
+    /// A change of a page that has patches, or none yet.
+    Change { is_first: bool },
+    /// One that is moved: the last slab is for these alone.
+    Moving,
+}
+
+/// How one patch is taken back: the newest one that the page had before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before {
+    page: Pgid,
+    newest: Option<u32>,
+}
+
+/// The slabs that are to be given back next.
+#[derive(Debug)]
+pub(crate) struct Oldest {
+    /// Their slots, and up to where each was filled.
+    slabs: Vec<(u8, usize)>,
+    /// How many patches were written to them.
+    pub(crate) patches: u64,
+}
+
+impl Oldest {
+    /// Whether a patch refers to something in them.
+    pub(crate) fn are_meant(&self, header: &PatchHeader) -> bool {
+        self.slabs.iter().any(|&(slot, _)| slot == header.oldest())
+    }
+}
+
+impl Filling {
+    /// One of so many bytes, of which none are taken before they are needed.
+    pub(crate) fn new(bytes: usize) -> Self {
+        let each = (bytes / SLABS).max(SHORT_SLAB.min(bytes / 4)).min(LONGEST_SLAB).next_multiple_of(UNIT);
+        let most = (bytes / each).clamp(4, MOST_SLABS / 2);
+        let (slabs, row) = (Vec::new(), VecDeque::new());
+        Self { each, most, slabs, table: None, row, entries: 0, live: 0, above: HashSet::default(), is_told: false }
+    }
+
+    /// What the patches are read with, as far as there are any.
+    pub(crate) fn table(&self) -> Option<&Arc<Table>> {
+        self.table.as_ref()
+    }
+
+    /// Bytes of patches, also of those that only readers of earlier states see.
+    pub(crate) fn used(&self) -> u64 {
+        self.row.iter().map(|part| (part.filled - UNIT) as u64).sum()
+    }
+
+    /// How many pages of the newest state have patches.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Whether so many slabs are in use that the oldest are to be given back.
+    fn is_due(&self) -> bool {
+        self.row.len() >= self.most * 3 / 4
+    }
+
+    /// Whether that is so, where it was not told since [`Self::oldest`] was asked for the last time.
+    pub(crate) fn is_due_first(&mut self) -> bool {
+        let is_first = self.is_due() && !self.is_told;
+        self.is_told |= is_first;
+        is_first
+    }
+
+    /// The slabs that are to be given back next, where that is due.
+    pub(crate) fn oldest(&mut self) -> Option<Oldest> {
+        self.is_told = false;
+        self.give_back(1);
+        let parts = || self.row.iter().take(TOGETHER.min(self.row.len() - 1));
+        let oldest = Oldest {
+            slabs: parts().map(|part| (part.slot, part.filled)).collect(),
+            patches: parts().map(|part| part.patches).sum(),
+        };
+        Some(oldest).filter(|_| self.is_due())
+    }
+
+    /// Gives the oldest slabs back to which no page of the newest state refers, all but so many.
+    fn give_back(&mut self, but: usize) {
+        while self.row.len() > but && self.row.front().is_some_and(|part| part.pages == 0) {
+            self.row.pop_front();
+        }
+    }
+
+    /// Looks for room for a patch of so many bytes of a page; `false` where there is none.
+    pub(crate) fn reserve(&mut self, page: Pgid, bytes: usize, whose: For) -> bool {
+        if page >= PAGES || UNIT + bytes > self.each {
+            return false;
+        }
+        if self.row.back().is_none_or(|part| part.filled + bytes > self.each) {
+            return self.go_on(whose);
+        }
+        let has_entries = self.table.as_ref().is_some_and(|table| 2 * (self.entries + 1) <= table.entries.len());
+        has_entries || whose != For::Change { is_first: true } || self.renew_table().is_some()
+    }
+
+    /// Goes on in another slab.
+    fn go_on(&mut self, whose: For) -> bool {
+        self.give_back(0);
+        let most = if whose == For::Moving { self.most } else { self.most - 1 };
+        let Some(slot) = (self.row.len() < most).then(|| self.free_slab()).flatten() else { return false };
+        // No patch lies at 0.
+        self.row.push_back(Part { slot, filled: UNIT, patches: 0, pages: 0 });
+        let renewed = self.renew_table();
+        if renewed.is_none() {
+            self.row.pop_back();
+        }
+        renewed.is_some()
+    }
+
+    /// A slab that nobody has.
+    fn free_slab(&mut self) -> Option<u8> {
+        let is_free = |slab: &mut Option<Arc<Slab>>| slab.as_mut().is_some_and(|slab| Arc::get_mut(slab).is_some());
+        let mut there = self.slabs.iter().flatten().count();
+        let mut found = None;
+        for (slot, slab) in self.slabs.iter_mut().enumerate() {
+            // In a table that is not read any more it may still be, for a moment.
+            if is_free(slab) && !self.row.iter().any(|part| usize::from(part.slot) == slot) {
+                if found.is_some() && there > self.most {
+                    (*slab, there) = (None, there - 1);
+                } else {
+                    found = found.or(Some(slot));
+                }
+            }
+        }
+        if found.is_none() && there < 2 * self.most {
+            let slab = Some(Arc::new(Slab::new(self.each).ok()?));
+            let empty = self.slabs.iter().position(Option::is_none);
+            match empty {
+                Some(empty) => self.slabs[empty] = slab,
+                None => self.slabs.push(slab),
+            }
+            found = empty.or(Some(self.slabs.len() - 1));
+        }
+        u8::try_from(found?).ok()
+    }
+
+    /// Begins another table, of the slabs in use and the pages that have patches.
+    fn renew_table(&mut self) -> Option<()> {
+        let mut slabs = vec![None; self.slabs.len()];
+        for part in &self.row {
+            let slot = usize::from(part.slot);
+            slabs[slot].clone_from(&self.slabs[slot]);
+        }
+        let live = usize::try_from(self.live).unwrap_or(usize::MAX);
+        let table = Table::new(slabs, live + (self.each / BYTES_A_PAGE).max(8)).ok()?;
+        for (page, at) in self.table.iter().flat_map(|table| table.all()) {
+            let (place, _) = table.entry(page);
+            table.entries[place].store(page << PAGE_SHIFT | u64::from(at), Ordering::Relaxed);
+        }
+        self.entries = live;
+        self.table = Some(Arc::new(table));
+        Some(())
+    }
+
+    /// Where the next patch will lie, and the slot of that slab. For who has [reserved](Self::reserve) room.
+    pub(crate) fn next(&self) -> Option<(u32, u8)> {
+        self.row.back().map(|part| (place(part.slot, part.filled), part.slot))
+    }
+
+    /// Adds a patch of a page, which will lie at [`Self::next`], and for which there is room.
+    pub(crate) fn push(&mut self, page: Pgid, above: Option<Pgid>, patch: &[u8]) -> Option<Before> {
+        let newest = self.newest(page).map(|(at, _)| at);
+        let part = self.row.back_mut()?;
+        let at = place(part.slot, part.filled);
+        self.slabs[usize::from(part.slot)].as_ref()?.write(part.filled, patch);
+        part.filled += patch.len();
+        part.patches += 1;
+        if newest.is_none() {
+            part.pages += 1;
+            self.live += 1;
+            self.above.extend(above);
+        }
+        self.note(page, u64::from(at));
+        Some(Before { page, newest })
+    }
+
+    /// What the table says of a page from now on.
+    fn note(&mut self, page: Pgid, what: u64) {
+        if let Some(table) = &self.table {
+            let (place, entry) = table.entry(page);
+            self.entries += usize::from(entry == 0);
+            table.entries[place].store(page << PAGE_SHIFT | what, Ordering::Release);
+        }
+    }
+
+    /// Has all that a page has in memory lie in the newest slab; `false` where there is no room for that. `bytes` are for use
+    /// meanwhile.
+    pub(crate) fn move_on(&mut self, page: Pgid, bytes: &mut Vec<u8>) -> bool {
+        let Some(at) = self.newest(page).map(|(at, _)| at) else { return true };
+        let next = self.next();
+        let written = self.write_moved(at, bytes);
+        if written.is_none() || !self.reserve(page, bytes.len(), For::Moving) {
+            return false;
+        }
+        if self.next() != next && self.write_moved(at, bytes).is_none() {
+            return false;
+        }
+        self.gone(at);
+        let Some(part) = self.row.back_mut() else { return false };
+        let moved = place(part.slot, part.filled);
+        if let Some(slab) = &self.slabs[usize::from(part.slot)] {
+            slab.write(part.filled, bytes);
+        }
+        part.filled += bytes.len();
+        part.patches += 1;
+        part.pages += 1;
+        self.live += 1;
+        self.note(page, u64::from(moved));
+        true
+    }
+
+    /// What the patch at `at` would be at the end of the row.
+    fn write_moved(&self, at: u32, bytes: &mut Vec<u8>) -> Option<()> {
+        bytes.clear();
+        let (next, slot) = self.next()?;
+        self.table.as_ref()?.patched(at)?.write_moved(bytes, next, slot);
+        Some(())
+    }
+
+    /// A page whose newest patch lies at `at` has none any more.
+    fn gone(&mut self, at: u32) {
+        self.live -= 1;
+        let oldest = self.table.as_ref().and_then(|table| table.header(at)).map(PatchHeader::oldest);
+        if let Some(part) = self.row.iter_mut().find(|part| Some(part.slot) == oldest) {
+            part.pages -= 1;
+        }
+    }
+
+    /// Pages that it takes at most to write all leaves, and the branches above them, but for those on pages that were `freed`.
+    pub(crate) fn pages_to_write(&self, freed: impl Iterator<Item = Pgid>) -> u64 {
+        if self.live == 0 {
+            return 0;
+        }
+        let gone = freed.filter(|&page| self.newest(page).is_some()).count() as u64;
+        match self.live.saturating_sub(gone) {
+            0 => 0,
+            // Branches above branches are fewer than those, however long their keys are.
+            leaves => leaves + 2 * self.above.len() as u64,
+        }
+    }
+
+    /// What was on these pages is on others now; a branch that was split, on several.
+    pub(crate) fn branches_moved(&mut self, branches: &[(Pgid, Pgid)]) {
+        let new: Vec<Pgid> = branches.iter().filter(|(old, _)| self.above.contains(old)).map(|(_, new)| *new).collect();
+        for (old, _) in branches {
+            self.above.remove(old);
+        }
+        self.above.extend(new);
+    }
+
+    /// Takes back the newest patch of a page.
+    pub(crate) fn take_back(&mut self, before: Before) {
+        let Before { page, newest } = before;
+        if newest.is_none()
+            && let Some((at, _)) = self.newest(page)
+        {
+            self.gone(at);
+        }
+        // What is in the table stays there, or what was put behind it would not be found.
+        self.note(page, newest.unwrap_or(0).into());
+    }
+
+    /// The newest state has the page no more: who reads an earlier one still sees its patches.
+    pub(crate) fn leave(&mut self, page: Pgid) {
+        // Also a branch may go, with all that is below it.
+        self.above.remove(&page);
+        if let Some((at, _)) = self.newest(page) {
+            self.gone(at);
+            self.note(page, PAST | u64::from(at));
+        }
+    }
+
+    /// The newest state has nothing in memory, where that is so: it begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.row.clear();
+        self.above.clear();
+        (self.table, self.entries, self.live) = (None, 0, 0);
+    }
+
+    /// Nobody reads what was on the page: it will be another one.
+    pub(crate) fn forget(&mut self, page: Pgid) {
+        let Some(table) = &self.table else { return };
+        let (_, entry) = table.entry(page);
+        if let Some(at) = live(entry) {
+            self.gone(at);
+        }
+        if entry & (PAST | AT) != 0 {
+            self.note(page, 0);
+        }
+    }
+
+    /// The newest patch of a page: where it lies, and what it begins with.
+    pub(crate) fn newest(&self, page: Pgid) -> Option<(u32, &PatchHeader)> {
+        let table = self.table.as_ref().filter(|_| self.live > 0)?;
+        let at = table.newest(page)?;
+        table.header(at).map(|header| (at, header))
+    }
+}
+
+impl Table {
+    /// The pages that refer to something in slabs of these slots, none of which is filled any more, and where the newest
+    /// patch of each lies.
+    pub(crate) fn pages_of(&self, oldest: &Oldest) -> Vec<(Pgid, u32)> {
+        let mut pages: Vec<Pgid> = Vec::new();
+        for &(slot, filled) in &oldest.slabs {
+            let mut offset = UNIT;
+            while offset < filled
+                && let Some(header) = self.header(place(slot, offset)).filter(|header| header.bytes() > 0)
+            {
+                pages.push(header.page());
+                offset += header.bytes();
+            }
+        }
+        pages.sort_unstable();
+        pages.dedup();
+        let refers = |at: u32| self.header(at).is_some_and(|header| oldest.are_meant(header));
+        let newest = pages.into_iter().filter_map(|page| Some((page, self.newest(page)?)));
+        newest.filter(|&(_, at)| refers(at)).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+mod tests;

@@ -1,0 +1,168 @@
+//! Patched leaves are copied to pages, as they are in one state.
+
+use super::commit::LONGEST_WRITE;
+use super::{Reading, Shared};
+use crate::Result;
+use crate::format::{LeafPage, PatchId, Patched, Pgid, bucket_value};
+use crate::pages::Pages;
+use crate::tree::{Child, Names, Root, Source, leaf_in};
+
+/// So many leaves are looked up ahead at a time.
+const FETCHED: usize = 32;
+
+/// A leaf that is to be written, as its newest patch told of it.
+pub(super) struct Ahead<'a> {
+    pub(super) bucket: u32,
+    /// The beginning of the key, behind what is alike in all of the bucket's.
+    pub(super) prefix: u64,
+    pub(super) key: &'a [u8],
+    /// By now this may be another leaf's.
+    pub(super) page: Pgid,
+    pub(super) patch: PatchId,
+}
+
+/// One that was written, as this patch told of it.
+pub(super) struct Copied<'a> {
+    pub(super) leaf: &'a Ahead<'a>,
+    pub(super) patch: PatchId,
+    /// None where it is to be taken apart: it has buckets, whose entries the commit may change.
+    pub(super) to: Option<Pgid>,
+}
+
+/// What became of a batch.
+#[derive(Default)]
+pub(super) struct Copies<'a> {
+    pub(super) written: Vec<Copied<'a>>,
+    /// Leaves that no bucket has any more. By now their pages may be others.
+    pub(super) gone: Vec<&'a Ahead<'a>>,
+    pub(super) unused: Vec<Pgid>,
+    pub(super) bytes: u64,
+    pub(super) writes: u64,
+}
+
+/// Writes leaves as they are in one state.
+pub(super) struct Copier<'a> {
+    state: Reading,
+    /// The bucket that was looked up last, and its root page, if it has pages.
+    bucket: Option<(u32, Option<Pgid>)>,
+    out: Out<'a>,
+}
+
+/// Pages that are written, those side by side together.
+struct Out<'a> {
+    shared: &'a Shared,
+    page_size: usize,
+    buffer: Vec<u8>,
+    /// Where the pages in the buffer begin.
+    start: Pgid,
+    bytes: u64,
+    writes: u64,
+}
+
+impl<'a> Copier<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        let state = shared.readers.enter();
+        let page_size = state.meta.page_size as usize;
+        let out = Out { shared, page_size, buffer: Vec::new(), start: 0, bytes: 0, writes: 0 };
+        Self { state, bucket: None, out }
+    }
+
+    /// Writes the leaves of a batch to pages, in the order of both.
+    pub(super) fn copy<'b>(mut self, batch: &'b [Ahead<'b>], names: &Names, pages: &[Pgid]) -> Result<Copies<'b>> {
+        self.out.shared.check_usable()?;
+        let mut copies = Copies::default();
+        let mut free = pages.iter().copied();
+        for ahead in batch.chunk_by(|one, other| one.bucket == other.bucket).flat_map(|leaves| leaves.chunks(FETCHED)) {
+            let root = ahead.first().map(|leaf| self.root(leaf.bucket, names)).transpose()?.flatten();
+            for (ahead, leaf) in find(self.state.pages(), root, ahead)? {
+                let Some(leaf) = leaf.filter(|leaf| leaf.id() == ahead.page) else {
+                    copies.gone.push(ahead);
+                    continue;
+                };
+                // It may have no patch in this state: it is newer.
+                let Some(patch) = leaf.patch() else { continue };
+                let buckets = leaf.buckets();
+                let to = if buckets == 0 { free.next() } else { None };
+                if let Some(to) = to {
+                    leaf.write_anew(patch, self.out.page(to)?, to);
+                }
+                if to.is_some() || buckets > 0 {
+                    copies.written.push(Copied { leaf: ahead, patch: patch.id(), to });
+                }
+            }
+        }
+        self.out.write()?;
+        copies.unused = free.collect();
+        (copies.bytes, copies.writes) = (self.out.bytes, self.out.writes);
+        Ok(copies)
+    }
+
+    fn root(&mut self, bucket: u32, names: &Names) -> Result<Option<Pgid>> {
+        match self.bucket {
+            Some((last, root)) if last == bucket => Ok(root),
+            _ => {
+                let root = root_of(self.state.pages(), self.state.meta.root, &names.path(bucket))?;
+                self.bucket = Some((bucket, root));
+                Ok(root)
+            }
+        }
+    }
+}
+
+impl Out<'_> {
+    /// What page `to` will be, to be filled in.
+    fn page(&mut self, to: Pgid) -> Result<&mut [u8]> {
+        let end = self.start + (self.buffer.len() / self.page_size) as u64;
+        if end != to || self.buffer.len() >= LONGEST_WRITE {
+            self.write()?;
+            self.start = to;
+        }
+        let begin = self.buffer.len();
+        self.buffer.resize(begin + self.page_size, 0);
+        Ok(&mut self.buffer[begin..])
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let written = self.shared.disk.write_at(&self.buffer, self.start * self.page_size as u64);
+        written.map_err(|error| self.shared.unwritten(error))?;
+        self.writes += 1;
+        self.bytes += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Looks leaves of the bucket with this root page up, and has fetched what they are written from.
+fn find<'a, 'b>(
+    pages: Pages<'a>,
+    root: Option<Pgid>,
+    leaves: &'b [Ahead<'b>],
+) -> Result<Vec<(&'b Ahead<'b>, Option<LeafPage<'a>>)>> {
+    if let Some(root) = root {
+        let keys: Vec<_> = leaves.iter().map(|leaf| leaf.key).collect();
+        Source { pages, work: None }.prefetch(Root::Tree(Child::Page(root)), &keys);
+    }
+    let found = leaves.iter().map(|ahead| {
+        let leaf = root.map(|root| leaf_in(pages, root, ahead.key)).transpose()?.flatten();
+        leaf.and_then(|leaf| leaf.patch()).into_iter().for_each(Patched::prefetch);
+        Ok((ahead, leaf))
+    });
+    found.collect()
+}
+
+/// The root page of the bucket that names lead to; `None` where there is none, or it has no pages of its own.
+fn root_of(pages: Pages<'_>, root: Pgid, path: &[&[u8]]) -> Result<Option<Pgid>> {
+    let source = Source { pages, work: None };
+    let mut root = root;
+    for name in path {
+        let found = source.find(source.tree(root), name)?;
+        match found.filter(|found| found.is_bucket).map(|found| bucket_value(0, found.value)).transpose()? {
+            Some((header, None)) => root = header.root.get(),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(root))
+}
