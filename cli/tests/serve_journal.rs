@@ -123,6 +123,7 @@ fn a_journal_that_cannot_be_kept_and_arguments_that_cannot_be_used_are_named() {
         (vec!["--journal-size", "4KiB"], "64KiB at least"),
         (vec!["--journal-keep", "7"], "10GiB"),
         (vec!["--journal", "off", "--discard-journal"], "needs a journal"),
+        (vec!["--journal", "off", "--journal-memory", "8MiB"], "journal-memory needs a journal"),
         (vec!["--durability", "interval"], "interval=100ms"),
         (vec!["--durability", "interval=0"], "always"),
     ] {
@@ -130,4 +131,14 @@ fn a_journal_that_cannot_be_kept_and_arguments_that_cannot_be_used_are_named() {
         let ran = Ran::from(command.args(&args).output().unwrap());
         assert!(ran.code == Some(2) && ran.stderr.contains(names), "{args:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn a_file_that_is_no_database_gets_no_folder_for_a_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("notes.txt");
+    fs::write(&db, "notes, and no database\n".repeat(1000)).unwrap();
+    let said = refused(&db, [""; 0]);
+    assert!(said.contains("notes.txt"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "beside it is nothing");
 }

@@ -21,11 +21,11 @@ struct Holder {
 }
 
 /// What to say behind "is locked by another process": who that is, and what can be done. `ask` is the command that asks a
-/// server the same, without `--addr`.
-pub(crate) fn advice(file: &Path, ask: Option<&str>) -> String {
+/// server the same, without `--addr`; `wait` is the option that waits for it longer.
+pub(crate) fn advice(file: &Path, wait: &str, ask: Option<&str>) -> String {
     let holders = holders(file);
     let mut said = names(&holders);
-    said.push_str("; wait for it longer with --timeout SECONDS");
+    let _ = write!(said, "; wait for it longer with {wait} SECONDS");
     if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
         let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
     }

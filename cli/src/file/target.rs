@@ -96,7 +96,9 @@ impl Target {
     /// The failure for a file that could not be opened.
     pub(super) fn not_opened(&self, error: &Error, ask: Option<&str>) -> Failure {
         match error {
-            Error::LockTimeout { .. } => Failure::unreachable(format!("{error}{}", holder::advice(&self.path, ask))),
+            Error::LockTimeout { .. } => {
+                Failure::unreachable(format!("{error}{}", holder::advice(&self.path, "--timeout", ask)))
+            }
             _ => Failure::open(&self.path, error),
         }
     }

@@ -93,8 +93,11 @@ impl JournalArgs {
             Place::Beside => Some(journal),
             Place::In(folder) => Some(journal.folder(folder)),
         };
-        if self.discard_journal && config.journal.is_none() {
-            wrong.push(Wrong::new("discard-journal", "needs a journal, and --journal is off"));
+        if config.journal.is_none() {
+            let asked = [("discard-journal", self.discard_journal), ("journal-memory", self.journal_memory.is_some())];
+            for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
+                wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));
+            }
         }
     }
 

@@ -105,7 +105,7 @@ impl Settings {
     fn failure(&self, error: &Error) -> Failure {
         match error {
             Error::Open(error @ StorageError::LockTimeout { .. }) => {
-                Failure::unreachable(format!("{error}{}", holder::advice(&self.db, None)))
+                Failure::unreachable(format!("{error}{}", holder::advice(&self.db, "--lock-timeout", None)))
             }
             Error::Open(error) => {
                 let is_needed = error.is_of_journal() && self.journal.is_needed(&self.db);

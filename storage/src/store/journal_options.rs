@@ -80,12 +80,13 @@ impl JournalOptions {
 
     /// What is new stays in memory: a commit that changes entries of up to 2 KiB writes its record, and keeps in memory what
     /// their leaves have become. What makes a leaf overflow, or so short that it is merged, what is done to buckets, and
-    /// what a database with [`Options::fill`](crate::Options::fill) does, is written by its commit. Leaves are written anew once a memory is nearly full, by a thread beside the commits, or for a
-    /// checkpoint. So a commit costs less, and so does the disk, on which each leaf is written once for many commits.
+    /// what a database with [`Options::fill`](crate::Options::fill) does, is written by its commit. Leaves are written anew by
+    /// a thread beside the commits, where memory is nearly full those first that have most in it, or for a checkpoint. So a
+    /// commit costs less, and so does the disk, on which each leaf is written once for many commits.
     ///
-    /// There are two memories of half as many bytes each; where readers hold on to what they have seen, up to four. 0: no
-    /// memory, each commit writes the pages that it changes. Other sizes count as the nearest from [`Self::LEAST_MEMORY`] to
-    /// [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`].
+    /// So many bytes, which are taken as they are needed; where readers hold on to what they have seen, up to twice as many.
+    /// 0: no memory, each commit writes the pages that it changes. Other sizes count as the nearest from
+    /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`].
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(if bytes == 0 { 0 } else { bytes.clamp(Self::LEAST_MEMORY, Self::MOST_MEMORY) });

@@ -40,6 +40,9 @@ impl Shared {
         journals: impl FnOnce(&Path, &Options) -> Result<Vec<Arc<dyn JournalFolder>>>,
     ) -> Result<Self> {
         let file = open_locked(folder, path, options)?;
+        // What is no database gets no folder for its journal.
+        let len = file.len().map_err(Error::io("look at", Some(path)))?;
+        newest_meta(&file, len, Some(path))?;
         let journals = journals(path, options)?;
         let (shared, found) = Self::on_disk_beside(Arc::new(file), Some(path), options, journals)?;
         // Before anything is committed to a file its name has to be on the disk. Who created, renamed or restored it may

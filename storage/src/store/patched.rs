@@ -20,7 +20,7 @@ use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
 
 /// Leaves of a batch.
-const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+const BATCH: usize = if cfg!(test) { 3 } else { 256 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -106,24 +106,32 @@ impl Shared {
         let mut ahead: Vec<Ahead<'_>> = ahead.collect();
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
         ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
-        for batch in ahead.chunks(BATCH) {
-            self.write_batch(batch, names)?;
-            // The thread that does this is the one that syncs in time.
-            if matches!(self.options.durability, Durability::Interval { .. }) {
+        // The thread that does this is the one that syncs in time.
+        let syncs = matches!(self.options.durability, Durability::Interval { .. });
+        let mut pages = Vec::new();
+        let mut batches = ahead.chunks(BATCH).peekable();
+        while let Some(batch) = batches.next() {
+            if pages.is_empty() {
+                pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
+            }
+            let next = batches.peek().filter(|_| !syncs).map_or(0, |next| next.len());
+            pages = self.write_batch(batch, names, &pages, next)?;
+            if syncs {
                 self.sync()?;
             }
         }
         Ok(())
     }
 
-    fn write_batch(&self, batch: &[Ahead<'_>], names: &Names) -> Result<()> {
-        let pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
-        let copies = Copier::new(self).copy(batch, names, &pages);
+    /// Writes leaves to these pages; answers so many others for the next batch.
+    fn write_batch(&self, batch: &[Ahead<'_>], names: &Names, pages: &[Pgid], next: usize) -> Result<Vec<Pgid>> {
+        let copies = Copier::new(self).copy(batch, names, pages);
         self.writer.with(|writer| {
             writer.set_aside -= pages.len() as u64;
-            let copies = copies.inspect_err(|_| writer.give_back(&pages))?;
+            let copies = copies.inspect_err(|_| writer.give_back(pages))?;
             writer.give_back(&copies.unused);
-            exchange(self, writer, &copies, names)
+            exchange(self, writer, &copies, names)?;
+            if next > 0 { set_aside(self, writer, next) } else { Ok(Vec::new()) }
         })
     }
 }

@@ -72,9 +72,9 @@ pub struct JournalFigures {
     pub memory_used: u64,
     /// Leaves that are in it as they are now, and in the file as they were.
     pub memory_leaves: u64,
-    /// How often it was nearly full, so that a thread began to write leaves to the file beside the commits.
+    /// How often the oldest of it was given back beside the commits, because it was nearly full.
     pub memory_passes: u64,
-    /// Transactions that began without it, because readers had all of it.
+    /// Transactions that found nothing of it free: readers had it, or writes came faster than it was given back.
     pub memory_missed: u64,
 }
 
