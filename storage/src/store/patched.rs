@@ -19,8 +19,10 @@ use crate::format::{PatchId, Pgid, alike, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
 
-/// Leaves of a batch.
+/// Leaves of a batch, while commits go on as ever; and before a checkpoint, where they wait for the batches' end more than
+/// for each.
 const BATCH: usize = if cfg!(test) { 3 } else { 256 };
+const LONG_BATCH: usize = if cfg!(test) { 3 } else { 1024 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -45,14 +47,14 @@ impl Shared {
             });
             let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
-            self.write_round(&table, &names, table.all())?;
+            self.write_round(&table, &names, table.all(), LONG_BATCH)?;
         }
         Ok(())
     }
 
     /// Gives the oldest memory back, while it is nearly full. For who has the turn.
     pub(super) fn give_back_memory(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
-        let mut rounds = 0..ROUNDS;
+        let (mut rounds, mut last) = (0..ROUNDS, None);
         loop {
             let full = self.writer.with(|writer| {
                 let patcher = writer.spare.patcher.as_mut()?;
@@ -60,6 +62,9 @@ impl Shared {
             });
             let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
             self.check_usable()?;
+            if last != oldest.first() {
+                (rounds, last) = (0..ROUNDS, oldest.first());
+            }
             if rounds.next().is_some() {
                 self.write_or_move(&table, &names, &oldest)?;
             } else {
@@ -79,7 +84,7 @@ impl Shared {
             moved <= oldest.patches * MOVED_OF_TEN / 10
         });
         let kept = kept.count();
-        self.write_round(table, names, leaves[kept..].iter().copied())?;
+        self.write_round(table, names, leaves[kept..].iter().copied(), BATCH)?;
         // Also those that got another patch meanwhile.
         let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
         for batch in pages.chunks(BATCH) {
@@ -96,8 +101,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes once through these leaves that have patches.
-    fn write_round(&self, table: &Table, names: &Names, leaves: impl Iterator<Item = (Pgid, u32)>) -> Result<()> {
+    /// Goes once through these leaves that have patches, in batches of so many.
+    fn write_round(
+        &self,
+        table: &Table,
+        names: &Names,
+        leaves: impl Iterator<Item = (Pgid, u32)>,
+        batch: usize,
+    ) -> Result<()> {
         let ahead = leaves.filter_map(|(page, at)| {
             let header = table.header(at)?;
             let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
@@ -109,7 +120,7 @@ impl Shared {
         // The thread that does this is the one that syncs in time.
         let syncs = matches!(self.options.durability, Durability::Interval { .. });
         let mut pages = Vec::new();
-        let mut batches = ahead.chunks(BATCH).peekable();
+        let mut batches = ahead.chunks(batch).peekable();
         while let Some(batch) = batches.next() {
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;

@@ -213,7 +213,7 @@ impl Patcher {
     /// Where no leaf has patches any more, the memory begins anew, and so do the names.
     fn clear_if_done(&mut self, is_whole: bool) {
         if is_whole || self.live() == 0 {
-            self.filling.clear();
+            self.filling.clear(is_whole);
             self.names.clear();
             self.numbers.clear();
             self.note_table();

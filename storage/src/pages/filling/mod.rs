@@ -17,8 +17,8 @@ use crate::format::{PatchHeader, Pgid};
 /// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
 const SLABS: usize = 16;
 const SHORT_SLAB: usize = 4096;
-/// About so many bytes a page has in a slab, where it is patched in it.
-const BYTES_A_PAGE: usize = 128;
+/// A table is made for twice as many pages as there are, and so many more.
+const MORE_PAGES: usize = if cfg!(test) { 8 } else { 256 };
 /// Slabs at the row's begin that are given back together.
 const TOGETHER: usize = 2;
 
@@ -81,6 +81,11 @@ pub(crate) struct Oldest {
 }
 
 impl Oldest {
+    /// The slot of the first of them.
+    pub(crate) fn first(&self) -> Option<u8> {
+        self.slabs.first().map(|&(slot, _)| slot)
+    }
+
     /// Whether a patch refers to something in them.
     pub(crate) fn are_meant(&self, header: &PatchHeader) -> bool {
         self.slabs.iter().any(|&(slot, _)| slot == header.oldest())
@@ -203,7 +208,7 @@ impl Filling {
             slabs[slot].clone_from(&self.slabs[slot]);
         }
         let live = usize::try_from(self.live).unwrap_or(usize::MAX);
-        let table = Table::new(slabs, live + (self.each / BYTES_A_PAGE).max(8)).ok()?;
+        let table = Table::new(slabs, 2 * live + MORE_PAGES).ok()?;
         for (page, at) in self.table.iter().flat_map(|table| table.all()) {
             let (place, _) = table.entry(page);
             table.entries[place].store(page << PAGE_SHIFT | u64::from(at), Ordering::Relaxed);
@@ -331,11 +336,13 @@ impl Filling {
         }
     }
 
-    /// The newest state has nothing in memory, where that is so: it begins anew.
-    pub(crate) fn clear(&mut self) {
-        self.row.clear();
+    /// The newest state has nothing in memory. Unless that `is_sure`, what is in use stays where it is little.
+    pub(crate) fn clear(&mut self, is_sure: bool) {
         self.above.clear();
-        (self.table, self.entries, self.live) = (None, 0, 0);
+        if is_sure || self.row.len() > 1 {
+            self.row.clear();
+            (self.table, self.entries, self.live) = (None, 0, 0);
+        }
     }
 
     /// Nobody reads what was on the page: it will be another one.
