@@ -53,8 +53,15 @@ impl Shared {
     }
 
     /// Gives the oldest memory back, while it is nearly full. For who has the turn.
-    pub(super) fn give_back_memory(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
-        let (mut rounds, mut last) = (0..ROUNDS, None);
+    pub(super) fn give_back_memory(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
+        self.give_back_while_full(turn).inspect_err(|_| {
+            // It is tried again after a while: commits need not ask for it.
+            self.writer.with(|writer| writer.spare.patcher.iter_mut().for_each(|patcher| _ = patcher.is_due()));
+        })
+    }
+
+    fn give_back_while_full(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
+        let (mut round, mut last) = (0, None);
         loop {
             let full = self.writer.with(|writer| {
                 let patcher = writer.spare.patcher.as_mut()?;
@@ -62,26 +69,32 @@ impl Shared {
             });
             let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
             self.check_usable()?;
-            if last != oldest.first() {
-                (rounds, last) = (0..ROUNDS, oldest.first());
+            round = if last == oldest.first() { round + 1 } else { 0 };
+            last = oldest.first();
+            if round < ROUNDS {
+                self.write_or_move(&table, &names, &oldest, round == 0)?;
+                continue;
             }
-            if rounds.next().is_some() {
-                self.write_or_move(&table, &names, &oldest)?;
-            } else {
-                // Leaves that get patches all the time, where there is no room to move them, are left to a commit.
-                return self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(Some(&oldest))));
-            }
+            // Leaves that get patches all the time, where there is no room to move them, are left to a commit.
+            return self.writer.with(|writer| {
+                commit(self, writer, |work| work.take_patched_apart(Some(&oldest)))?;
+                writer.spare.patcher.iter_mut().for_each(|patcher| patcher.leave_all_of(&oldest));
+                Ok(())
+            });
         }
     }
 
-    fn write_or_move(&self, table: &Table, names: &Names, oldest: &Oldest) -> Result<()> {
+    /// Writes the leaves that refer to the oldest slabs, or moves what they have in memory: where not all `may_move`, only of
+    /// those that got another patch meanwhile.
+    fn write_or_move(&self, table: &Table, names: &Names, oldest: &Oldest, may_move: bool) -> Result<()> {
         let mut leaves = table.pages_of(oldest);
         let changes = |&(_, at): &(Pgid, u32)| table.header(at).map_or(0, |header| u64::from(header.changes) + 1);
         leaves.sort_by_cached_key(changes);
+        let most = if may_move { oldest.patches * MOVED_OF_TEN / 10 } else { 0 };
         let mut moved = 0;
         let kept = leaves.iter().take_while(|leaf| {
             moved += changes(leaf);
-            moved <= oldest.patches * MOVED_OF_TEN / 10
+            moved <= most
         });
         let kept = kept.count();
         self.write_round(table, names, leaves[kept..].iter().copied(), BATCH)?;
@@ -112,6 +125,10 @@ impl Shared {
         let ahead = leaves.filter_map(|(page, at)| {
             let header = table.header(at)?;
             let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
+            // Patches are added meanwhile, also of buckets that had no number yet.
+            if !names.has(bucket) {
+                return None;
+            }
             Some(Ahead { bucket, prefix: 0, key: table.key(at)?, page, patch })
         });
         let mut ahead: Vec<Ahead<'_>> = ahead.collect();

@@ -1,5 +1,7 @@
 //! Syncs what was committed unsynced, and brings the file up to its journal, when the time has come: one thread a database, which sleeps while nothing is due.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{Builder, JoinHandle};
@@ -79,11 +81,14 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
     let mut waiting = Vec::new();
     while let Some(Due { what, every, .. }) = next(&mut waiting, due) {
         let Some(shared) = database.upgrade() else { return };
-        let done = match what {
+        let done = catch_unwind(AssertUnwindSafe(|| match what {
             What::Sync => shared.sync().map(drop),
             What::Checkpoint => shared.checkpoint_as_asked(),
             What::Leaves => shared.give_back_memory(&shared.turn_to_write()),
-        };
+        }));
+        // Without this thread nothing is synced in time, so that writes end, and say why.
+        let done =
+            done.unwrap_or_else(|_| Err(shared.poison("sync", io::Error::other("the thread that syncs panicked"))));
         match done {
             Ok(()) => {}
             Err(Error::Poisoned { .. }) => return,

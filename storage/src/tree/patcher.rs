@@ -189,8 +189,11 @@ impl Patcher {
 
     /// These pages are about to be written: nobody reads what was on them.
     pub(super) fn forget(&mut self, pages: &[Run]) {
-        for run in pages {
-            self.filling.forget(run.start);
+        if self.filling.table().is_some() {
+            // Also those within a run, which begins no leaf: who copies pages asks for each.
+            for page in pages.iter().flat_map(|run| run.start..run.start + run.len) {
+                self.filling.forget(page);
+            }
         }
     }
 
@@ -205,15 +208,13 @@ impl Patcher {
             }
         }
         self.clear_if_done(is_whole);
-        if is_whole {
-            self.is_closing = false;
-        }
     }
 
-    /// Where no leaf has patches any more, the memory begins anew, and so do the names.
+    /// Where no leaf has patches any more, the memory begins anew, and with it the names: a number has one meaning in all
+    /// tables that follow one another.
     fn clear_if_done(&mut self, is_whole: bool) {
-        if is_whole || self.live() == 0 {
-            self.filling.clear(is_whole);
+        if is_whole || self.live() == 0 && !self.filling.is_little() {
+            self.filling.clear();
             self.names.clear();
             self.numbers.clear();
             self.note_table();
@@ -226,9 +227,18 @@ impl Patcher {
         self.clear_if_done(false);
     }
 
-    /// Whether the memory is so full that its oldest slabs are to be given back, which was not asked for yet.
+    /// Whether the memory is so full that its oldest slabs are to be given back, which nobody was told yet.
     pub(crate) fn is_due(&mut self) -> bool {
         self.filling.is_due_first()
+    }
+
+    /// All leaves of the newest state that refer to these slabs were taken apart: what else does was cut off with its bucket.
+    pub(crate) fn leave_all_of(&mut self, oldest: &Oldest) {
+        let Some(table) = self.filling.table().cloned() else { return };
+        let refers = |at: u32| table.header(at).is_some_and(|header| oldest.are_meant(header));
+        for (page, _) in table.all().filter(|&(_, at)| refers(at)) {
+            self.leave(page);
+        }
     }
 
     /// The slabs that are to be given back, where there still are too many.
@@ -295,8 +305,14 @@ impl Names {
         self.numbers.get(&key(within, name)).copied()
     }
 
-    /// The names that lead to a bucket.
+    /// Whether a bucket has this number: one that was numbered later has none here.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        number as usize <= self.list.len()
+    }
+
+    /// The names that lead to a bucket that [`Self::has`] a number.
     pub(crate) fn path(&self, number: u32) -> Vec<&[u8]> {
+        debug_assert!(self.has(number), "bucket {number} has no name here");
         let mut path = Vec::new();
         let mut next = number;
         while let Some((within, name)) = (next as usize).checked_sub(1).and_then(|place| self.list.get(place)) {

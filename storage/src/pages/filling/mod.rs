@@ -17,7 +17,7 @@ use crate::format::{PatchHeader, Pgid};
 /// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
 const SLABS: usize = 16;
 const SHORT_SLAB: usize = 4096;
-/// A table is made for twice as many pages as there are, and so many more.
+/// A table is made for a quarter more pages than there are, and so many more.
 const MORE_PAGES: usize = if cfg!(test) { 8 } else { 256 };
 /// Slabs at the row's begin that are given back together.
 const TOGETHER: usize = 2;
@@ -132,7 +132,7 @@ impl Filling {
     pub(crate) fn oldest(&mut self) -> Option<Oldest> {
         self.is_told = false;
         self.give_back(1);
-        let parts = || self.row.iter().take(TOGETHER.min(self.row.len() - 1));
+        let parts = || self.row.iter().take(TOGETHER.min(self.row.len().saturating_sub(1)));
         let oldest = Oldest {
             slabs: parts().map(|part| (part.slot, part.filled)).collect(),
             patches: parts().map(|part| part.patches).sum(),
@@ -208,11 +208,15 @@ impl Filling {
             slabs[slot].clone_from(&self.slabs[slot]);
         }
         let live = usize::try_from(self.live).unwrap_or(usize::MAX);
-        let table = Table::new(slabs, 2 * live + MORE_PAGES).ok()?;
+        let table = Table::new(slabs, live + live / 4 + MORE_PAGES).ok()?;
+        let mut noted = 0;
         for (page, at) in self.table.iter().flat_map(|table| table.all()) {
             let (place, _) = table.entry(page);
             table.entries[place].store(page << PAGE_SHIFT | u64::from(at), Ordering::Relaxed);
+            noted += 1;
         }
+        debug_assert_eq!(noted, self.live, "pages that have patches");
+        debug_assert_eq!(noted, self.row.iter().map(|part| part.pages).sum::<u64>(), "pages of slabs");
         self.entries = live;
         self.table = Some(Arc::new(table));
         Some(())
@@ -336,13 +340,16 @@ impl Filling {
         }
     }
 
-    /// The newest state has nothing in memory. Unless that `is_sure`, what is in use stays where it is little.
-    pub(crate) fn clear(&mut self, is_sure: bool) {
+    /// The newest state has nothing in memory: it begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.row.clear();
         self.above.clear();
-        if is_sure || self.row.len() > 1 {
-            self.row.clear();
-            (self.table, self.entries, self.live) = (None, 0, 0);
-        }
+        (self.table, self.entries, self.live) = (None, 0, 0);
+    }
+
+    /// Whether so little is in use that it may stay, where no page has patches any more.
+    pub(crate) fn is_little(&self) -> bool {
+        self.row.len() < 2
     }
 
     /// Nobody reads what was on the page: it will be another one.
