@@ -282,3 +282,7 @@ fn exchange_leaf(
         (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+mod tests;

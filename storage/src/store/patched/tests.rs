@@ -1,0 +1,79 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::{Db, JournalOptions, Options};
+
+/// A database whose buckets lie on pages, with so much memory, in which nothing is.
+fn database(folder: &tempfile::TempDir, memory: usize, buckets: &[&str], keys: u32) -> Db {
+    let journal = JournalOptions::new().memory(memory);
+    let db = Options::new().page_size(1024).journal(journal).open(folder.path().join("a.db")).unwrap();
+    db.update(|tx| {
+        for bucket in buckets {
+            let mut bucket = tx.create_bucket(bucket)?;
+            (0..keys).try_for_each(|key| bucket.put(key.to_be_bytes(), [0; 40]))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    db.checkpoint().unwrap();
+    db
+}
+
+fn put(db: &Db, bucket: &str, key: u32, value: u8) {
+    db.update(|tx| tx.bucket_mut(bucket)?.put(key.to_be_bytes(), [value; 40])).unwrap();
+}
+
+fn values(db: &Db, bucket: &str) -> Vec<u8> {
+    db.view(|tx| Ok(tx.bucket(bucket)?.iter().map(|entry| entry.unwrap().1.unwrap()[0]).collect())).unwrap()
+}
+
+fn to_be_written(shared: &Shared) -> (Arc<Table>, Names) {
+    let (recents, names) = shared.writer.with(|writer| writer.spare.patcher.as_ref().unwrap().to_be_written());
+    (recents.table.unwrap(), names)
+}
+
+/// The pass of a checkpoint takes names and table, and then commits go on: to the table comes what the names do not have.
+#[test]
+fn what_is_patched_after_a_pass_began_stays_also_of_a_bucket_that_had_no_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(&folder, 1 << 20, &["early", "late"], 100);
+    put(&db, "early", 7, 1);
+    let shared = &db.0.shared;
+    let (table, names) = to_be_written(shared);
+    put(&db, "late", 9, 2);
+    let (now, _) = to_be_written(shared);
+    assert!(Arc::ptr_eq(&table, &now) && table.all().count() == 2, "the pass meets both leaves");
+    shared.write_round(&table, &names, table.all(), BATCH).unwrap();
+    for _ in 0..2 {
+        assert_eq!((values(&db, "early")[7], values(&db, "late")[9]), (1, 2));
+        db.checkpoint().unwrap();
+    }
+}
+
+#[test]
+fn of_the_oldest_memory_some_is_moved_and_some_written_and_all_is_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(&folder, 1 << 14, &["bucket"], 1000);
+    let shared = &db.0.shared;
+    let mut model = vec![0; 1000];
+    // The thread that does it is kept from it.
+    let turn = shared.turn_to_write();
+    let oldest = (0..).find_map(|step: u32| {
+        let key = step * 389 % 1000;
+        put(&db, "bucket", key, 1 + (step % 250) as u8);
+        model[key as usize] = 1 + (step % 250) as u8;
+        shared.writer.with(|writer| writer.spare.patcher.as_mut().unwrap().oldest())
+    });
+    let oldest = oldest.unwrap();
+    let (table, _) = to_be_written(shared);
+    let meant = table.pages_of(&oldest);
+    shared.give_back_memory(&turn).unwrap();
+    let (table, _) = to_be_written(shared);
+    let kept = meant.iter().filter(|(page, _)| table.newest(*page).is_some()).count();
+    assert!((1..meant.len()).contains(&kept), "{kept} of {} leaves were moved", meant.len());
+    assert!(table.all().all(|(_, at)| !oldest.are_meant(table.header(at).unwrap())), "nothing refers to the oldest");
+    assert_eq!(values(&db, "bucket"), model);
+    drop(turn);
+    db.checkpoint().unwrap();
+    assert_eq!(values(&db, "bucket"), model);
+}
