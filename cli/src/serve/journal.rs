@@ -36,8 +36,8 @@ pub(super) struct JournalArgs {
     /// the file
     #[arg(long, value_name = "WHERE", default_value = "on", value_parser = place)]
     journal: Place,
-    /// Bring the file up to date after so many bytes of journal: bounds what the journal takes on the disk, and the time
-    /// that it takes to open the file after a crash; at least 64KiB
+    /// Bring the file up to date before so many bytes of journal are full, from three quarters on: bounds what the journal
+    /// takes on the disk, and the time that it takes to open the file after a crash; at least 64KiB
     #[arg(long, value_name = "SIZE", default_value_t = Size(JournalOptions::DEFAULT_CHECKPOINT_SIZE))]
     journal_size: Size,
     /// Memory for what is new, until it is written to the file, beside `--memory`: 1MiB to 128MiB, and twice as much while
@@ -94,7 +94,10 @@ impl JournalArgs {
             Place::In(folder) => Some(journal.folder(folder)),
         };
         if config.journal.is_none() {
-            let asked = [("discard-journal", self.discard_journal), ("journal-memory", self.journal_memory.is_some())];
+            let asked = [
+                ("discard-journal", self.discard_journal),
+                ("journal-memory", self.journal_memory.is_some_and(|Size(bytes)| bytes > 0)),
+            ];
             for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
                 wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));
             }
