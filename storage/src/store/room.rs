@@ -19,7 +19,7 @@ const GROW_STEP: u64 = 16 << 20;
 const FOR_THE_REST: u64 = 16;
 /// On a full disk: so many pages are left to what only deletes; and so many more are wanted before the disk is not full any
 /// more.
-const SOME: u64 = if cfg!(test) { 16 } else { 64 };
+pub(super) const SOME: u64 = if cfg!(test) { 16 } else { 64 };
 
 impl Shared {
     /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
