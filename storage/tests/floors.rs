@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the bottom up.
-const FLOORS: [&str; 10] = ["base", "format", "disk", "journal", "pages", "tree", "check", "store", "handles", "tools"];
+const FLOORS: [&str; 10] = ["base", "disk", "format", "journal", "pages", "tree", "check", "store", "handles", "tools"];
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
