@@ -230,18 +230,24 @@ impl Filling {
     /// Adds a patch of a page, which will lie at [`Self::next`], and for which there is room.
     pub(crate) fn push(&mut self, page: Pgid, above: Option<Pgid>, patch: &[u8]) -> Option<Before> {
         let newest = self.newest(page).map(|(at, _)| at);
+        let at = self.append(patch, newest.is_none())?;
+        if newest.is_none() {
+            self.above.extend(above);
+        }
+        self.note(page, u64::from(at));
+        Some(Before { page, newest })
+    }
+
+    /// Writes a patch to the row's end, and says where; of a page that has nothing in an older slab, if it `begins` there.
+    fn append(&mut self, patch: &[u8], begins: bool) -> Option<u32> {
         let part = self.row.back_mut()?;
         let at = place(part.slot, part.filled);
         self.slabs[usize::from(part.slot)].as_ref()?.write(part.filled, patch);
         part.filled += patch.len();
         part.patches += 1;
-        if newest.is_none() {
-            part.pages += 1;
-            self.live += 1;
-            self.above.extend(above);
-        }
-        self.note(page, u64::from(at));
-        Some(Before { page, newest })
+        part.pages += u64::from(begins);
+        self.live += u64::from(begins);
+        Some(at)
     }
 
     /// What the table says of a page from now on.
@@ -265,16 +271,8 @@ impl Filling {
         if self.next() != next && self.write_moved(at, bytes).is_none() {
             return false;
         }
+        let Some(moved) = self.append(bytes, true) else { return false };
         self.gone(at);
-        let Some(part) = self.row.back_mut() else { return false };
-        let moved = place(part.slot, part.filled);
-        if let Some(slab) = &self.slabs[usize::from(part.slot)] {
-            slab.write(part.filled, bytes);
-        }
-        part.filled += bytes.len();
-        part.patches += 1;
-        part.pages += 1;
-        self.live += 1;
         self.note(page, u64::from(moved));
         true
     }
