@@ -19,7 +19,7 @@ const GROW_STEP: u64 = 16 << 20;
 const FOR_THE_REST: u64 = 16;
 /// On a full disk: so many pages are left to what only deletes; and so many more are wanted before the disk is not full any
 /// more.
-pub(super) const SOME: u64 = if cfg!(test) { 16 } else { 64 };
+const SOME: u64 = if cfg!(test) { 16 } else { 64 };
 
 impl Shared {
     /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
@@ -67,18 +67,22 @@ impl Writer {
         }
     }
 
-    /// Keeps that room, and so many pages more.
+    /// Keeps that room, and so many pages more; and the commit's own up to its end, also while no leaf has patches: what of
+    /// them it does not write is free, and counted on when some have.
     fn keep_room_for(&mut self, shared: &Shared, mark: Pgid, work: &Work, more: u64) -> io::Result<()> {
-        let needed = work.spare.patcher.as_ref().map_or(0, |patcher| patcher.pages_to_write(&work.freed)) + more;
-        if needed == 0 && work.raised == 0 {
+        let patcher = work.spare.patcher.as_ref();
+        let needed = patcher.map_or(0, |patcher| patcher.pages_to_write(&work.freed)) + more;
+        if patcher.is_none() && needed == 0 {
             return Ok(());
         }
         let needed = if needed > 0 { needed + FOR_THE_REST } else { 0 };
-        let end = mark + 1;
-        let kept = self.kept_len.max((end - work.raised) * self.page_size) / self.page_size;
-        let behind = kept - (end - work.raised);
+        let (end, before) = (mark + 1, work.base.meta.mark + 1);
+        let kept = (self.kept_len / self.page_size).max(before);
+        // Pages by which the commit raises the mark are free behind it; of others that it has taken at the end, what it does
+        // not write is free already, and has nothing on it either.
+        let behind = kept.saturating_sub(end) + work.raised;
         let lacks = needed.saturating_sub(self.freelist.free_pages() + self.set_aside + behind);
-        let wanted = (kept + lacks).max(if work.raised > 0 { end } else { 0 });
+        let wanted = kept.max(end) + lacks;
         if wanted <= kept {
             return Ok(());
         }

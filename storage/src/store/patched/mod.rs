@@ -13,7 +13,6 @@ use std::sync::{MutexGuard, PoisonError};
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{begin, is_full};
-use super::room::SOME;
 use super::{Durability, Shared, Writer};
 use crate::Result;
 use crate::format::{PatchId, Pgid, alike, prefix};
@@ -198,7 +197,7 @@ fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -
 }
 
 /// Sets so many free pages aside, ascending.
-fn set_aside(shared: &Shared, writer: &mut Writer, mut pages: usize) -> Result<Vec<Pgid>> {
+fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> Result<Vec<Pgid>> {
     shared.check_usable()?;
     writer.release_pages(shared, shared.readers.current().pages())?;
     let lacks = (pages as u64).saturating_sub(writer.freelist.free_pages());
@@ -206,17 +205,10 @@ fn set_aside(shared: &Shared, writer: &mut Writer, mut pages: usize) -> Result<V
         let grown = grow(shared, writer, lacks.max(GROWTH));
         // Where there is no room for a step, there may be for what is needed; and a part of the batch is better than none.
         let grown = grown.or_else(|error| if is_full(&error) { grow(shared, writer, lacks) } else { Err(error) });
-        if let Err(error) = grown
-            && !(is_full(&error) && writer.freelist.free_pages() > 0)
-        {
-            return Err(error);
-        }
-        writer.is_short |= writer.freelist.free_pages() < pages as u64;
-    }
-    if writer.is_short {
-        // Deletions go on meanwhile, and so do the commits that lead to the leaves: both need some.
-        let most = writer.freelist.free_pages().saturating_sub(2 * SOME);
-        pages = pages.min(usize::try_from(most).unwrap_or(usize::MAX));
+        grown.or_else(|error| {
+            let goes_on = is_full(&error) && writer.freelist.free_pages() > 0;
+            if goes_on { Ok(()) } else { Err(error) }
+        })?;
     }
     let mut set_aside: Vec<Pgid> = std::iter::from_fn(|| writer.freelist.take_next(1)).take(pages).collect();
     set_aside.sort_unstable();
