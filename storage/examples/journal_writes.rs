@@ -14,6 +14,8 @@ use rustix::io::{ReadWriteFlags, pwritev2};
 const SEGMENT: u64 = 16 << 20;
 const WRITES: u32 = 1500;
 const ROUNDS: usize = 7;
+/// A single small write, and a group of some hundreds.
+const LENGTHS: [usize; 2] = [4096, 65_536];
 
 struct Way {
     name: &'static str,
@@ -84,9 +86,9 @@ fn main() -> io::Result<()> {
     let folder = std::env::args().nth(1).map_or_else(|| PathBuf::from("."), PathBuf::from);
     let path = folder.join(format!("journal-writes-{}", std::process::id()));
     // Direct writes want memory that begins on a block.
-    let memory = vec![7_u8; 3 * 4096];
+    let memory = vec![7_u8; 4096 + LENGTHS[1]];
     let aligned = memory.as_ptr().align_offset(4096);
-    for len in [4096, 8192] {
+    for len in LENGTHS {
         let mut times: Vec<Vec<f64>> = ways().iter().map(|_| Vec::new()).collect();
         for _ in 0..ROUNDS {
             for (way, times) in ways().iter().zip(&mut times) {

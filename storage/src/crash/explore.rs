@@ -100,7 +100,7 @@ fn happens(event: &Event, platters: &mut Platters, allowed: &mut RangeInclusive<
     platters.happens(event.clone());
     match event {
         // With all that came through, this disk was looked at before the sync.
-        Event::SyncFile(_) | Event::SyncFolder => return false,
+        Event::SyncFile(_) | Event::SyncChange(_) | Event::SyncFolder => return false,
         Event::Mark(Mark::Begun) => {
             *allowed = *allowed.start()..=newest + 1;
             return false;
@@ -186,7 +186,7 @@ fn name(event: &Event) -> &'static str {
     match event {
         Event::File(_, crate::disk::sim::FileOp::Write { .. }) => "a write",
         Event::File(_, crate::disk::sim::FileOp::SetLen(_)) => "a change of length",
-        Event::SyncFile(_) => "a sync",
+        Event::SyncFile(_) | Event::SyncChange(_) => "a sync",
         Event::Name(_) => "a change of names",
         Event::SyncFolder => "a sync of the folder",
         Event::Mark(Mark::Begun) => "a commit's begin",

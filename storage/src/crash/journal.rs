@@ -205,7 +205,13 @@ impl<'a> Worker<'a> {
         self.states.push(content);
         let cut = self.random.below(len + 1);
         self.journal.reserve(Some(len as u64))?;
-        self.journal.append(self.last, self.last, &[&effects[..cut], &effects[cut..]])?;
+        let parts = [&effects[..cut], &effects[cut..]];
+        if self.unsynced + 1 >= self.setup.synced && self.random.once_in(2) {
+            self.journal.append_synced(self.last, self.last, &parts)?;
+            self.all_durable();
+            return Ok(());
+        }
+        self.journal.append(self.last, self.last, &parts)?;
         self.unsynced += 1;
         if self.unsynced >= self.setup.synced {
             self.journal.sync()?;
@@ -313,7 +319,7 @@ fn start() -> (Left, Contained) {
 
 fn file_of(event: &Event) -> FileId {
     match event {
-        Event::File(id, _) | Event::SyncFile(id) => *id,
+        Event::File(id, _) | Event::SyncFile(id) | Event::SyncChange(id) => *id,
         _ => 0,
     }
 }
@@ -330,7 +336,8 @@ fn crash_points_of(seed: u64) -> Result<u64, String> {
         let mut platters = Platters::new(left.0.clone(), left.1.clone());
         let (count, mut survivor) = (happened.len(), left);
         for (moment, (event, allowed)) in happened.into_iter().enumerate() {
-            let (file, synced) = (file_of(&event), matches!(event, Event::SyncFile(_) | Event::Mark(_)));
+            let (file, synced) =
+                (file_of(&event), matches!(event, Event::SyncFile(_) | Event::SyncChange(_) | Event::Mark(_)));
             let what = format!("{event:?}").chars().take(70).collect::<String>();
             platters.happens(event);
             if synced {

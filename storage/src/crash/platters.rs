@@ -26,6 +26,7 @@ impl Platters {
         match event {
             Event::File(id, change) => self.file(id).push(change),
             Event::SyncFile(id) => self.file(id).sync(),
+            Event::SyncChange(id) => self.file(id).sync_change(),
             Event::Name(op) => {
                 // A file may have its name before anything is written to it.
                 if let NameOp::Bind(_, id) = op {

@@ -136,8 +136,10 @@ impl JournalFolder for OsJournalFolder {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn Disk>> {
-        let folder = OsFolder { map: MapOptions::default() };
-        Ok(Arc::new(folder.open(&self.path.join(name), self.owner.is_some())?))
+        let (folder, path) = (OsFolder { map: MapOptions::default() }, self.path.join(name));
+        let is_written = self.owner.is_some();
+        let disk = folder.open(&path, is_written)?;
+        Ok(Arc::new(if is_written { disk.with_way_through(path) } else { disk }))
     }
 
     fn create(&self) -> io::Result<(String, Arc<dyn Disk>)> {
@@ -150,7 +152,7 @@ impl JournalFolder for OsJournalFolder {
                     if let Some(owner) = self.owner {
                         give(&path, self.mode, owner)?;
                     }
-                    return Ok((name, Arc::new(FileDisk::new(file, MapOptions::default()))));
+                    return Ok((name, Arc::new(FileDisk::new(file, MapOptions::default()).with_way_through(path))));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),

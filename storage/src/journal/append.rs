@@ -1,22 +1,20 @@
-//! Writing the journal: entries one after the other, from segment to segment.
+//! The journal as it is written: what is recorded, what is synced, what is in the file.
 
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
+use super::block::{BLOCK_LEN, ENTRY_HEADER, EntryKind, Header, Position, blocks_of};
 use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
 use super::stats::JournalStats;
 use super::sync::Outcome;
 use super::tail::Tail;
+use super::write::{Buffer, next_number};
 use super::{JournalPosition, MetaBytes, PendingSync, Waiting};
 use crate::base::TxId;
 use crate::disk::{Disk, JournalFolder};
 use crate::{Error, Result};
-
-/// An entry goes out in writes of up to so many bytes, a whole number of blocks.
-const LONGEST_WRITE: usize = 1 << 18;
 
 /// The journal as its one writer has it.
 #[derive(Debug)]
@@ -25,10 +23,10 @@ pub(crate) struct Journal {
     pub(super) limits: JournalLimits,
     pub(super) current: Current,
     /// Full segments that are not synced, in their order.
-    unsynced: Vec<(u64, Arc<dyn Disk>)>,
+    pub(super) unsynced: Vec<(u64, Arc<dyn Disk>)>,
     pub(super) synced: Position,
     /// The last transaction up to there.
-    synced_txid: TxId,
+    pub(super) synced_txid: TxId,
     /// What those who follow it are told.
     pub(super) tail: Arc<Tail>,
     pub(super) history: History,
@@ -36,7 +34,7 @@ pub(crate) struct Journal {
     /// The thread that makes the next one.
     pub(super) making: Option<JoinHandle<io::Result<Spare>>>,
     /// The checksum of the last entry, and the number of the last record.
-    last_crc: u32,
+    pub(super) last_crc: u32,
     pub(super) follows: TxId,
     /// The newest meta that is on the disk, and what it contains.
     pub(super) base: (TxId, MetaBytes),
@@ -49,7 +47,7 @@ pub(crate) struct Journal {
     recorded: u64,
     checkpointed: u64,
     pub(super) figures: JournalStats,
-    buffer: Vec<u8>,
+    pub(super) buffer: Buffer,
     /// The last entry says that the database was closed.
     pub(super) closed: bool,
     pub(super) outcome: Arc<Outcome>,
@@ -138,7 +136,7 @@ impl Journal {
             recorded: found.waiting_bytes,
             checkpointed: 0,
             figures: JournalStats { replayed: found.waiting_records, ..JournalStats::default() },
-            buffer: Vec::new(),
+            buffer: Buffer::default(),
             closed: false,
             outcome: Arc::default(),
         };
@@ -171,9 +169,29 @@ impl Journal {
     /// # Errors
     /// What the system says. Nothing is written any more then: what is there of this record may survive.
     pub(crate) fn append(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]]) -> io::Result<()> {
-        let written = self.entry(EntryKind::Record, txid, time_ms, effects)?;
+        self.record(txid, time_ms, effects, false)
+    }
+
+    /// The same, and syncs it, with all before it.
+    ///
+    /// # Errors
+    /// As [`Self::append`] and [`Self::sync`].
+    pub(crate) fn append_synced(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]]) -> io::Result<()> {
+        if self.goes_through(effects) {
+            return self.record(txid, time_ms, effects, true);
+        }
+        self.append(txid, time_ms, effects)?;
+        self.sync()
+    }
+
+    fn record(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]], through: bool) -> io::Result<()> {
+        let written = self.entry(EntryKind::Record, txid, time_ms, effects, through)?;
         self.recorded += written;
         self.figures.records += 1;
+        if through {
+            self.figures.syncs += 1;
+            (self.synced, self.synced_txid) = (self.end(), txid);
+        }
         Ok(())
     }
 
@@ -183,7 +201,7 @@ impl Journal {
     /// As [`Self::append`].
     pub(crate) fn link(&mut self, contains: TxId, meta: &MetaBytes) -> io::Result<()> {
         let time_ms = self.current.last_time_ms;
-        self.entry(EntryKind::Link, contains, time_ms, &[&meta.0])?;
+        self.entry(EntryKind::Link, contains, time_ms, &[&meta.0], false)?;
         self.linked = Some((contains, *meta, self.recorded));
         self.link_segment = self.current.header.number;
         self.figures.links += 1;
@@ -205,7 +223,7 @@ impl Journal {
     /// What [`Self::sync`] would do now, to be run without the writer; `None` where there is nothing to sync. Tell
     /// [`Self::synced`] if it went well.
     pub(crate) fn begin_sync(&self) -> Option<PendingSync> {
-        let upto = Position { segment: self.current.header.number, offset: self.current.at };
+        let upto = self.end();
         if upto == self.synced {
             return None;
         }
@@ -216,6 +234,11 @@ impl Journal {
             txid: self.follows,
             outcome: Arc::clone(&self.outcome),
         })
+    }
+
+    /// Where the next entry begins.
+    pub(super) fn end(&self) -> Position {
+        Position { segment: self.current.header.number, offset: self.current.at }
     }
 
     /// Takes note that a sync went well.
@@ -274,107 +297,4 @@ impl Journal {
     pub(crate) fn epoch(&self) -> u64 {
         self.current.header.epoch
     }
-
-    /// Writes an entry; returns its bytes, with what fills its last block.
-    pub(super) fn entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
-        self.is_usable()?;
-        self.closed = false;
-        self.write_entry(kind, txid, time_ms, payload).map_err(|error| self.outcome.fail(error))
-    }
-
-    fn write_entry(&mut self, kind: EntryKind, txid: TxId, time_ms: u64, payload: &[&[u8]]) -> io::Result<u64> {
-        if self.current.room() == 0 {
-            self.next_segment(0)?;
-        }
-        let bytes: u64 = payload.iter().map(|part| part.len() as u64).sum();
-        let mut header = EntryHeader {
-            generation: self.current.header.generation,
-            kind,
-            before_crc: self.last_crc,
-            payload: bytes,
-            txid,
-            follows: self.follows,
-            time_ms,
-            synced: self.synced,
-            payload_crc: payload.iter().fold(0, |crc, part| crc32c::crc32c_append(crc, part)),
-            crc: 0,
-        };
-        let sealed = header.seal();
-        self.last_crc = header.crc;
-        if kind == EntryKind::Record {
-            self.follows = txid;
-            (self.current.last, self.current.last_time_ms) = (txid, time_ms);
-        }
-        let mut left = bytes + ENTRY_HEADER as u64;
-        let len = blocks_of(left) * BLOCK_LEN;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        buffer.clear();
-        for mut part in std::iter::once(&sealed[..]).chain(payload.iter().copied()) {
-            while !part.is_empty() {
-                let taken = part.len().min(LONGEST_WRITE - buffer.len());
-                buffer.extend_from_slice(&part[..taken]);
-                part = &part[taken..];
-                if buffer.len() == LONGEST_WRITE {
-                    self.write_blocks(&buffer, &mut left)?;
-                    buffer.clear();
-                }
-            }
-        }
-        buffer.resize(buffer.len().next_multiple_of(BLOCK), 0);
-        self.write_blocks(&buffer, &mut left)?;
-        self.buffer = buffer;
-        Ok(len)
-    }
-
-    /// Writes blocks of an entry of which so many bytes are left, in this segment and those that follow.
-    fn write_blocks(&mut self, mut blocks: &[u8], left: &mut u64) -> io::Result<()> {
-        while !blocks.is_empty() {
-            if self.current.room() == 0 {
-                self.next_segment(*left)?;
-            }
-            let room = usize::try_from(self.current.room()).unwrap_or(usize::MAX);
-            let (now, later) = blocks.split_at(blocks.len().min(room));
-            self.current.disk.write_at(now, self.current.at)?;
-            self.current.at += now.len() as u64;
-            self.figures.bytes_written += now.len() as u64;
-            *left = left.saturating_sub(now.len() as u64);
-            blocks = later;
-        }
-        Ok(())
-    }
-
-    /// Goes on in the next segment, in which so many bytes of the last entry will be.
-    fn next_segment(&mut self, carried: u64) -> io::Result<()> {
-        let spare = match self.spares.pop() {
-            Some(spare) => spare,
-            None => self.obtain_spare()?,
-        };
-        let old = &self.current;
-        let header = Header {
-            number: next_number(old.header.number)?,
-            generation: self.folder.random()?,
-            time_ms: old.last_time_ms,
-            before: Position { segment: old.header.number, offset: old.at },
-            synced: self.synced,
-            before_crc: self.last_crc,
-            carried,
-            follows: self.follows,
-            base: self.base.1,
-            contains: self.base.0,
-            ..old.header
-        };
-        let next = Current::begin(spare, header)?;
-        self.figures.bytes_written += BLOCK_LEN;
-        let full = std::mem::replace(&mut self.current, next);
-        self.history.push(full.used());
-        self.tail.push(self.current.header.number, self.current.name.clone());
-        self.unsynced.push((full.header.number, full.disk));
-        self.prepare_spare();
-        Ok(())
-    }
-}
-
-/// Only a damaged header can bring us to an error.
-fn next_number(number: u64) -> io::Result<u64> {
-    number.checked_add(1).ok_or_else(|| io::Error::other("the numbers of segments are used up (2^64 - 1)"))
 }

@@ -73,6 +73,7 @@ impl Follow {
         let first = segment_of(&path, position).filter(|_| !is_ahead).ok_or_else(|| gap(tail, position))?;
         path.drain(..first);
         let (at, crc) = ((0, path[0].first_entry()), path[0].header.before_crc);
+        tail.enter();
         Ok(Self { tail: Arc::clone(tail), path, at, crc, position })
     }
 
@@ -184,5 +185,11 @@ impl Follow {
         }
         let file = self.tail.folder().path().join(segment.file.name());
         damaged(file, at, "it was synced, and is not whole".into())
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.tail.leave();
     }
 }

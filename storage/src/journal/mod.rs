@@ -3,7 +3,7 @@
 //!
 //! - `block`: the bytes
 //! - `segment`: a file of the journal, and how a new one is made
-//! - `append`: writing, by the one writer; `spares`: free segments, made ahead; `sync`: what makes it last; `retain`: which segments are used again, and when
+//! - `append`: writing, by the one writer; `write`: entries, from segment to segment; `spares`: free segments, made ahead; `sync`: what makes it last; `retain`: which segments are used again, and when
 //! - `found`: what an opening goes on from; `stats`: figures
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
@@ -35,6 +35,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod write;
 
 use crate::format::{META_BYTES, Meta, PAGE_HEADER};
 

@@ -76,7 +76,7 @@ impl Journal {
             return Ok(());
         }
         let time_ms = self.current.last_time_ms;
-        self.entry(EntryKind::Closed, self.follows.max(self.base.0), time_ms, &[])?;
+        self.entry(EntryKind::Closed, self.follows.max(self.base.0), time_ms, &[], false)?;
         self.closed = true;
         self.sync()
     }

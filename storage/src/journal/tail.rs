@@ -2,7 +2,7 @@
 //! cut can take back, nobody is told.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,8 @@ pub(crate) struct Tail {
     folder: Arc<dyn JournalFolder>,
     now: Mutex<Now>,
     grown: Condvar,
+    /// How many follow it.
+    followers: AtomicUsize,
     /// Segments up to this number nobody had to keep when the journal was opened.
     doubtful: u64,
 }
@@ -43,7 +45,7 @@ impl Tail {
         doubtful: u64,
     ) -> Self {
         let now = Mutex::new(Now { upto, newest, segments, waiting: 0 });
-        Self { folder, now, grown: Condvar::new(), doubtful }
+        Self { folder, now, grown: Condvar::new(), followers: AtomicUsize::new(0), doubtful }
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
@@ -166,6 +168,21 @@ impl Tail {
     fn not_itself(&self, number: u64, name: &str) -> Error {
         let what = format!("it was segment {number}, and is not any more");
         Error::JournalDamaged { file: self.folder.path().join(name), offset: 0, what }
+    }
+
+    /// Somebody begins to follow it.
+    pub(super) fn enter(&self) {
+        self.followers.fetch_add(1, Relaxed);
+    }
+
+    /// Somebody does not follow it any more.
+    pub(super) fn leave(&self) {
+        self.followers.fetch_sub(1, Relaxed);
+    }
+
+    /// Whether anybody follows it.
+    pub(super) fn is_followed(&self) -> bool {
+        self.followers.load(Relaxed) > 0
     }
 
     /// Waits until there is more than up to there, or `stop`, or the time has passed; whether there is more.

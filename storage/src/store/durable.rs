@@ -112,9 +112,13 @@ pub(super) fn is_recorded(work: &Work, sync: Sync) -> bool {
 /// Writes down what a commit has done, before anybody sees it; and syncs it where that is asked for.
 pub(super) fn record(work: &Work, txid: TxId, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<()> {
     let Some(journal) = writer.journal.as_mut().filter(|_| is_recorded(work, sync)) else { return Ok(()) };
-    let appended = work.with_effects(|effects| journal.append(txid, now_ms(), effects));
-    appended.map_err(|error| shared.poison("write the journal of", error))?;
-    if sync == Sync::Journal { sync_journal(shared, writer) } else { Ok(()) }
+    let failed = |error| shared.poison("write the journal of", error);
+    if sync == Sync::Journal {
+        let append = || work.with_effects(|effects| journal.append_synced(txid, now_ms(), effects)).map_err(failed);
+        counted(shared, &mut writer.commits, append)
+    } else {
+        work.with_effects(|effects| journal.append(txid, now_ms(), effects)).map_err(failed)
+    }
 }
 
 /// Milliseconds since 1970.

@@ -37,6 +37,8 @@ pub(crate) enum Event {
     File(FileId, FileOp),
     /// All changes of the file so far are on the disk.
     SyncFile(FileId),
+    /// The last change of the file is, and there was no other that was not.
+    SyncChange(FileId),
     /// A name was changed; a crash may lose it.
     Name(NameOp),
     /// All names are on the disk as they are.
@@ -129,6 +131,14 @@ impl Disk for SimDisk {
             self.logged(FileOp::Write { offset, data: written.into() });
         }
         result
+    }
+
+    fn write_through_at(&self, data: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(data, offset)?;
+        // It is one call, which may fail with all of it on its way.
+        self.trap.call(Call::Sync)?;
+        self.log.push(Event::SyncChange(self.file));
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -85,6 +85,12 @@ impl Platter {
         *self = Self::new(bytes);
     }
 
+    /// The last change comes to the disk, and says nothing of any before it.
+    pub(crate) fn sync_change(&mut self) {
+        assert_eq!(self.pending.len(), 1, "what was not synced is not covered by a write that syncs itself");
+        self.sync();
+    }
+
     /// The length that the file has while nothing crashes.
     pub(crate) fn len(&self) -> usize {
         *self.lengths.last().expect("the first is there from the beginning")
