@@ -12,13 +12,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::lone::Lone;
+
 /// The threads, and how many connections that send bursts are served where.
 #[derive(Debug)]
 pub(crate) struct Bursts {
     /// `None` when it is over.
     runtime: Option<Runtime>,
+    /// The runtime that serves everybody.
+    home: Handle,
     here: Threads,
     there: Threads,
+    /// The other threads of the server's own.
+    lone: Lone,
 }
 
 /// Some threads, and how many such connections they serve.
@@ -56,8 +62,9 @@ impl Bursts {
         let name = "boltkv-bursts";
         let runtime =
             Builder::new_multi_thread().worker_threads(threads.get()).thread_name(name).enable_all().build()?;
-        let here = Handle::current().metrics().num_workers();
-        Ok(Self { runtime: Some(runtime), here: Threads::new(here), there: Threads::new(threads.get()) })
+        let home = Handle::current();
+        let [here, there] = [home.metrics().num_workers(), threads.get()].map(Threads::new);
+        Ok(Self { runtime: Some(runtime), home, here, there, lone: Lone::default() })
     }
 
     /// The place of one more. Connections that ask at the same moment may not see each other: it need not be exact.
@@ -76,6 +83,16 @@ impl Bursts {
     /// The runtime of the threads for bursts.
     pub(crate) fn handle(&self) -> Option<&Handle> {
         self.runtime.as_ref().map(Runtime::handle)
+    }
+
+    /// The runtime of the threads that serve everybody.
+    pub(crate) const fn home(&self) -> &Handle {
+        &self.home
+    }
+
+    /// The threads that serve one connection each.
+    pub(crate) const fn lone(&self) -> &Lone {
+        &self.lone
     }
 
     const fn at(&self, place: Place) -> &Threads {

@@ -186,7 +186,8 @@ pub struct Limits {
     /// that the process may use, limits of containers respected.
     pub memory: Option<usize>,
     /// Threads of the server's own, beside those of the runtime that it is bound in. They serve only connections that send
-    /// many requests at once, which are spread over both; 1,024 at most. Default: 0.
+    /// many requests at once, which are spread over both; 1,024 at most. Where there are any, up to four connections that
+    /// write alone have a thread each, too. Default: 0.
     pub burst_threads: usize,
 }
 

@@ -29,7 +29,7 @@
 //! | `tls` | encryption, and who has to use it |
 //! | `handshakes`, `line` | what encrypting takes: by which threads, and in which order |
 //! | `memory` | the budget of all connections for what is large |
-//! | `bursts` | threads for connections that send many requests at once |
+//! | `bursts`, `lone` | threads for connections that send many requests at once, and for one that writes alone |
 //! | `silent` | the connections that have said nothing yet, or not who they are |
 //! | `sockets` | where it listens |
 //! | `peer` | who is at the other end |
@@ -59,6 +59,7 @@ mod handshakes;
 mod health;
 mod line;
 mod listener;
+mod lone;
 mod memory;
 mod metrics;
 mod open;

@@ -6,7 +6,7 @@
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
-//!   `ahead`, `faults`: what waits for the disk; `burst`: which threads serve one that sends much at once; `pace`, `alarm`: whether something goes on, and when not
+//!   `ahead`, `faults`: what waits for the disk; `habits`: which threads serve one that sends much at once, or writes alone; `pace`, `alarm`: whether something goes on, and when not
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
@@ -15,12 +15,12 @@ mod admission;
 mod ahead;
 mod alarm;
 mod binary;
-mod burst;
 mod codec;
 mod credit;
 mod deadline;
 mod faults;
 mod flow;
+mod habits;
 mod linger;
 mod multi;
 mod operator;
@@ -97,6 +97,8 @@ pub(crate) struct Connection<S> {
     held: Option<Held>,
     /// That was done in this turn.
     did_held: bool,
+    /// Whether it was asked to write since that was last looked at.
+    has_written: bool,
     /// What waits for memory. Nothing is taken meanwhile.
     starving: Option<Starving>,
     /// What waits for the disk. Nothing is taken meanwhile.
@@ -159,6 +161,7 @@ impl<S: Socket> Connection<S> {
             queueing: None,
             held: None,
             did_held: false,
+            has_written: false,
             starving: None,
             faulting: None,
         })
@@ -256,6 +259,7 @@ impl<S: Socket> Connection<S> {
     }
 
     fn pushed(&mut self, pushed: Pushed) {
+        self.has_written = true;
         match pushed {
             Pushed::Queued => {}
             Pushed::Waits(push) => self.queueing = Some(push),
@@ -264,9 +268,11 @@ impl<S: Socket> Connection<S> {
     }
 
     /// Does the write that was held back, if there is one, where nobody else writes and `is_alone` says that nothing comes
-    /// behind it; otherwise it is the writer's.
-    fn do_held(&mut self, is_alone: bool) {
-        self.did_held = self.held.take().filter(|_| is_alone).is_some_and(Held::run);
+    /// behind it; otherwise it is the writer's. Whether it was done here; `None` where there was nothing to write.
+    fn do_held(&mut self, is_alone: bool, has_own_thread: bool) -> Option<bool> {
+        let has_written = std::mem::take(&mut self.has_written);
+        self.did_held = self.held.take().filter(|_| is_alone).is_some_and(|held| held.run(has_own_thread));
+        has_written.then_some(self.did_held)
     }
 
     fn ticket(&mut self, id: u32) -> Ticket {

@@ -12,8 +12,8 @@ use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest};
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::burst::{Burst, Until};
 use super::codec::{Asked, Codec, Due};
+use super::habits::{Habits, Until};
 use super::pace::Paces;
 use super::snapshots::Leases;
 use super::socket::Socket;
@@ -50,7 +50,7 @@ pub(crate) struct Session<C: Codec, S> {
     pub(super) muted: bool,
     /// The connection is to end at once, and the client to notice.
     pub(super) resetting: bool,
-    pub(super) burst: Burst,
+    pub(super) habits: Habits,
     /// When a client that is not let in is told so.
     pub(super) answer_at: Option<Instant>,
     /// The same, where the connection goes on, and what it is told; until then nothing is taken.
@@ -88,7 +88,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             closing: false,
             last_words: None,
             muted: false,
-            burst: Burst::new(&conn.shared),
+            habits: Habits::new(&conn.shared),
             tally: Tally::default(),
             refusal: None,
             unknown_since: conn.opened,
@@ -154,7 +154,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn work(&mut self) -> bool {
         self.take_answers();
         let interrupted = self.take_requests();
-        self.conn.do_held(self.is_starved() && self.in_flight() == 1);
+        self.do_held();
         self.take_answers();
         let streaming = self.step_stream();
         // A stream's last step may have nothing to tell, and so nothing would wake what it has held up.
@@ -169,7 +169,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
     /// is woken once for many, and not by each in the middle of the next one's request.
     async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
-        // Who has done a write here has let the others go on meanwhile, on another thread.
+        // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
         if again || !self.conn.wire.output.is_empty() && !self.conn.did_held {
             after_others(again || self.conn.wire.is_output_large()).await;
         }
@@ -244,7 +244,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             turn.count(&taken.asked);
             self.execute(taken, &mut reader);
         }
-        self.burst.count(turn.taken());
+        self.habits.count(turn.taken());
         if !is_wary && turn.seems_to_have_waited() {
             shared.executor.cold().suspect();
         }

@@ -329,13 +329,13 @@ mod tests {
         let here = thread::current().id();
         for id in 0..3 {
             let Pushed::Held(held) = push(&queue, id) else { panic!("nobody else is there") };
-            assert!(held.run());
+            assert!(held.run(false));
             assert_eq!((threads.try_recv(), answers.try_recv().map(|(id, _)| id)), (Ok(here), Ok(id)));
         }
         let Pushed::Held(held) = push(&queue, 3) else { panic!("nobody else is there") };
         assert!(matches!(push(&queue, 4), Pushed::Queued), "one is held");
         // Done here or by the thread, whichever is first.
-        held.run();
+        held.run(false);
         assert_eq!(codes(&mut answers, 2).await, [(3, None), (4, None)]);
         assert!(threads.try_iter().any(|thread| thread != here), "the other one is the thread's");
         drop(queue);
@@ -351,7 +351,7 @@ mod tests {
         })
         .await;
         let Pushed::Held(held) = push(&queue, 1) else { panic!("nobody else is there") };
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| held.run())).is_err());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| held.run(false))).is_err());
         assert!(!writer.join(), "the thread notices, and its end is told");
         drop(push(&queue, 2));
         let failed = Some(ErrorCode::StorageFailed);

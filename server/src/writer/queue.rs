@@ -48,12 +48,18 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Does it on this thread, where still nobody else writes; whether it is answered. The runtime has its tasks done by
-    /// another thread meanwhile.
-    pub(crate) fn run(mut self) -> bool {
-        let on_many = Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
+    /// Does it on this thread, where still nobody else writes; whether it is answered. Where the thread serves others, too,
+    /// the runtime has that done by another meanwhile.
+    pub(crate) fn run(mut self, has_own_thread: bool) -> bool {
         let Self { job, queue } = &mut self;
-        on_many && queue.seat.is_only_one() && block_in_place(|| queue.do_here(job))
+        if !queue.seat.is_only_one() {
+            return false;
+        }
+        if has_own_thread {
+            return queue.do_here(job);
+        }
+        let on_many = Handle::try_current().is_ok_and(|here| here.runtime_flavor() == RuntimeFlavor::MultiThread);
+        on_many && block_in_place(|| queue.do_here(job))
     }
 }
 

@@ -1,0 +1,191 @@
+//! Which threads serve a connection: those of everybody, those for connections that send many requests at once, or one of its
+//! own, while it writes alone.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tracing::{Instrument as _, debug};
+
+use super::codec::Codec;
+use super::serve::Session;
+use super::socket::Socket;
+use crate::bursts::{Bursts, Place};
+use crate::lone::OwnThread;
+use crate::shared::Shared;
+
+/// So many requests in one turn are a burst,
+const BURST: u32 = 8;
+/// and a connection that has sent so many bursts, one after the other, goes on doing so.
+const HABIT: u32 = 16;
+/// The same for writes that were done where they came, and for others, after which it shares a thread again.
+const ALONE: u32 = 64;
+const AMONG_OTHERS: u32 = 256;
+
+/// How a session's run has ended.
+pub(super) enum Until {
+    /// With the connection.
+    Ended,
+    /// It has been handed over to these threads, and is to go on there.
+    Moved(Threads),
+}
+
+/// Who serves a connection.
+#[derive(Debug)]
+pub(super) enum Threads {
+    Everybodys,
+    ForBursts(Handle),
+    Own(OwnThread),
+}
+
+impl Threads {
+    /// Their runtime, where it is not that of everybody.
+    fn elsewhere(&self) -> Option<&Handle> {
+        match self {
+            Self::Everybodys => None,
+            Self::ForBursts(runtime) => Some(runtime),
+            Self::Own(thread) => thread.handle(),
+        }
+    }
+}
+
+/// What a connection's way to send is, and where that leads it.
+#[derive(Debug)]
+pub(super) struct Habits {
+    shared: Arc<Shared>,
+    bursts_in_a_row: u32,
+    /// Once it sends bursts. It is not given up before the connection's end.
+    place: Option<Place>,
+    alone_in_a_row: u32,
+    among_others: u32,
+    has_own_thread: bool,
+    /// It cannot be handed over.
+    stays: bool,
+}
+
+impl Habits {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            bursts_in_a_row: 0,
+            place: None,
+            alone_in_a_row: 0,
+            among_others: 0,
+            has_own_thread: false,
+            stays: false,
+        }
+    }
+
+    /// Counts a turn in which so many requests were taken.
+    pub(super) const fn count(&mut self, taken: u32) {
+        if taken >= BURST {
+            self.bursts_in_a_row = self.bursts_in_a_row.saturating_add(1);
+        } else if taken > 0 {
+            self.bursts_in_a_row = 0;
+        }
+    }
+
+    /// Counts a write that was done where it came, or was not.
+    pub(super) const fn count_write(&mut self, alone: bool) {
+        if alone {
+            self.alone_in_a_row = self.alone_in_a_row.saturating_add(1);
+            self.among_others = 0;
+        } else {
+            self.alone_in_a_row = 0;
+            self.among_others = self.among_others.saturating_add(1);
+        }
+    }
+
+    /// Whether its thread serves nobody else.
+    pub(super) const fn has_own_thread(&self) -> bool {
+        self.has_own_thread
+    }
+
+    /// The threads that it is to be served by from now on, where that is another than before.
+    fn next(&mut self) -> Option<Threads> {
+        let bursts = self.shared.bursts.as_ref().filter(|_| !self.stays)?;
+        if self.bursts_in_a_row >= HABIT && self.place.is_none() {
+            let place = *self.place.insert(bursts.take_place());
+            if place == Place::There {
+                return bursts.handle().cloned().map(Threads::ForBursts);
+            }
+        }
+        if self.has_own_thread {
+            let is_to_share = self.among_others >= AMONG_OTHERS || self.place.is_some();
+            return is_to_share.then_some(Threads::Everybodys);
+        }
+        if self.alone_in_a_row < ALONE || self.place.is_some() {
+            return None;
+        }
+        self.alone_in_a_row = 0;
+        bursts.lone().start().map(Threads::Own)
+    }
+}
+
+impl Drop for Habits {
+    fn drop(&mut self) {
+        if let (Some(bursts), Some(place)) = (&self.shared.bursts, self.place) {
+            bursts.leave(place);
+        }
+    }
+}
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Serves the connection until it ends, by whichever threads.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) async fn serve(mut self: Box<Self>) -> io::Result<()> {
+        let mut threads = Threads::Everybodys;
+        loop {
+            let until = match threads.elsewhere() {
+                None => self.run().await,
+                // This task stays, so that the connection is counted, and waited for, as others are.
+                Some(there) => {
+                    let rest = async move {
+                        let until = self.run().await;
+                        (self, until)
+                    };
+                    let until;
+                    (self, until) = there.spawn(rest.in_current_span()).await.map_err(io::Error::other)?;
+                    until
+                }
+            };
+            match until? {
+                Until::Ended => break,
+                Until::Moved(others) => threads = others,
+            }
+        }
+        // Before the thread that has served it.
+        drop(self);
+        Ok(())
+    }
+
+    /// Does the write that was held back, if there is one, where nobody else writes and nothing comes behind it.
+    pub(super) fn do_held(&mut self) {
+        let is_alone = self.is_starved() && self.in_flight() == 1;
+        if let Some(alone) = self.conn.do_held(is_alone, self.habits.has_own_thread()) {
+            self.habits.count_write(alone);
+        }
+    }
+
+    /// Hands the connection over to the threads that it is to be served by from now on, where those are others and that can be
+    /// done.
+    pub(super) fn move_over(&mut self) -> Option<Threads> {
+        let threads = self.habits.next()?;
+        let shared = Arc::clone(&self.habits.shared);
+        let there = threads.elsewhere().or(shared.bursts.as_ref().map(Bursts::home))?;
+        let _entered = there.enter();
+        match self.conn.hand_over() {
+            Ok(()) => {
+                self.habits.has_own_thread = matches!(threads, Threads::Own(_));
+                Some(threads)
+            }
+            Err(error) => {
+                debug!(%error, "a connection stays with the threads that serve it");
+                self.habits.stays = true;
+                None
+            }
+        }
+    }
+}
