@@ -1,5 +1,4 @@
-//! Where a journal lies: another device, a full one, a folder that is somebody else's, lost, or left behind. File systems of
-//! a test's own are mounted where only its server sees them; that takes root, or leave to be root in a namespace.
+//! Where a journal lies: another device, a folder that is somebody else's, lost, or left behind.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 mod common;
@@ -7,11 +6,10 @@ mod common;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use common::mounted::Mounted;
 use common::server::Server;
 use common::{Ran, boltkv, run};
-use tempfile::TempDir;
 
 #[track_caller]
 fn refused<A: AsRef<OsStr>>(db: &Path, more: impl IntoIterator<Item = A>) -> String {
@@ -33,53 +31,6 @@ fn killed_after<A: AsRef<OsStr>>(db: &Path, more: impl IntoIterator<Item = A>, l
     server.kill();
 }
 
-/// A folder on a small file system of its own, beside a database that is not on it.
-struct Mounted {
-    folder: TempDir,
-    size: &'static str,
-}
-
-impl Mounted {
-    /// `None` (said on standard error) where nothing may be mounted; with `BOLTKV_REQUIRE_TOOLS=1` that is a failure.
-    fn new(size: &'static str) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mounted = Self { folder, size };
-        fs::create_dir(mounted.small()).unwrap();
-        let tried = mounted.command("true", [""; 0]).output();
-        if tried.as_ref().is_ok_and(|tried| tried.status.success()) {
-            return Some(mounted);
-        }
-        let required = std::env::var("BOLTKV_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-        assert!(!required, "BOLTKV_REQUIRE_TOOLS=1, but nothing can be mounted: {tried:?}");
-        eprintln!("skipped: nothing can be mounted");
-        None
-    }
-
-    /// Where the small file system is mounted.
-    fn small(&self) -> PathBuf {
-        self.folder.path().join("a.db-journal")
-    }
-
-    fn db(&self) -> PathBuf {
-        self.folder.path().join("a.db")
-    }
-
-    /// A command that finds the small file system mounted, empty; it is gone with the command.
-    fn command<A: AsRef<OsStr>>(&self, program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new("unshare");
-        let script = "mount -t tmpfs -o size=$0 none \"$1\" && shift && exec \"$@\"";
-        command.args(["--map-root-user", "--mount", "sh", "-c", script, self.size]);
-        command.arg(self.small()).arg(program).args(args);
-        command
-    }
-
-    fn serve<A: AsRef<OsStr>>(&self, more: impl IntoIterator<Item = A>) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_boltkv"), ["serve", "--listen", "127.0.0.1:0", "--db"]);
-        command.arg(self.db()).args(more);
-        command
-    }
-}
-
 // Promises: ops-journal-place.
 #[test]
 #[boltkv_needs::program("unshare")]
@@ -92,68 +43,6 @@ fn a_journal_on_another_device_is_refused_unless_it_is_named() {
     let server = Server::spawn(&mut mounted.serve(named));
     assert_eq!(server.text("SET k v\nGET k\n"), "OK\nv\n");
     server.stop().done();
-}
-
-// Promises: ops-journal-full.
-#[test]
-#[boltkv_needs::program("unshare")]
-fn a_full_disk_under_the_journal_alone_refuses_what_finds_no_room_and_nothing_else() {
-    let Some(mounted) = Mounted::new("1m") else { return };
-    let journal = || args!["--journal", mounted.small()];
-    let said = Ran::from(mounted.serve(journal()).output().unwrap()).failed(3);
-    assert!(said.contains("No space left") && said.contains("a.db-journal"), "{said}");
-    assert!(said.contains("--journal DIR") && said.contains("--journal off"), "{said}");
-
-    let server = Server::spawn(mounted.serve(journal()).args(["--journal-size=256KiB", "--max-frame=8MiB"]));
-    assert_eq!(server.text("SET small 1\n"), "OK\n");
-    let large = server.run_with_input(["set", "large", "-"], &vec![b'x'; 4 << 20]).failed(1);
-    assert!(large.contains("NO_SPACE") && large.contains("the disk of the journal has "), "{large}");
-    for round in 0..200 {
-        assert_eq!(server.text(&format!("SET small {round}\n")), "OK\n", "round {round}");
-    }
-    assert_eq!(server.text("GET small\nEXISTS large\n"), "199\n0\n");
-    // It has logged that a write found no room.
-    assert_eq!(server.stop().code, Some(0));
-    run(args!["file", "check", mounted.db()]).done();
-    fs::remove_dir(mounted.small()).unwrap();
-    assert_eq!(Server::start(&mounted.db()).text("GET small\n"), "199\n");
-}
-
-// Promises: ops-full-file.
-#[test]
-#[boltkv_needs::program("unshare")]
-fn a_full_disk_under_the_file_alone_takes_deletions_and_a_clean_end() {
-    let Some(mounted) = Mounted::new("6m") else { return };
-    for memory in ["--journal-memory=1MiB", "--journal-memory=0"] {
-        let (db, journal) = (mounted.small().join("small.db"), mounted.folder.path().join("journal"));
-        let serve = args!["serve", "--listen", "127.0.0.1:0", "--db", db, "--journal", &journal];
-        let mut serve = mounted.command(env!("CARGO_BIN_EXE_boltkv"), serve);
-        let server = Server::spawn(serve.args(["--journal-size=1MiB", memory]));
-        let text =
-            |line: &dyn Fn(u32) -> String, keys: std::ops::Range<u32>| server.text(&keys.map(line).collect::<String>());
-        let set = |key: u32| format!("SET {:08x} {key:0200}\n", key.wrapping_mul(0x9e37_79b9));
-        let delete = |key: u32| format!("DELETE {:08x}\n", key.wrapping_mul(0x9e37_79b9));
-        let mut keys = 0;
-        let refused = loop {
-            let answers = text(&set, keys..keys + 500);
-            if answers.lines().any(|line| line != "OK") {
-                break answers;
-            }
-            keys += 500;
-            assert!(keys < 100_000, "{memory}: it has no end");
-        };
-        assert!(refused.contains("NO_SPACE"), "{memory}: {refused}");
-        // What is there already may change in place of what was, as far as there is room; what goes, may.
-        text(&set, 0..keys);
-        for from in (0..keys).step_by(500) {
-            let answers = text(&delete, from..from + 500);
-            assert!(answers.lines().all(|line| line == "OK"), "{memory}: {from} of {keys}: {answers}");
-        }
-        assert!(text(&set, 0..500).lines().all(|line| line == "OK"), "{memory}");
-        // The file is brought up to date, and so the journal has nothing that the file has not.
-        assert_eq!(server.stop().code, Some(0), "{memory}");
-        fs::remove_dir_all(journal).unwrap();
-    }
 }
 
 // Promises: ops-journal-place.
@@ -171,6 +60,46 @@ fn one_folder_is_not_two_journals() {
     let said = refused(&second, args!["--journal", &shared]);
     assert!(said.contains("shared"), "{said}");
     assert_eq!(Server::start_with(&first, args!["--journal", &shared]).text("GET k\n"), "again\n");
+}
+
+// Promises: ops-journal-place.
+#[test]
+fn the_usual_folder_may_be_named_however_its_path_is_written_or_be_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("a.db");
+    let usual = folder.path().join("a.db-journal");
+    for (round, named) in ["a.db-journal", "./a.db-journal", "x/../a.db-journal"].into_iter().enumerate() {
+        fs::create_dir_all(folder.path().join("x")).unwrap();
+        let server = Server::start_with(&db, args!["--journal", folder.path().join(named)]);
+        assert_eq!(server.text(&format!("SET {round} {round}\n")), "OK\n");
+        server.kill();
+    }
+    // Somewhere else, with a link to it beside the file.
+    fs::rename(&usual, folder.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink("elsewhere", &usual).unwrap();
+    for journal in [&usual, &folder.path().join("elsewhere")] {
+        let server = Server::start_with(&db, args!["--journal", journal]);
+        assert_eq!(server.text("GET 0\nGET 2\n"), "0\n2\n");
+        server.kill();
+    }
+    assert_eq!(Server::start(&db).text("GET 0\nGET 2\n"), "0\n2\n");
+}
+
+#[test]
+fn a_word_that_is_no_folder_is_not_taken_for_one_and_a_journal_elsewhere_is_named_in_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, other] = ["a.db", "other.db"].map(|name| folder.path().join(name));
+    for word in ["OFF", "false", "No", "0"] {
+        let command = args!["serve", "--db", &db, "--listen", "127.0.0.1:0", "--journal", word];
+        let ran = boltkv(command).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(2) && said.contains("`on`, `off` or a folder"), "{said}");
+    }
+    let elsewhere = folder.path().join("else where");
+    killed_after(&db, args!["--journal", &elsewhere], "SET k v\n");
+    killed_after(&other, ["--journal=off"], "SET k other\n");
+    let said = refused(&other, args!["--journal", &elsewhere]);
+    assert!(said.contains("boltkv file journal --folder '") && said.contains("else where' "), "{said}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub mod files;
 pub mod http;
 pub mod linked;
 pub mod logged;
+pub mod mounted;
 pub mod peer;
 pub mod redis;
 pub mod server;

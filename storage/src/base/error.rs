@@ -219,7 +219,7 @@ pub enum Error {
     },
     /// A file is to be created where the journal of another one is, which is gone. Bring that one back, or move the journal
     /// away.
-    #[error("the file is missing, and there is a journal of it in {}", folder.display())]
+    #[error("the file is missing, and there is the journal of one in {}", folder.display())]
     JournalWithoutFile {
         /// The journal's folder.
         folder: PathBuf,

@@ -157,11 +157,14 @@ impl Journal {
         let record = effects.map(|effects| effects.checked_add(ENTRY_HEADER as u64).ok_or_else(too_large));
         let blocks = record.transpose()?.map_or(0, blocks_of);
         let needed = (blocks + 1).checked_mul(BLOCK_LEN).ok_or_else(too_large)?;
-        while self.current.room() + self.spares.iter().map(Spare::room).sum::<u64>() < needed {
-            let spare = self.obtain_spare()?;
+        loop {
+            let room = self.current.room() + self.spares.iter().map(Spare::room).sum::<u64>();
+            if room >= needed {
+                return Ok(());
+            }
+            let spare = self.obtain_spare(needed - room)?;
             self.spares.insert(0, spare);
         }
-        Ok(())
     }
 
     /// Appends the record of a transaction, whose effects are these bytes in this order. It is not synced.

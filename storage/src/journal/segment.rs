@@ -38,10 +38,7 @@ impl Spare {
         match Self::make(folder, len) {
             Err(error) if is_no_room(&error) => {
                 let len = len.min(SHORTEST);
-                Self::make(folder, len).map_err(|error| {
-                    let what = format!("{error}; a segment of {len} bytes has to be made there");
-                    if is_no_room(&error) { io::Error::new(error.kind(), what) } else { error }
-                })
+                Self::make(folder, len).map_err(|error| with_len(error, len))
             }
             made => made,
         }
@@ -51,6 +48,12 @@ impl Spare {
     pub(super) fn room(&self) -> u64 {
         self.len - BLOCK_LEN
     }
+}
+
+/// A disk that is full, and what was to be made there.
+pub(super) fn with_len(error: io::Error, len: u64) -> io::Error {
+    let what = format!("{error}; a segment of {len} bytes has to be made there");
+    if is_no_room(&error) { io::Error::new(error.kind(), what) } else { error }
 }
 
 /// Writes zeros, a block at a time: in longer writes the system's cache would take larger pieces of memory for them, in which

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::thread;
 
 use super::Journal;
-use super::segment::Spare;
+use super::block::BLOCK_LEN;
+use super::segment::{SHORTEST, Spare, with_len};
 use crate::disk::is_out_of_files;
 
 impl Journal {
@@ -24,8 +25,9 @@ impl Journal {
         }
     }
 
-    /// A free segment: one that is no longer needed, or the one that is being made, or a new one.
-    pub(super) fn obtain_spare(&mut self) -> io::Result<Spare> {
+    /// A free segment: one that is no longer needed, or the one that is being made, or a new one. On a full disk that may be
+    /// a short one, where only `lacks` bytes have to find room in it.
+    pub(super) fn obtain_spare(&mut self, lacks: u64) -> io::Result<Spare> {
         if let Some(spare) = self.reuse() {
             return Ok(spare);
         }
@@ -34,7 +36,12 @@ impl Journal {
         {
             return Ok(spare);
         }
-        Spare::make(&*self.folder, self.limits.segment_size)
+        let len = self.limits.segment_size;
+        if lacks <= SHORTEST - BLOCK_LEN {
+            Spare::make_or_shortest(&*self.folder, len)
+        } else {
+            Spare::make(&*self.folder, len).map_err(|error| with_len(error, len))
+        }
     }
 
     /// The oldest segment, where it is needed no more.
@@ -44,8 +51,10 @@ impl Journal {
         let (link, header) = self.named_in;
         let link = if self.synced.segment >= header { u64::MAX } else { link };
         while let Some(used) = self.history.take_unneeded(link, self.base.0, self.limits.keep, now_ms) {
-            // One of another size, or that cannot be opened, is left to the next opening, which removes it.
-            let opened = (used.len == self.limits.segment_size).then(|| self.folder.open(&used.name));
+            // One of another size goes, so that a full disk does not come to hold many short ones; one that cannot be opened,
+            // or removed, is left to the next opening, which removes it.
+            let is_as_long = used.len == self.limits.segment_size;
+            let opened = is_as_long.then(|| self.folder.open(&used.name));
             if let Some(Err(error)) = &opened
                 && is_out_of_files(error)
             {
@@ -53,6 +62,9 @@ impl Journal {
                 return None;
             }
             self.tail.forget(used.number);
+            if !is_as_long {
+                let _ = self.folder.remove(&used.name);
+            }
             if let Some(Ok(disk)) = opened {
                 return Some(Spare { name: used.name, disk, len: used.len });
             }

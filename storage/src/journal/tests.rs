@@ -119,15 +119,46 @@ fn a_link_finds_room_on_a_full_disk_where_a_record_does_not() {
         journal.reserve(Some(8)).unwrap();
         journal.append(txid, 0, &[&effects(txid, 8)]).unwrap();
     }
-    trap.arm(0, Fault::Full);
+    trap.limit_room(0);
     let refused = journal.reserve(Some(8)).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
-    trap.arm(0, Fault::Full);
     journal.reserve(None).unwrap();
-    trap.disarm();
     journal.link(3, &meta(4)).unwrap();
     journal.sync().unwrap();
     assert!(waiting(&folder, 4).unwrap().is_empty());
+}
+
+#[test]
+fn where_the_disk_has_room_for_short_segments_only_small_records_go_on_in_few_of_them() {
+    let trap = Trap::default();
+    let folder = folder_with(&trap);
+    let limits = JournalLimits { segment_size: 64 * 4096, ..LIMITS };
+    let mut journal =
+        Journal::begin(Arc::clone(&folder), &limits, waiting(&folder, 1).unwrap(), &meta(1), 1, 0).unwrap();
+    trap.limit_room(2 * 8 * 4096);
+    let mut newest = 1;
+    let mut checkpoint = |journal: &mut Journal, txid: TxId| {
+        newest = txid + 1;
+        journal.link(txid, &meta(newest)).unwrap();
+        journal.sync().unwrap();
+        journal.checkpointed();
+    };
+    for txid in (2..4_000).step_by(2) {
+        // As the store does it, which refuses what finds no room until there was a checkpoint.
+        if journal.reserve(Some(8)).is_err() {
+            journal.reserve(None).unwrap();
+            checkpoint(&mut journal, txid - 2);
+            journal.reserve(Some(8)).unwrap();
+        }
+        journal.append(txid, 0, &[&effects(txid, 8)]).unwrap();
+        let refused = journal.reserve(Some(300_000)).unwrap_err();
+        assert!(refused.to_string().contains("262144 bytes"), "{refused}");
+    }
+    assert!(folder.list().unwrap().len() <= 3, "{:?}", folder.list().unwrap());
+    journal.sync().unwrap();
+    let waiting = waiting(&folder, newest).unwrap();
+    assert_eq!(waiting.last(), 3_998);
+    assert!(!waiting.is_empty());
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Journal {
     fn next_segment(&mut self, carried: u64) -> io::Result<()> {
         let spare = match self.spares.pop() {
             Some(spare) => spare,
-            None => self.obtain_spare()?,
+            None => self.obtain_spare(carried)?,
         };
         let old = &self.current;
         let header = Header {

@@ -142,7 +142,7 @@ pub(super) fn write(
         if is_no_room(&error) && !sync.is_point() {
             ask_if_of_use(shared, writer);
         }
-        writer.is_short |= is_no_room(&error);
+        writer.note_no_room(&error);
         writer.freelist.give_back(&prepared.taken);
         writer.keep_map(shared);
         shared.unwritten(error)
@@ -283,10 +283,7 @@ fn write_pages(
     if prepared.meta.mark > work.base.meta.mark {
         writer.grow(shared, prepared.meta.mark, work)?;
     }
-    // At a sync point all is written, and nothing is left in memory.
-    if !sync.is_point() {
-        writer.keep_room(shared, prepared.meta.mark, work)?;
-    }
+    writer.keep_room(shared, prepared.meta.mark, work, &prepared.allocated, sync.is_point())?;
     prepared.parts.sort_unstable_by_key(|part| part.run.start);
     let mut buffer = std::mem::take(&mut writer.buffer);
     let mut filled = 0;

@@ -42,7 +42,8 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
     // Once more with free pages wherever they lie; and without the list, which wants some side by side: opening then looks
     // for free pages itself.
     if synced.as_ref().is_err_and(is_full) {
-        synced = write_point(shared, writer, false);
+        let lacks_list_only = writer.is_durable(txid, false);
+        synced = if lacks_list_only { Ok(txid) } else { write_point(shared, writer, false) };
     }
     if writer.journal.is_some() {
         writer.stalls.note(clock.elapsed());

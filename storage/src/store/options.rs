@@ -226,7 +226,8 @@ impl Options {
     /// ones, so that from a file with no room nothing could be deleted. A transaction that puts, creates or moves anything
     /// and takes more pages than it frees is rolled back with [`Error::MaxSizeReached`](crate::Error::MaxSizeReached) where
     /// it would leave less. A file that is larger already grows by so many bytes for transactions which only delete, where none
-    /// of its pages is free. Default: 0.
+    /// of its pages is free. As much of the disk, and 64 pages at most, is kept, too, as the file grows, whether it has a
+    /// limit or not, and [`Error::NoSpace`](crate::Error::NoSpace) says that there is no more. Default: 0.
     #[must_use]
     pub fn max_size_reserve(mut self, bytes: u64) -> Self {
         self.max_size_reserve = bytes;

@@ -55,10 +55,15 @@ pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn Jour
         }
         None => {}
     }
-    if asked.is_none_or(|asked| asked != usual) {
+    if !asked.is_some_and(|asked| is_same_place(asked, &usual)) {
         folders.extend(opened(&usual, path, options)?);
     }
     Ok(folders)
+}
+
+/// Whether both paths lead to one folder; where there is none, by their words.
+fn is_same_place(one: &Path, other: &Path) -> bool {
+    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// Refuses the folder of the database's file for its journal: nothing else may use a journal's folder. Before anything is made.

@@ -21,6 +21,15 @@ const FOR_THE_REST: u64 = 16;
 /// more.
 const SOME: u64 = if cfg!(test) { 16 } else { 64 };
 
+/// What there was too little of when it was last wanted, and is not known to be enough since.
+#[derive(Debug, Default)]
+pub(crate) struct Lacks {
+    /// Pages for what is in memory and for what deletes, free ones or others: no more leaves get patches.
+    room: bool,
+    /// Room behind the file's pages: free ones are taken, wherever they lie.
+    growth: bool,
+}
+
 impl Shared {
     /// The file is closed, and nothing is in memory any more: it gives back the room that was kept for that.
     pub(super) fn give_room_back(&self, writer: &mut Writer) -> Result<()> {
@@ -33,20 +42,60 @@ impl Shared {
 impl Writer {
     /// Has the disk keep room for all patched leaves to be written, and the branches above them, before patches are
     /// acknowledged; the commit's own pages end at `mark`. So a checkpoint can always be made. Pages that the commit raises
-    /// the mark by have nothing on them, but are handed out as if they had.
+    /// the mark by have nothing on them, but are handed out as if they had. At a sync point all leaves are written.
+    ///
+    /// What adds, and takes more than it frees, leaves room for what deletes, too, while the disk is not known to be full;
+    /// then [`keep_reserve`] sees to it.
     ///
     /// # Errors
     /// The disk is full, or the file may not grow.
-    pub(crate) fn keep_room(&mut self, shared: &Shared, mark: Pgid, work: &Work) -> io::Result<()> {
-        self.keep_room_for(shared, mark, work, 0)
+    pub(crate) fn keep_room(
+        &mut self,
+        shared: &Shared,
+        mark: Pgid,
+        work: &Work,
+        taken: &[Run],
+        is_point: bool,
+    ) -> io::Result<()> {
+        let is_kept_for_deletions = shared.options.max_size_reserve > 0;
+        if !is_kept_for_deletions && (is_point || work.spare.patcher.is_none()) {
+            return Ok(());
+        }
+        let patched = if is_point { 0 } else { Self::patched_pages(work) };
+        let is_to_leave = is_kept_for_deletions && !self.is_full() && takes_more(work, taken);
+        let more = if is_to_leave { self.for_deletions(shared, mark) } else { 0 };
+        self.keep_room_for(shared, mark, work, patched + more)
+    }
+
+    /// Pages that patched leaves take when they are written, and the branches above them.
+    fn patched_pages(work: &Work) -> u64 {
+        let pages = work.spare.patcher.as_ref().map_or(0, |patcher| patcher.pages_to_write(&work.freed));
+        if pages > 0 { pages + FOR_THE_REST } else { 0 }
+    }
+
+    /// Pages that are to be kept for what deletes; where the file's limit is nearer than the disk's, that has its own.
+    fn for_deletions(&self, shared: &Shared, mark: Pgid) -> u64 {
+        let pages = (shared.options.max_size_reserve / self.page_size).min(SOME);
+        let is_near = |max: u64| (mark + 1 + pages).saturating_mul(self.page_size) > max;
+        if self.max_size.or_else(largest_file).is_some_and(is_near) { 0 } else { pages }
     }
 
     /// Up to where the mark may go, which is at `mark`: where the file may not grow, or could not, free pages are taken
     /// instead, wherever they lie.
     pub(super) fn mark_limit(&self, mark: Pgid) -> Pgid {
-        let stays = self.is_short || self.is_replaying;
+        let stays = self.is_full() || self.is_replaying;
         let len = if stays { self.kept_len } else { self.max_size.unwrap_or(u64::MAX) };
         (len / self.page_size).saturating_sub(1).max(mark)
+    }
+
+    /// A commit found no room in the file, or in the journal.
+    pub(super) fn note_no_room(&mut self, error: &io::Error) {
+        self.lacks.room |= is_no_room(error);
+        self.lacks.growth |= matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    }
+
+    fn is_full(&self) -> bool {
+        self.lacks.room || self.lacks.growth
     }
 
     /// Before a transaction begins: makes available what no reader sees any more, and looks for room.
@@ -56,26 +105,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether there is room now, where there was none. Until then no other leaves get patches
-    /// than those that have some.
+    /// Whether there is room now, where there was none. Until then no other leaves get patches than those that have some.
     fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
-        if self.is_short {
-            self.is_short = self.keep_room_for(shared, work.base.meta.mark, work, SOME).is_err();
+        let mark = work.base.meta.mark;
+        let more = self.for_deletions(shared, mark).max(SOME);
+        if self.lacks.room {
+            let patched = Self::patched_pages(work).max(FOR_THE_REST);
+            self.lacks.room = self.keep_room_for(shared, mark, work, patched + more).is_err();
+        }
+        if self.lacks.growth {
+            // Free pages are no sign of it.
+            let free = self.freelist.free_pages() + self.set_aside;
+            self.lacks.growth = self.keep_room_for(shared, mark, work, free + more).is_err();
         }
         if let Some(patcher) = &mut work.spare.patcher {
-            patcher.note_room(self.is_short);
+            patcher.note_room(self.lacks.room);
         }
     }
 
-    /// Keeps that room, and so many pages more; and the commit's own up to its end, also while no leaf has patches: what of
-    /// them it does not write is free, and counted on when some have.
-    fn keep_room_for(&mut self, shared: &Shared, mark: Pgid, work: &Work, more: u64) -> io::Result<()> {
-        let patcher = work.spare.patcher.as_ref();
-        let needed = patcher.map_or(0, |patcher| patcher.pages_to_write(&work.freed)) + more;
-        if patcher.is_none() && needed == 0 {
-            return Ok(());
-        }
-        let needed = if needed > 0 { needed + FOR_THE_REST } else { 0 };
+    /// Keeps so much room, and the commit's own up to its end: what of that it does not write is free, and counted on later.
+    fn keep_room_for(&mut self, shared: &Shared, mark: Pgid, work: &Work, needed: u64) -> io::Result<()> {
         let (end, before) = (mark + 1, work.base.meta.mark + 1);
         let kept = (self.kept_len / self.page_size).max(before);
         // Pages by which the commit raises the mark are free behind it; of others that it has taken at the end, what it does
@@ -159,18 +208,21 @@ pub(super) fn keep_reserve(
     shared: &Shared,
     writer: &Writer,
 ) -> io::Result<()> {
-    let is_full_disk = writer.is_short && writer.max_size.is_none();
+    let is_full_disk = writer.is_full() && writer.max_size.is_none();
     if writer.max_size.is_none() && !is_full_disk {
         return Ok(());
     }
     let page_size = work.pages().page_size() as u64;
-    let (taken, freed) = (pages(allocated), pages(&work.freed));
-    if !work.adds || taken <= freed {
+    if !takes_more(work, allocated) {
         return Ok(());
     }
-    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + freed;
-    if is_full_disk && left < SOME {
-        return Err(io::ErrorKind::StorageFull.into());
+    let left = writer.freelist.free_pages() + writer.freelist.waiting_pages() + pages(&work.freed);
+    if is_full_disk {
+        let behind = (writer.kept_len / page_size).saturating_sub(mark + 1);
+        let kept = Writer::patched_pages(work) + writer.for_deletions(shared, mark).max(SOME);
+        if left + behind < kept {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
     }
     let Some(max) = writer.max_size else { return Ok(()) };
     // A file that is longer already stays so. As it grows, it has a page more than are in use.
@@ -181,6 +233,11 @@ pub(super) fn keep_reserve(
     } else {
         Ok(())
     }
+}
+
+/// Whether a commit that takes these pages adds something, and takes more than it frees.
+fn takes_more(work: &Work, taken: &[Run]) -> bool {
+    work.adds && pages(taken) > pages(&work.freed)
 }
 
 pub(super) fn pages(runs: &[Run]) -> u64 {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::commit::Sync;
 use super::detached::Detached;
 use super::durable::is_recorded;
+use super::room::Lacks;
 use super::{CommitStats, Durability, Shared, Stalls};
 use crate::Result;
 use crate::disk::Map;
@@ -39,8 +40,7 @@ pub(crate) struct Writer {
     pub(crate) file_len: u64,
     /// Up to where the disk keeps room for it, beyond the pages that are written.
     pub(crate) kept_len: u64,
-    /// The last commit that was to make the file grow found no room, and none was found since.
-    pub(super) is_short: bool,
+    pub(super) lacks: Lacks,
     /// When a checkpoint that is due for the journal's length is tried again, where there was no room for one.
     pub(super) retry_at: Option<Instant>,
     /// The length that it had before it was made longer for that.
@@ -128,7 +128,7 @@ impl Writer {
             freelist,
             file_len,
             kept_len: 0,
-            is_short: false,
+            lacks: Lacks::default(),
             retry_at: None,
             len_without_room: None,
             locked_len: file_len,

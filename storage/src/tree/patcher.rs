@@ -116,8 +116,9 @@ impl Patcher {
     pub(crate) fn pages_to_write(&self, freed: &[Run]) -> u64 {
         match self.filling.pages_to_write(freed.iter().map(|run| run.start)) {
             0 => 0,
-            // A bucket's root is in a leaf of the one that it is in, which has branches above it, too.
-            leaves => leaves + 2 * self.names.list.len() as u64,
+            // A bucket's root is in a leaf of the one that it is in, which has branches above it, too. Not all that have a name
+            // have patches.
+            pages => pages + 2 * self.live().min(self.names.list.len() as u64),
         }
     }
 
