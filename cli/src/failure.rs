@@ -243,23 +243,35 @@ fn about(file: &Path, error: &Error) -> String {
             format!("{error}{}", who_asked(file))
         }
         Error::Io { .. } | Error::JournalIo { .. } | Error::LockTimeout { .. } => error.to_string(),
-        Error::JournalWaits { .. } => {
-            format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file))
+        Error::JournalWaits { folder, .. } => {
+            format!("{}: {error}: `{}` does", file.display(), journal_command(&flags("--apply ", file, folder), file))
         }
-        Error::MetaLost { .. }
-        | Error::JournalDoesNotFit { .. }
-        | Error::FileOlderThanJournal { .. }
-        | Error::JournalDamaged { .. }
-        | Error::JournalVersion { .. } => {
-            format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file))
+        Error::MetaLost { folder, .. }
+        | Error::JournalDoesNotFit { folder, .. }
+        | Error::FileOlderThanJournal { folder, .. } => {
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command(&flags("", file, folder), file))
+        }
+        Error::JournalDamaged { file: segment, .. } | Error::JournalVersion { file: segment, .. } => {
+            let flags = segment.parent().map(|folder| flags("", file, folder)).unwrap_or_default();
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command(&flags, file))
         }
         _ => format!("{}: {error}", file.display()),
     }
 }
 
+/// The flag, and where the journal is, if that is not the usual place.
+fn flags(flag: &str, file: &Path, folder: &Path) -> String {
+    let mut usual = file.canonicalize().unwrap_or_else(|_| file.into()).into_os_string();
+    usual.push("-journal");
+    if folder.canonicalize().is_ok_and(|folder| Path::new(&usual).canonicalize().is_ok_and(|usual| usual == folder)) {
+        return flag.to_owned();
+    }
+    format!("{flag}--folder {} ", quoted_for_shell(&folder.to_string_lossy()))
+}
+
 /// The command that is about the journal of a file, as it is typed.
-pub(crate) fn journal_command(flag: &str, file: &Path) -> String {
-    format!("boltkv file journal {flag}{}", quoted_for_shell(&file.to_string_lossy()))
+pub(crate) fn journal_command(flags: &str, file: &Path) -> String {
+    format!("boltkv file journal {flags}{}", quoted_for_shell(&file.to_string_lossy()))
 }
 
 #[cfg(test)]

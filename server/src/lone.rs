@@ -4,11 +4,14 @@
 //! the runtime has to wake another for them beforehand, which takes about half as long as a sync of a quick disk. So who goes
 //! on writing alone gets a thread that serves nobody else.
 
-use std::io;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{io, thread};
 
 use tokio::runtime::{Builder, Handle, Runtime};
+
+const NAME: &str = "boltkv-lone";
 
 /// So many may have one: more do not write alone at a time.
 const MOST: usize = 4;
@@ -29,7 +32,13 @@ impl Lone {
 }
 
 fn runtime() -> io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(1).thread_name("boltkv-lone").enable_all().build()
+    // A runtime panics where the system has no thread for it. Whether it has is seen by one that ends at once.
+    let tried = thread::Builder::new().name(NAME.into()).spawn(|| ())?;
+    // It does nothing that could panic.
+    let _ = tried.join();
+    let build = || Builder::new_multi_thread().worker_threads(1).thread_name(NAME).enable_all().build();
+    // Another may have taken its place meanwhile. Nothing of the runtime is left then.
+    catch_unwind(build).unwrap_or_else(|_| Err(io::Error::other("the system has no thread for a runtime")))
 }
 
 /// A thread that serves one connection.

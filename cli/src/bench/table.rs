@@ -36,7 +36,7 @@ pub(super) fn print(bench: &Bench, report: &Report, out: &mut impl Write) -> io:
     let place = report.server.place();
     match (bench.keep, bench.reuse) {
         (true, _) => writeln!(out, "\n{place} is kept, for --reuse"),
-        (_, true) => writeln!(out, "\n{place} was there, and is left"),
+        (_, true) => writeln!(out, "\n{place} is left as it is"),
         _ => Ok(()),
     }
 }

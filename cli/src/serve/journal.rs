@@ -201,14 +201,20 @@ fn durability(text: &str) -> Result<Durability, String> {
     }
 }
 
+/// A word that seems to say whether there is to be a journal is no folder's name, unless it is written as one: `./no`.
 fn place(text: &str) -> Result<Place, &'static str> {
     match text {
         "" => Err("`on`, `off` or a folder"),
         "on" => Ok(Place::Beside),
         "off" => Ok(Place::Off),
+        word if SWITCHES.iter().any(|switch| word.eq_ignore_ascii_case(switch)) => {
+            Err("`on`, `off` or a folder: one of that name is written with a ./ before it")
+        }
         folder => Ok(Place::In(folder.into())),
     }
 }
+
+const SWITCHES: [&str; 11] = ["on", "off", "of", "true", "false", "yes", "no", "none", "always", "never", "0"];
 
 /// A time where it reads as one: `m` are minutes, `M` and `MiB` a size.
 fn keep(text: &str) -> Result<JournalKeep, String> {
