@@ -3,7 +3,6 @@
 //! A file has its name only once all of it is on the disk, its checksum is right, and it opens. Whatever goes wrong before
 //! leaves nothing.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -20,7 +19,7 @@ use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep_until};
 
 use crate::arguments::Size;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, journal_beside};
 use crate::file::{Interrupt, Progress, holder, must_be_new};
 use crate::remote::Remote;
 
@@ -244,9 +243,7 @@ impl Target<'_> {
         if !self.force {
             must_be_new(self.file).map_err(|failure| failure.followed_by(" (--force replaces it)"))?;
         }
-        let mut journal = OsString::from(self.file);
-        journal.push("-journal");
-        let journal = PathBuf::from(journal);
+        let journal = journal_beside(self.file);
         if journal.symlink_metadata().is_ok() {
             let what = "it is there, and would be taken for the journal of the backup: move it aside";
             return Err(Failure::usage(format!("{}: {what}", journal.display())));

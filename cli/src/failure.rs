@@ -3,8 +3,9 @@
 //! Nothing here prints an error's `Debug` form, and nothing else in the crate decides on an exit code.
 
 use std::fmt;
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use boltkv_client::{ErrorCode, TxnPart};
@@ -261,12 +262,22 @@ fn about(file: &Path, error: &Error) -> String {
 
 /// The flag, and where the journal is, if that is not the usual place.
 fn flags(flag: &str, file: &Path, folder: &Path) -> String {
-    let mut usual = file.canonicalize().unwrap_or_else(|_| file.into()).into_os_string();
-    usual.push("-journal");
-    if folder.canonicalize().is_ok_and(|folder| Path::new(&usual).canonicalize().is_ok_and(|usual| usual == folder)) {
+    let usual = file.canonicalize().map(|real| journal_beside(&real));
+    if usual
+        .and_then(fs::canonicalize)
+        .ok()
+        .is_some_and(|usual| folder.canonicalize().is_ok_and(|folder| usual == folder))
+    {
         return flag.to_owned();
     }
     format!("{flag}--folder {} ", quoted_for_shell(&folder.to_string_lossy()))
+}
+
+/// What the journal of a file of that name is called, unless it is told otherwise.
+pub(crate) fn journal_beside(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
 }
 
 /// The command that is about the journal of a file, as it is typed.

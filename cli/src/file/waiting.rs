@@ -8,7 +8,7 @@ use std::sync::Once;
 use boltkv_storage::{Error, FileJournal};
 
 use super::holder;
-use crate::failure::{Failure, Outcome, journal_command, one_line};
+use crate::failure::{Failure, Outcome, journal_beside, journal_command, one_line};
 
 /// Says on standard error, once, that a journal waits; `what` is concerned.
 pub(super) fn warn_of_journal(file: &Path, what: &str) {
@@ -28,10 +28,9 @@ pub(super) fn note_of_journal(file: &Path) {
         return warn_of_journal(file, "what is shown lies in the file");
     }
     let Ok(real) = file.canonicalize() else { return };
-    let mut folder = real.into_os_string();
-    folder.push("-journal");
-    if Path::new(&folder).is_dir() {
-        let (file, folder) = (file.display(), Path::new(&folder).display());
+    let folder = journal_beside(&real);
+    if folder.is_dir() {
+        let (file, folder) = (file.display(), folder.display());
         let line = format!(
             "note: {file} has a journal in {folder}, which may hold newer transactions: whoever has it open knows them"
         );

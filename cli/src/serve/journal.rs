@@ -12,6 +12,7 @@ use clap::Args;
 use super::settings::Wrong;
 use super::timeouts::never_if_zero;
 use crate::arguments::{MOST_TIME, Size, milliseconds, seconds};
+use crate::failure::journal_beside;
 
 /// The least that makes sense between two checkpoints.
 const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
@@ -137,9 +138,7 @@ fn replayed(transactions: u64, time: Duration) -> String {
 
 /// The journal's folder by the name that goes with the file's, where it has that.
 fn as_asked(file: &Path, folder: &Path) -> PathBuf {
-    let mut beside = file.as_os_str().to_owned();
-    beside.push("-journal");
-    let beside = PathBuf::from(beside);
+    let beside = journal_beside(file);
     if beside.canonicalize().is_ok_and(|beside| beside == folder) { beside } else { folder.into() }
 }
 
