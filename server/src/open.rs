@@ -14,7 +14,8 @@ use crate::config::{Config, Database};
 /// An opening that takes so long is told of, and again whenever it has taken twice as long.
 const LONG: Duration = Duration::from_secs(1);
 
-/// Bytes of a limited file, or of the disk, that only deletions may take: more pages than any tree is deep, of any size that is in use.
+/// Bytes of a limited file, or of the disk, that only deletions may take: more pages than any tree is deep, of any size that is
+/// in use.
 const MOST_KEPT_FOR_DELETIONS: u64 = 1 << 20;
 
 /// Opens the database that a configuration names.
@@ -28,9 +29,9 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     let freelist = FreelistStored::OnCleanClose;
     let mut options = Options::new().read_only(config.read_only).timeout(config.timeouts.lock);
     options = options.freelist(freelist).durability(config.durability);
-    options = options.max_size_reserve(MOST_KEPT_FOR_DELETIONS);
+    options = options.max_size_reserve(MOST_KEPT_FOR_DELETIONS.min(config.max_size.unwrap_or(u64::MAX) / 16));
     if let Some(max) = config.max_size {
-        options = options.max_size(max).max_size_reserve(MOST_KEPT_FOR_DELETIONS.min(max / 16));
+        options = options.max_size(max);
     }
     let name = path.display().to_string();
     let (journal, discard) = (config.journal.clone(), config.discard_journal);

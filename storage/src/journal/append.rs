@@ -10,7 +10,7 @@ use super::segment::{Current, Spare};
 use super::stats::JournalStats;
 use super::sync::Outcome;
 use super::tail::Tail;
-use super::write::{Buffer, next_number};
+use super::write::{Buffer, Entry, next_number};
 use super::{JournalPosition, MetaBytes, PendingSync, Waiting};
 use crate::base::TxId;
 use crate::disk::{Disk, JournalFolder};
@@ -172,7 +172,7 @@ impl Journal {
     /// # Errors
     /// What the system says. Nothing is written any more then: what is there of this record may survive.
     pub(crate) fn append(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]]) -> io::Result<()> {
-        self.record(txid, time_ms, effects, false)
+        self.record(&Entry { kind: EntryKind::Record, txid, time_ms, payload: effects }, false)
     }
 
     /// The same, and syncs it, with all before it.
@@ -180,20 +180,20 @@ impl Journal {
     /// # Errors
     /// As [`Self::append`] and [`Self::sync`].
     pub(crate) fn append_synced(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]]) -> io::Result<()> {
-        if self.goes_through(effects) {
-            return self.record(txid, time_ms, effects, true);
+        let record = Entry { kind: EntryKind::Record, txid, time_ms, payload: effects };
+        if self.goes_through(&record) {
+            return self.record(&record, true);
         }
-        self.append(txid, time_ms, effects)?;
+        self.record(&record, false)?;
         self.sync()
     }
 
-    fn record(&mut self, txid: TxId, time_ms: u64, effects: &[&[u8]], through: bool) -> io::Result<()> {
-        let written = self.entry(EntryKind::Record, txid, time_ms, effects, through)?;
-        self.recorded += written;
+    fn record(&mut self, record: &Entry<'_>, through: bool) -> io::Result<()> {
+        self.recorded += self.write(record, through)?;
         self.figures.records += 1;
         if through {
             self.figures.syncs += 1;
-            (self.synced, self.synced_txid) = (self.end(), txid);
+            (self.synced, self.synced_txid) = (self.end(), record.txid);
         }
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Journal {
     /// As [`Self::append`].
     pub(crate) fn link(&mut self, contains: TxId, meta: &MetaBytes) -> io::Result<()> {
         let time_ms = self.current.last_time_ms;
-        self.entry(EntryKind::Link, contains, time_ms, &[&meta.0], false)?;
+        self.write(&Entry { kind: EntryKind::Link, txid: contains, time_ms, payload: &[&meta.0] }, false)?;
         self.linked = Some((contains, *meta, self.recorded));
         self.link_segment = self.current.header.number;
         self.figures.links += 1;

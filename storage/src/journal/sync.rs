@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Journal;
 use super::block::{EntryKind, Position};
+use super::write::Entry;
 use crate::base::TxId;
 use crate::disk::Disk;
 
@@ -76,7 +77,8 @@ impl Journal {
             return Ok(());
         }
         let time_ms = self.current.last_time_ms;
-        self.entry(EntryKind::Closed, self.follows.max(self.base.0), time_ms, &[], false)?;
+        let txid = self.follows.max(self.base.0);
+        self.write(&Entry { kind: EntryKind::Closed, txid, time_ms, payload: &[] }, false)?;
         self.closed = true;
         self.sync()
     }

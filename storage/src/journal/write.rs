@@ -3,12 +3,33 @@
 use std::io;
 
 use super::append::Journal;
-use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, Position, blocks_of};
+use super::block::{BLOCK, BLOCK_LEN, ENTRY_HEADER, EntryHeader, EntryKind, Header, blocks_of};
 use super::segment::Current;
 use crate::base::TxId;
 
 /// An entry goes out in writes of up to so many bytes, a whole number of blocks.
 const LONGEST_WRITE: usize = 1 << 18;
+
+/// What is to be written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<'a> {
+    pub(super) kind: EntryKind,
+    pub(super) txid: TxId,
+    pub(super) time_ms: u64,
+    /// In this order.
+    pub(super) payload: &'a [&'a [u8]],
+}
+
+impl Entry<'_> {
+    fn payload_len(&self) -> u64 {
+        self.payload.iter().map(|part| part.len() as u64).sum()
+    }
+
+    /// Its bytes, with what fills its last block.
+    fn len(&self) -> u64 {
+        blocks_of(self.payload_len() + ENTRY_HEADER as u64) * BLOCK_LEN
+    }
+}
 
 /// Blocks that are to be written, in memory that begins on the border of one: so they can go past the system's cache.
 #[derive(Debug, Default)]
@@ -49,46 +70,31 @@ impl Buffer {
 }
 
 impl Journal {
-    /// Whether a record of these effects is written and synced in one: where all before it is synced, it is short, and fits.
-    /// Who follows the journal reads what was written a moment ago, and from the system's cache in a fraction of the time.
-    pub(super) fn goes_through(&self, effects: &[&[u8]]) -> bool {
-        let bytes = (effects.iter().map(|part| part.len() as u64).sum::<u64>() + ENTRY_HEADER as u64)
-            .next_multiple_of(BLOCK_LEN);
+    /// Whether an entry is written and synced in one: where all before it is synced, it is short, and fits. Who follows the
+    /// journal reads what was written a moment ago, and from the system's cache in a fraction of the time.
+    pub(super) fn goes_through(&self, entry: &Entry<'_>) -> bool {
         let most = self.current.room().min(LONGEST_WRITE as u64);
-        bytes <= most && self.end() == self.synced && !self.tail.is_followed()
+        entry.len() <= most && self.end() == self.synced && !self.tail.is_followed()
     }
 
-    /// Writes an entry, synced or not; returns its bytes, with what fills its last block.
-    pub(super) fn entry(
-        &mut self,
-        kind: EntryKind,
-        txid: TxId,
-        time_ms: u64,
-        payload: &[&[u8]],
-        through: bool,
-    ) -> io::Result<u64> {
+    /// Writes an entry, synced by itself where it goes `through`; returns its bytes, with what fills its last block.
+    pub(super) fn write(&mut self, entry: &Entry<'_>, through: bool) -> io::Result<u64> {
         self.is_usable()?;
         self.closed = false;
-        self.write_entry(kind, txid, time_ms, payload, through).map_err(|error| self.outcome.fail(error))
+        self.write_entry(entry, through).map_err(|error| self.outcome.fail(error))?;
+        Ok(entry.len())
     }
 
-    fn write_entry(
-        &mut self,
-        kind: EntryKind,
-        txid: TxId,
-        time_ms: u64,
-        payload: &[&[u8]],
-        through: bool,
-    ) -> io::Result<u64> {
+    fn write_entry(&mut self, entry: &Entry<'_>, through: bool) -> io::Result<()> {
+        let &Entry { kind, txid, time_ms, payload } = entry;
         if self.current.room() == 0 {
             self.next_segment(0)?;
         }
-        let bytes: u64 = payload.iter().map(|part| part.len() as u64).sum();
         let mut header = EntryHeader {
             generation: self.current.header.generation,
             kind,
             before_crc: self.last_crc,
-            payload: bytes,
+            payload: entry.payload_len(),
             txid,
             follows: self.follows,
             time_ms,
@@ -102,8 +108,7 @@ impl Journal {
             self.follows = txid;
             (self.current.last, self.current.last_time_ms) = (txid, time_ms);
         }
-        let mut left = bytes + ENTRY_HEADER as u64;
-        let len = blocks_of(left) * BLOCK_LEN;
+        let mut left = entry.payload_len() + ENTRY_HEADER as u64;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.begin();
         for mut part in std::iter::once(&sealed[..]).chain(payload.iter().copied()) {
@@ -118,7 +123,7 @@ impl Journal {
         buffer.end();
         self.write_blocks(buffer.blocks(), &mut left, through)?;
         self.buffer = buffer;
-        Ok(len)
+        Ok(())
     }
 
     /// Writes blocks of an entry of which so many bytes are left, in this segment and those that follow.
@@ -150,7 +155,7 @@ impl Journal {
             number: next_number(old.header.number)?,
             generation: self.folder.random()?,
             time_ms: old.last_time_ms,
-            before: Position { segment: old.header.number, offset: old.at },
+            before: self.end(),
             synced: self.synced,
             before_crc: self.last_crc,
             carried,

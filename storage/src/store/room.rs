@@ -108,7 +108,8 @@ impl Writer {
     /// Whether there is room now, where there was none. Until then no other leaves get patches than those that have some.
     fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
         let mark = work.base.meta.mark;
-        let more = self.for_deletions(shared, mark).max(SOME);
+        // Asked for only where it is wanted: it asks the system.
+        let more = if self.is_full() { self.for_deletions(shared, mark).max(SOME) } else { 0 };
         if self.lacks.room {
             let patched = Self::patched_pages(work).max(FOR_THE_REST);
             self.lacks.room = self.keep_room_for(shared, mark, work, patched + more).is_err();
