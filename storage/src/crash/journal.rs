@@ -243,7 +243,7 @@ impl<'a> Worker<'a> {
         let contains = content.last().map_or(1, |record| record.0).max(self.contained[&self.meta.0].0);
         let meta = meta(self.meta.txid() + 1, self.random.next());
         self.contained.insert(meta.0, (contains, content));
-        self.journal.link(contains, &meta)?;
+        self.journal.link(contains, &meta, self.journal.recorded())?;
         self.journal.sync()?;
         self.all_durable();
         self.file.write_at(&meta.0, (meta.txid() % 2) * SECTOR as u64)?;

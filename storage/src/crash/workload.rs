@@ -12,6 +12,7 @@ use super::random::Random;
 use super::setup::Setup;
 use super::watcher::Watcher;
 use crate::disk::sim::{Fault, Mark};
+use crate::store::{Beside, End};
 use crate::{Db, Durability, Error, JournalPosition, Result, Tx, TxMut};
 
 /// Keys that a bucket may have.
@@ -95,6 +96,9 @@ impl<'a> Worker<'a> {
             }
             self.durable();
         }
+        if self.random.once_in(6) && !self.checkpoint_beside(db) {
+            return false;
+        }
         if self.random.once_in(12) {
             let early = self.random.once_in(2);
             let shrunk = if early { db.shrink_telling(|_| false) } else { db.shrink() };
@@ -104,6 +108,34 @@ impl<'a> Worker<'a> {
             self.durable();
         }
         true
+    }
+
+    /// A checkpoint with transactions between its steps. `false` if the process was killed.
+    fn checkpoint_beside(&mut self, db: &Db) -> bool {
+        let shared = &db.0.shared;
+        let turn = shared.turn_to_write();
+        let begun = match Beside::begin(shared, &turn) {
+            Ok(begun) => begun,
+            Err(error) => return !self.is_killed(Err::<(), _>(error)),
+        };
+        let Some(mut beside) = begun else { return true };
+        let ended = loop {
+            match beside.write_next() {
+                Ok(true) if self.random.once_in(2) && !self.transaction(db) => return false,
+                Ok(true) => {}
+                Ok(false) => break beside.finish(),
+                Err(end) => break Err(end),
+            }
+        };
+        match ended {
+            // Another one came before.
+            Err(End::Overtaken) => true,
+            Err(End::Failed(error)) => !self.is_killed(Err::<(), _>(error)),
+            Ok(()) => {
+                self.durable();
+                self.ground.trap().sprung().is_none()
+            }
+        }
     }
 
     fn open(&self) -> Db {

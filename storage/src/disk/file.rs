@@ -140,6 +140,11 @@ impl Disk for FileDisk {
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn write_back(&self, offset: u64, len: u64) -> io::Result<()> {
+        super::map::write_back(&self.file, offset, len)
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     fn forget(&self, offset: u64, len: u64) {
         // Where it cannot be followed, nothing changes.
         let _ = rustix::fs::fadvise(&self.file, offset, std::num::NonZeroU64::new(len), rustix::fs::Advice::DontNeed);

@@ -37,6 +37,25 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use super::{Advice, MapOptions};
 
+/// Has the system write what it has of a part of a file and the disk has not, and waits for it. Where it cannot, nothing is
+/// done.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(super) fn write_back(file: &fs::File, offset: u64, len: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    const ALL: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let (Ok(offset), Ok(len)) = (i64::try_from(offset), i64::try_from(len)) else { return Ok(()) };
+    // SAFETY: the descriptor is open for as long as the file is borrowed; no memory of this process is concerned.
+    if unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, ALL) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EPERM)) => {
+            Ok(())
+        }
+        error => Err(error),
+    }
+}
+
 /// A run of memory that mirrors the disk's first bytes.
 pub(crate) struct Map {
     base: *const u8,

@@ -34,7 +34,7 @@ pub(crate) use map::{Map, Region, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
 pub(crate) use room::{free_bytes, is_no_room, is_out_of_files, largest_file};
-pub(crate) use slabs::{LONGEST_SLAB, MOST_SLABS, PLACE_BITS, Slab, Slabs, UNIT, place};
+pub(crate) use slabs::{LONGEST_SLAB, MOST_SLABS, PLACE_BITS, Slab, Slabs, UNIT, place, slot_of};
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
 
@@ -68,6 +68,12 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
 
     /// Returns when all that was written, and the length, would survive a power cut.
     fn sync(&self) -> io::Result<()>;
+
+    /// Has the system write what these bytes have that is not on the disk yet, and waits for it, so that a sync has less to
+    /// do. It makes nothing durable; but an error is one that no sync will tell of any more.
+    fn write_back(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
 
     /// A view of the first `len` bytes, which may be more than the disk has: bytes beyond its end
     /// must not be touched before the disk has grown over them.

@@ -25,6 +25,11 @@ pub(crate) fn place(slot: u8, offset: usize) -> u32 {
     u32::from(slot) << SLOT_SHIFT | units
 }
 
+/// The slot of the slab that a place is in.
+pub(crate) fn slot_of(place: u32) -> u8 {
+    u8::try_from(place >> SLOT_SHIFT).unwrap_or(u8::MAX)
+}
+
 /// One slab.
 pub(crate) struct Slab {
     region: Arc<Region>,
@@ -51,11 +56,21 @@ impl fmt::Debug for Slab {
 }
 
 /// Slabs by their slots.
+#[derive(Clone)]
 pub(crate) struct Slabs(Box<[Option<Arc<Slab>>]>);
 
 impl Slabs {
     pub(crate) fn new(slabs: Vec<Option<Arc<Slab>>>) -> Self {
         Self(slabs.into())
+    }
+
+    /// All but those in these slots.
+    pub(crate) fn without(&self, slots: &[u8]) -> Self {
+        let mut slabs = self.0.clone();
+        for &slot in slots {
+            slabs[usize::from(slot)] = None;
+        }
+        Self(slabs)
     }
 
     /// `len` bytes from a place on, which were written before it was told.

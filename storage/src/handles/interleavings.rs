@@ -15,7 +15,7 @@ use loom::thread;
 
 use crate::disk::{HeapDisk, Map, Region};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
-use crate::pages::{Freelist, Run};
+use crate::pages::{Freelist, Pins, Run};
 use crate::pages::{Recents, Snapshot};
 use crate::store::Readers;
 use crate::{Db, Durability, Options};
@@ -55,7 +55,7 @@ impl Model {
     /// What `TxMut` and `commit` do to the registry and the freelist, in their order.
     fn commit(&self, freelist: &mut Freelist) {
         let base = self.readers.current();
-        freelist.release(&self.readers.older_txids()).unwrap();
+        freelist.release(Pins { readers: self.readers.older_txids(), keepers: [None; 2] }).unwrap();
         let mut meta = Meta { txid: base.meta.txid + 1, ..base.meta };
         let id = freelist.free_mut().take(1).unwrap_or_else(|| {
             meta.mark += 1;

@@ -43,9 +43,10 @@ pub(crate) struct Journal {
     link_segment: u64,
     /// The segment with the link of that meta, and the first one whose header names the meta.
     pub(super) named_in: (u64, u64),
-    /// Bytes of records, over all, and up to the last checkpoint's link.
+    /// Bytes of records, over all; and up to the state that the last checkpoint has brought to the file, with how many came
+    /// while one was made.
     recorded: u64,
-    checkpointed: u64,
+    checkpoint: (u64, u64),
     pub(super) figures: JournalStats,
     pub(super) buffer: Buffer,
     /// The last entry says that the database was closed.
@@ -134,7 +135,7 @@ impl Journal {
             link_segment: header.number,
             named_in: (header.number, header.number),
             recorded: found.waiting_bytes,
-            checkpointed: 0,
+            checkpoint: (0, 0),
             figures: JournalStats { replayed: found.waiting_records, ..JournalStats::default() },
             buffer: Buffer::default(),
             closed: false,
@@ -198,14 +199,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Appends that `meta`, with all transactions up to `contains`, is about to be written. It is not synced.
+    /// Appends that `meta`, with all transactions up to `contains`, is about to be written; up to there so many bytes were
+    /// [`recorded`](Self::recorded). It is not synced.
     ///
     /// # Errors
     /// As [`Self::append`].
-    pub(crate) fn link(&mut self, contains: TxId, meta: &MetaBytes) -> io::Result<()> {
+    pub(crate) fn link(&mut self, contains: TxId, meta: &MetaBytes, recorded: u64) -> io::Result<()> {
         let time_ms = self.current.last_time_ms;
         self.write(&Entry { kind: EntryKind::Link, txid: contains, time_ms, payload: &[&meta.0] }, false)?;
-        self.linked = Some((contains, *meta, self.recorded));
+        self.linked = Some((contains, *meta, recorded));
         self.link_segment = self.current.header.number;
         self.figures.links += 1;
         Ok(())
@@ -263,14 +265,22 @@ impl Journal {
         &self.tail
     }
 
+    /// Bytes of records, over all.
+    pub(crate) fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
     /// Bytes of records that are not in the file yet.
     pub(crate) fn since_checkpoint(&self) -> u64 {
-        self.recorded - self.checkpointed
+        self.recorded - self.checkpoint.0
     }
 
     /// Whether a checkpoint is to be begun by a thread, so that none will be due while commits wait for it.
     pub(crate) fn is_checkpoint_near(&self) -> bool {
-        self.limits.ahead && self.since_checkpoint() >= self.limits.checkpoint_size / 4 * 3
+        let size = self.limits.checkpoint_size;
+        // So early that it is not due before it is made.
+        let enough = (size - size / 8).saturating_sub(self.checkpoint.1).clamp(size / 2, size / 4 * 3);
+        self.limits.ahead && self.since_checkpoint() >= enough
     }
 
     /// Whether a checkpoint is due for the bytes of records.
@@ -284,7 +294,7 @@ impl Journal {
             self.base = (contains, meta);
             // Its number may be one that no record has: nothing was changed by it, and all before it is synced.
             self.synced_txid = self.synced_txid.max(contains);
-            self.checkpointed = recorded;
+            self.checkpoint = (recorded, (self.recorded - recorded).max(self.checkpoint.1 / 2));
             self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();
         }

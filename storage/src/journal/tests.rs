@@ -100,7 +100,7 @@ fn a_link_says_which_records_its_meta_contains() {
     for txid in 3..6 {
         journal.append(txid, 0, &[b"before"]).unwrap();
     }
-    journal.link(5, &meta(6)).unwrap();
+    journal.link(5, &meta(6), journal.recorded()).unwrap();
     journal.append(7, 0, &[b"after"]).unwrap();
     journal.sync().unwrap();
     assert_eq!(records(&waiting(&folder, 6).unwrap()), [(7, b"after".to_vec())]);
@@ -123,7 +123,7 @@ fn a_link_finds_room_on_a_full_disk_where_a_record_does_not() {
     let refused = journal.reserve(Some(8)).unwrap_err();
     assert_eq!(refused.kind(), std::io::ErrorKind::StorageFull);
     journal.reserve(None).unwrap();
-    journal.link(3, &meta(4)).unwrap();
+    journal.link(3, &meta(4), journal.recorded()).unwrap();
     journal.sync().unwrap();
     assert!(waiting(&folder, 4).unwrap().is_empty());
 }
@@ -139,7 +139,7 @@ fn where_the_disk_has_room_for_short_segments_only_small_records_go_on_in_few_of
     let mut newest = 1;
     let mut checkpoint = |journal: &mut Journal, txid: TxId| {
         newest = txid + 1;
-        journal.link(txid, &meta(newest)).unwrap();
+        journal.link(txid, &meta(newest), journal.recorded()).unwrap();
         journal.sync().unwrap();
         journal.checkpointed();
     };
@@ -185,7 +185,7 @@ fn segments_are_used_again_once_their_records_are_in_the_file() {
         journal.append(txid * 2, 0, &[&effects(txid, 5000)]).unwrap();
         if txid % 10 == 0 {
             newest = txid * 2 + 1;
-            journal.link(txid * 2, &meta(newest)).unwrap();
+            journal.link(txid * 2, &meta(newest), journal.recorded()).unwrap();
             journal.sync().unwrap();
             journal.checkpointed();
             assert!(waiting(&folder, newest).unwrap().is_empty());

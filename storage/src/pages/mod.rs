@@ -17,7 +17,7 @@ mod spans;
 
 pub(crate) use allocate::{Allocator, Lasts};
 pub(crate) use filling::{Before, Filling, For, Oldest};
-pub(crate) use freelist::{Freelist, Run};
+pub(crate) use freelist::{Freelist, Pins, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;
 pub(crate) use recents::{Recents, Table};

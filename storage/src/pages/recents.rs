@@ -28,7 +28,7 @@ const SOON: usize = 192;
 /// Where the patches of pages lie, in which slabs.
 pub(crate) struct Table {
     pub(super) slabs: Slabs,
-    pub(super) entries: Box<[AtomicU64]>,
+    pub(super) entries: Arc<[AtomicU64]>,
 }
 
 impl Table {
@@ -38,7 +38,12 @@ impl Table {
         let mut entries = Vec::new();
         entries.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         entries.resize_with(len, AtomicU64::default);
-        Ok(Self { slabs: Slabs::new(slabs), entries: entries.into_boxed_slice() })
+        Ok(Self { slabs: Slabs::new(slabs), entries: entries.into() })
+    }
+
+    /// The same without the slabs in these slots, for who needs them no more.
+    pub(crate) fn without(&self, slots: &[u8]) -> Self {
+        Self { slabs: self.slabs.without(slots), entries: Arc::clone(&self.entries) }
     }
 
     /// What the patch at `at` begins with.
@@ -51,7 +56,7 @@ impl Table {
         self.header(at)?.key(&self.slabs, at)
     }
 
-    pub(super) fn patched(&self, at: u32) -> Option<Patched<'_>> {
+    pub(crate) fn patched(&self, at: u32) -> Option<Patched<'_>> {
         Patched::at(&self.slabs, at)
     }
 

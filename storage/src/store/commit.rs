@@ -22,6 +22,7 @@ use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
 use crate::disk::is_no_room;
 use crate::format::{Meta, NO_FREELIST, PAGE_HEADER, Pgid, TxId, freelist_page};
+use crate::journal::Journal;
 use crate::pages::{Allocator, Lasts, Run, Snapshot};
 use crate::tree::{BucketId, Fill, Part, Work};
 use crate::{Error, Result};
@@ -156,7 +157,8 @@ pub(super) fn write(
     }
     record(work, txid, shared, writer, sync)?;
     if sync.is_point() {
-        make_durable(&snapshot.meta, shared, writer)?;
+        let recorded = writer.journal.as_ref().map_or(0, Journal::recorded);
+        make_durable(&snapshot.meta, recorded, shared, writer)?;
     }
     publish(work, &prepared, snapshot, shared, writer, sync);
     if let Some(clock) = clock {
@@ -357,7 +359,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
         Sync::Point { .. } => {
             writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
             writer.stored_freelist = prepared.freelist;
-            writer.unsynced = None;
+            (writer.beside, writer.unsynced) = (None, None);
             writer.unsynced_records = None;
         }
     }

@@ -1,11 +1,13 @@
 //! Patched leaves are copied to pages, as they are in one state.
 
+use std::io;
+
+use super::Shared;
 use super::commit::LONGEST_WRITE;
-use super::{Reading, Shared};
-use crate::Result;
 use crate::format::{LeafPage, PatchId, Patched, Pgid, bucket_value};
-use crate::pages::Pages;
+use crate::pages::{Pages, Run, Snapshot};
 use crate::tree::{Child, Names, Root, Source, leaf_in};
+use crate::{Error, Result};
 
 /// So many leaves are looked up ahead at a time.
 const FETCHED: usize = 32;
@@ -25,8 +27,10 @@ pub(super) struct Ahead<'a> {
 pub(super) struct Copied<'a> {
     pub(super) leaf: &'a Ahead<'a>,
     pub(super) patch: PatchId,
-    /// None where it is to be taken apart: it has buckets, whose entries the commit may change.
+    /// None where it was not.
     pub(super) to: Option<Pgid>,
+    /// It has buckets, whose entries the commit may change: it is to be taken apart.
+    pub(super) has_buckets: bool,
 }
 
 /// What became of a batch.
@@ -42,33 +46,36 @@ pub(super) struct Copies<'a> {
 
 /// Writes leaves as they are in one state.
 pub(super) struct Copier<'a> {
-    state: Reading,
+    state: &'a Snapshot,
     /// The bucket that was looked up last, and its root page, if it has pages.
     bucket: Option<(u32, Option<Pgid>)>,
     out: Out<'a>,
 }
 
 /// Pages that are written, those side by side together.
-struct Out<'a> {
+pub(super) struct Out<'a> {
     shared: &'a Shared,
     page_size: usize,
     buffer: Vec<u8>,
     /// Where the pages in the buffer begin.
     start: Pgid,
-    bytes: u64,
-    writes: u64,
+    pub(super) bytes: u64,
+    pub(super) writes: u64,
 }
 
 impl<'a> Copier<'a> {
-    pub(super) fn new(shared: &'a Shared) -> Self {
-        let state = shared.readers.enter();
-        let page_size = state.meta.page_size as usize;
-        let out = Out { shared, page_size, buffer: Vec::new(), start: 0, bytes: 0, writes: 0 };
-        Self { state, bucket: None, out }
+    pub(super) fn new(shared: &'a Shared, state: &'a Snapshot) -> Self {
+        Self { state, bucket: None, out: Out::new(shared, state.meta.page_size as usize) }
     }
 
-    /// Writes the leaves of a batch to pages, in the order of both.
-    pub(super) fn copy<'b>(mut self, batch: &'b [Ahead<'b>], names: &Names, pages: &[Pgid]) -> Result<Copies<'b>> {
+    /// Writes the leaves of a batch to pages, in the order of both; `all` also those with buckets.
+    pub(super) fn copy<'b>(
+        mut self,
+        batch: &'b [Ahead<'b>],
+        names: &Names,
+        pages: &[Pgid],
+        all: bool,
+    ) -> Result<Copies<'b>> {
         self.out.shared.check_usable()?;
         let mut copies = Copies::default();
         let mut free = pages.iter().copied();
@@ -81,13 +88,13 @@ impl<'a> Copier<'a> {
                 };
                 // It may have no patch in this state: it is newer.
                 let Some(patch) = leaf.patch() else { continue };
-                let buckets = leaf.buckets();
-                let to = if buckets == 0 { free.next() } else { None };
+                let has_buckets = leaf.buckets() > 0;
+                let to = if all || !has_buckets { free.next() } else { None };
                 if let Some(to) = to {
-                    leaf.write_anew(patch, self.out.page(to)?, to);
+                    leaf.write_anew(patch, self.out.pages(Run { start: to, len: 1 })?, to);
                 }
-                if to.is_some() || buckets > 0 {
-                    copies.written.push(Copied { leaf: ahead, patch: patch.id(), to });
+                if to.is_some() || has_buckets {
+                    copies.written.push(Copied { leaf: ahead, patch: patch.id(), to, has_buckets });
                 }
             }
         }
@@ -109,20 +116,26 @@ impl<'a> Copier<'a> {
     }
 }
 
-impl Out<'_> {
-    /// What page `to` will be, to be filled in.
-    fn page(&mut self, to: Pgid) -> Result<&mut [u8]> {
+impl<'a> Out<'a> {
+    pub(super) fn new(shared: &'a Shared, page_size: usize) -> Self {
+        Self { shared, page_size, buffer: Vec::new(), start: 0, bytes: 0, writes: 0 }
+    }
+
+    /// What these pages will be, to be filled in.
+    pub(super) fn pages(&mut self, run: Run) -> Result<&mut [u8]> {
         let end = self.start + (self.buffer.len() / self.page_size) as u64;
-        if end != to || self.buffer.len() >= LONGEST_WRITE {
+        if end != run.start || self.buffer.len() >= LONGEST_WRITE {
             self.write()?;
-            self.start = to;
+            self.start = run.start;
         }
         let begin = self.buffer.len();
-        self.buffer.resize(begin + self.page_size, 0);
+        let len = usize::try_from(run.len).map_err(io::Error::other).map_err(Error::io("write", None))?;
+        self.buffer.resize(begin + len * self.page_size, 0);
         Ok(&mut self.buffer[begin..])
     }
 
-    fn write(&mut self) -> Result<()> {
+    /// Writes what was filled in and not written yet.
+    pub(super) fn write(&mut self) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }

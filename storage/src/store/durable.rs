@@ -17,6 +17,8 @@ use crate::{Error, Result};
 /// How often pages are written back before a checkpoint, at most, and how long a sync takes that leaves little to the next.
 const WRITE_BACKS: usize = 4;
 const SHORT: Duration = Duration::from_millis(10);
+/// Bytes that are written back together.
+const PIECE: u64 = 1 << 20;
 /// How long the thread that syncs waits before it tries again, where a checkpoint found no room.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -37,7 +39,7 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
         return Ok(txid);
     }
     let clock = Instant::now();
-    writer.freelist.release(&writer.pinned(shared))?;
+    writer.freelist.release(writer.pins(shared))?;
     let mut synced = write_point(shared, writer, store_freelist);
     // Once more with free pages wherever they lie; and without the list, which wants some side by side: opening then looks
     // for free pages itself.
@@ -137,11 +139,11 @@ fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
 }
 
 /// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
-/// two the journal gets a link to it.
-pub(super) fn make_durable(meta: &Meta, shared: &Shared, writer: &mut Writer) -> Result<()> {
+/// two the journal gets a link to it. When its state was the newest, so many bytes had been `recorded`.
+pub(super) fn make_durable(meta: &Meta, recorded: u64, shared: &Shared, writer: &mut Writer) -> Result<()> {
     sync_file(shared, writer)?;
     if let Some(journal) = &mut writer.journal {
-        let linked = journal.link(meta.txid, &MetaBytes::of(meta));
+        let linked = journal.link(meta.txid, &MetaBytes::of(meta), recorded);
         linked.map_err(|error| shared.poison("write the journal of", error))?;
         sync_journal(shared, writer)?;
     }
@@ -216,12 +218,22 @@ impl Shared {
         })
     }
 
-    /// Writes patched leaves, and syncs the pages that commits have written, while they go on: once what is left to sync is
-    /// what was written in a short time, the checkpoint's own sync is short, too.
-    fn write_back(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
+    /// Writes patched leaves, and syncs the pages that commits have written, while they go on.
+    fn write_leaves_back(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
         self.writer.with(|writer| close_patches(writer, true));
         // Without room for that, the checkpoint itself may still find some.
         self.write_leaves(turn).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
+        self.write_back()
+    }
+
+    /// Syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
+    /// time, the checkpoint's own sync is short, too.
+    pub(super) fn write_back(&self) -> Result<()> {
+        // A piece at a time: what the journal writes meanwhile waits behind all of what the disk was told to write.
+        let end = self.writer.with(|writer| writer.file_len);
+        for piece in 0..end.div_ceil(PIECE) {
+            self.write_back_piece(piece * PIECE, PIECE)?;
+        }
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
             self.sync_file()?;
@@ -251,12 +263,19 @@ impl Shared {
 
     /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
     pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
-        let (is_wanted, later) = self.writer.with(|writer| (writer.wants_checkpoint(), writer.checkpoint_due()));
+        let (is_wanted, later, is_near) = self.writer.with(|writer| {
+            let is_near = writer.journal.as_ref().is_some_and(Journal::is_checkpoint_near);
+            (writer.wants_checkpoint(), writer.checkpoint_due(), is_near)
+        });
         if !is_wanted {
             // It took what was written since that other one to be due no later than what it was asked for.
             if let Some(at) = later {
                 self.syncer.note(What::Checkpoint, at, RETRY);
             }
+            return Ok(());
+        }
+        // While much is written.
+        if is_near && self.checkpoint_beside(&self.turn_to_write())? {
             return Ok(());
         }
         self.written_back(|writer| {
@@ -268,7 +287,7 @@ impl Shared {
     /// Lets `then` have the writer once most of what a checkpoint writes is on the disk.
     fn written_back<T>(&self, then: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T> {
         let turn = self.turn_to_write();
-        let written = if self.options.journal.is_some() { self.write_back(&turn) } else { Ok(()) };
+        let written = if self.options.journal.is_some() { self.write_leaves_back(&turn) } else { Ok(()) };
         self.writer.with(|writer| {
             let done = written.and_then(|()| then(writer));
             close_patches(writer, false);

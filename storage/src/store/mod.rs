@@ -4,10 +4,11 @@
 //! - `shared`: what its handles and write transactions have in common
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
-//!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `detached`: what commits have cut off, and is freed later
+//!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `beside`: a state is brought to the file while commits go on; `detached`: what commits have cut off, and is freed later
 //! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file is done again when it is opened
 //! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
+mod beside;
 mod commit;
 mod copier;
 mod detached;
@@ -24,6 +25,8 @@ mod stats;
 mod syncer;
 mod writer;
 
+#[cfg(test)]
+pub(crate) use beside::{Beside, End};
 #[cfg(test)]
 pub(crate) use commit::LONGEST_WRITE;
 pub(crate) use commit::{Sync, commit};

@@ -94,7 +94,7 @@ impl Writer {
         self.lacks.growth |= matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     }
 
-    fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.lacks.room || self.lacks.growth
     }
 

@@ -156,6 +156,13 @@ impl Shared {
         self.disk.sync().map_err(|error| self.poison("sync", error))
     }
 
+    /// Writes a part of the file back, as a sync does that makes nothing durable.
+    pub(super) fn write_back_piece(&self, offset: u64, len: u64) -> Result<()> {
+        let _turn = self.syncs.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_usable()?;
+        self.disk.write_back(offset, len).map_err(|error| self.poison("write back", error))
+    }
+
     /// Whether a sync point stores the freelist, other than the one that closes the database.
     pub(crate) fn stores_freelist(&self) -> bool {
         self.options.freelist == FreelistStored::Always

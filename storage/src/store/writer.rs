@@ -15,7 +15,7 @@ use crate::Result;
 use crate::disk::Map;
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
-use crate::pages::{Freelist, Pages, Run};
+use crate::pages::{Freelist, Pages, Pins, Run};
 use crate::tree::{MemoryStats, Spare, Work};
 
 /// Smallest map: bbolt's.
@@ -58,6 +58,8 @@ pub(crate) struct Writer {
     pub(crate) detached: Detached,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
+    /// The state that is being written to the file [beside the commits](super::beside), and no other was since.
+    pub(super) beside: Option<TxId>,
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
     /// Where all commits are recorded, if that is asked for.
@@ -94,22 +96,26 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 pub(crate) struct Unsynced {
     pub(crate) commits: u64,
-    since: Instant,
-    /// When the first of them that may not wait for ever is to be synced.
-    due: Option<Instant>,
+    pub(super) since: Instant,
+    /// When the first of them that may not wait for ever is to be synced, and for how long it could wait.
+    pub(super) due: Option<Instant>,
+    pub(super) every: Option<Duration>,
 }
 
 impl Unsynced {
     fn due_within(&mut self, every: Duration) -> Option<Instant> {
         let at = Instant::now().checked_add(every)?;
         let is_first = self.due.is_none_or(|due| at < due);
-        is_first.then(|| *self.due.insert(at))
+        is_first.then(|| {
+            self.every = Some(every);
+            *self.due.insert(at)
+        })
     }
 }
 
 impl Default for Unsynced {
     fn default() -> Self {
-        Self { commits: 0, since: Instant::now(), due: None }
+        Self { commits: 0, since: Instant::now(), due: None, every: None }
     }
 }
 
@@ -138,6 +144,7 @@ impl Writer {
             older_mark,
             detached: Detached::default(),
             stored_freelist,
+            beside: None,
             unsynced: None,
             journal: None,
             is_replaying: false,
@@ -202,23 +209,18 @@ impl Writer {
         self.unsynced.as_ref().filter(|_| self.journal.is_some()).and_then(|unsynced| unsynced.due)
     }
 
-    /// Whose pages must stay as they are, ascending: those of the readers and the durable state. The newest snapshot
-    /// is left out: no page of it is free before the next one is published.
-    pub(crate) fn pinned(&self, shared: &Shared) -> Vec<TxId> {
-        let mut pinned = shared.readers.older_txids();
-        if self.unsynced.is_some()
-            && let Err(at) = pinned.binary_search(&self.durable.txid)
-        {
-            pinned.insert(at, self.durable.txid);
-        }
-        pinned
+    /// Whose pages must stay as they are: those of the readers, of the durable state, and of one that is about to be. The
+    /// newest snapshot is left out: no page of it is free before the next one is published.
+    pub(crate) fn pins(&self, shared: &Shared) -> Pins {
+        let durable = self.unsynced.is_some().then_some(self.durable.txid);
+        Pins { readers: shared.readers.older_txids(), keepers: [durable, self.beside] }
     }
 
     /// Makes the pages that nobody can see any more available to the next transaction. `pages` are those of the newest
     /// snapshot.
     pub(crate) fn release_pages(&mut self, shared: &Shared, pages: Pages<'_>) -> Result<()> {
         self.free_detached(pages);
-        let mut released = self.freelist.release(&self.pinned(shared));
+        let mut released = self.freelist.release(self.pins(shared));
         // Where a file is to become smaller, or must not grow, all that is free is wanted now.
         if self.shrinking > 0 || shared.options.max_size.is_some() {
             released = released.and_then(|()| self.freelist.release_rest());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::BucketId;
 use super::node::Node;
 use super::slots::{Content, Slot, Slots, Stretch};
-use super::view::Root;
+use super::view::{Child, Root};
 use super::work::Work;
 use crate::format::{Page, Patched, Pgid, Piece};
 use crate::pages::{MAX_DEPTH, Oldest, Pages, Recents, Run};
@@ -115,6 +115,28 @@ impl Work {
             }
         }
         Ok(false)
+    }
+
+    /// Has what leads to a leaf lead to a copy of it, also where that is a bucket, and in a state that has nothing in memory.
+    /// `false` where nothing leads to it.
+    pub(crate) fn replace_leaf(&mut self, bucket: BucketId, key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
+        if matches!(self.root(bucket), Root::Tree(Child::Page(root)) if root == old) {
+            self.state_mut(bucket).root = new;
+            self.root_node(bucket)?;
+            return Ok(true);
+        }
+        self.exchange(bucket, key, old, new)
+    }
+
+    /// The leaf of a page was written to page `to` as `written` tells: what was patched since is told of that one. `false`
+    /// where memory has no room for it.
+    pub(crate) fn rebase(&mut self, page: Pgid, to: Pgid, written: Patched<'_>) -> bool {
+        self.spare.patcher.as_mut().is_some_and(|patcher| patcher.rebase(page, to, written))
+    }
+
+    /// Takes back what was told last so.
+    pub(crate) fn take_rebased_back(&mut self) {
+        self.spare.patcher.iter_mut().for_each(|patcher| _ = patcher.take_back());
     }
 
     /// Takes a patched leaf apart, if it is still there.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use fnv::FnvBuildHasher;
 
-use crate::format::{Changes, PatchHeader, PatchId, Pgid, TxId, write_patch};
-use crate::pages::{Before, Filling, For, Oldest, Recents, Run};
+use crate::format::{Changes, PatchHeader, PatchId, Patched, Pgid, TxId, write_patch};
+use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
 
 /// Bytes of names of buckets at most, before leaves of others are written as if there were no memory.
 const MOST_NAMES: usize = 1 << 20;
@@ -166,9 +167,9 @@ impl Patcher {
         entry: (&[u8], &[u8]),
     ) {
         let Some((at, slot)) = self.filling.next() else { return };
-        let oldest = self.newest_header(page).map_or(slot, |(_, newest)| newest.oldest());
+        let oldest = self.newest_header(page).map_or(slot, |(_, newest)| newest.oldest);
         self.patch.clear();
-        write_patch(&mut self.patch, at, &header.of(page, oldest), changes, added, entry);
+        write_patch(&mut self.patch, at, &header.since(oldest), changes, added, entry);
         self.added.extend(self.filling.push(page, above, &self.patch));
     }
 
@@ -189,7 +190,7 @@ impl Patcher {
     }
 
     /// These pages are about to be written: nobody reads what was on them.
-    pub(super) fn forget(&mut self, pages: &[Run]) {
+    pub(crate) fn forget(&mut self, pages: &[Run]) {
         if self.filling.table().is_some() {
             // Also those within a run, which begins no leaf: who copies pages asks for each.
             for page in pages.iter().flat_map(|run| run.start..run.start + run.len) {
@@ -257,6 +258,23 @@ impl Patcher {
         });
         self.note_table();
         moved
+    }
+
+    /// The memory as it is now, which stays as it is, and the slots of its slabs, from the oldest on; `None` where there is
+    /// none, or no room for what comes.
+    pub(crate) fn begin_slab(&mut self) -> Option<(Arc<Table>, Vec<u8>)> {
+        let begun = self.filling.begin_slab();
+        self.note_table();
+        begun
+    }
+
+    /// The leaf of a page was written to page `to` as `written` tells: what has changed since is told of that one. `false`
+    /// where there is no room for it.
+    pub(super) fn rebase(&mut self, page: Pgid, to: Pgid, written: Patched<'_>) -> bool {
+        let before = self.filling.rebase(page, to, written, &mut self.patch);
+        self.note_table();
+        self.added.extend(before);
+        before.is_some()
     }
 
     /// From now on, until there was a checkpoint, no more leaves get patches; or they do again.

@@ -42,7 +42,8 @@ impl Change {
         self.base.get().into()
     }
 
-    pub(super) fn added(self) -> Option<u32> {
+    /// Where the entry lies that was added, if one was.
+    pub(crate) fn added(self) -> Option<u32> {
         Some(self.added.get()).filter(|&added| added != 0)
     }
 
@@ -179,6 +180,54 @@ impl Changes {
     }
 }
 
+/// Changes of a leaf of `len` entries that began from one with the changes `old`, as they are from the page to which that
+/// one was written: its entries are that page's elements. Into `rebased`, which is empty.
+pub(super) fn rebase(new: &[Change], len: usize, old: &[Change], old_len: usize, rebased: &mut Vec<Change>) {
+    // The element that follows what was said so far.
+    let mut next = 0;
+    let mut follows_added = false;
+    for index in 0..len {
+        let was = spot(new, index);
+        match (place_of(was, old, old_len), was) {
+            (Some(element), _) => {
+                match rebased.last_mut().filter(|_| follows_added) {
+                    Some(added) => *added = Change::new(added.at(), element, added.added.get()),
+                    None if element != next => rebased.push(Change::new(index, element, 0)),
+                    None => {}
+                }
+                (next, follows_added) = (element + 1, false);
+            }
+            (None, Spot::Added(added)) => {
+                rebased.push(Change::new(index, next, added));
+                follows_added = true;
+            }
+            // An element that was gone does not come back.
+            (None, Spot::Base(_)) => debug_assert!(false, "{new:?} do not follow {old:?}"),
+        }
+    }
+}
+
+/// Where in a leaf of `len` entries this one stands, if it does.
+fn place_of(spot: Spot, changes: &[Change], len: usize) -> Option<usize> {
+    let element = match spot {
+        Spot::Added(added) => {
+            return changes.iter().find(|change| change.added() == Some(added)).map(|change| change.at());
+        }
+        Spot::Base(element) => element,
+    };
+    let (mut at, mut base) = (0, 0);
+    for next in 0..=changes.len() {
+        let end = changes.get(next).map_or(len, |change| change.at());
+        if (base..base + end.saturating_sub(at)).contains(&element) {
+            return Some(at + element - base);
+        }
+        if let Some(change) = changes.get(next) {
+            (at, base) = (change.run_at(), change.base());
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +262,47 @@ mod tests {
                 changes.remove(index);
                 model.remove(index);
             }
+        }
+    }
+
+    #[test]
+    fn changes_that_are_rebased_lead_to_the_same_entries() {
+        for seed in 0..if cfg!(miri) { 5 } else { 2000 } {
+            let mut random = Numbers(seed);
+            let elements = random.below(12);
+            let mut model: Vec<Spot> = (0..elements).map(Spot::Base).collect();
+            let mut changes = Changes::default();
+            changes.begin(&[], elements);
+            let mut number = 0;
+            let mut steps = |changes: &mut Changes, model: &mut Vec<Spot>, random: &mut Numbers| {
+                for _ in 0..random.below(25) {
+                    number += 1;
+                    step(changes, model, number, random);
+                }
+            };
+            steps(&mut changes, &mut model, &mut random);
+            let (old, written) = (changes.list.clone(), model.clone());
+            steps(&mut changes, &mut model, &mut random);
+            let mut list = Vec::new();
+            rebase(&changes.list, changes.len, &old, written.len(), &mut list);
+            let mut rebased = Changes { list, len: changes.len };
+            let told = |changes: &Changes| -> Vec<Spot> {
+                let all = (0..changes.len).map(|index| match spot(&changes.list, index) {
+                    Spot::Base(element) => written[element],
+                    added @ Spot::Added(_) => added,
+                });
+                all.collect()
+            };
+            assert_eq!(told(&rebased), model, "seed {seed}");
+            // And they can be changed on.
+            let all: Vec<_> = (0..written.len()).map(Spot::Base).collect();
+            let mut model: Vec<Spot> = model
+                .iter()
+                .map(|spot| written.iter().position(|other| other == spot).map_or(*spot, |place| all[place]))
+                .collect();
+            steps(&mut rebased, &mut model, &mut random);
+            let told: Vec<_> = (0..rebased.len).map(|index| spot(&rebased.list, index)).collect();
+            assert_eq!(told, model, "seed {seed}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! then. What is in memory this process has written; it is read with every bound checked all the same.
 
 mod change;
+mod moved;
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -26,8 +27,6 @@ pub(crate) const MOST_PATCHES: u8 = 128;
 pub(crate) struct PatchHeader {
     /// The transaction that it is of.
     pub(crate) txid: U64,
-    /// The page, and in the highest byte the slot of the oldest slab that it refers to.
-    page: U64,
     /// The page's patch before this one; 0 for none.
     pub(crate) before: U32,
     /// The number of the bucket that the leaf is of.
@@ -36,11 +35,12 @@ pub(crate) struct PatchHeader {
     pub(crate) size: U16,
     /// How many entries it has.
     pub(crate) len: U16,
-    /// How long it is with what lies behind it, in units.
-    units: U16,
+    /// The slot of the oldest slab that it refers to.
+    pub(crate) oldest: u8,
     /// How many changes lie behind it, and which of the page's patches this is.
     pub(crate) changes: u8,
     pub(crate) number: u8,
+    unused: u8,
 }
 
 /// How long an entry's key and value are, before them.
@@ -54,7 +54,6 @@ struct EntryHeader {
 pub(crate) const PATCH_HEADER: usize = size_of::<PatchHeader>();
 const CHANGE: usize = size_of::<Change>();
 const ENTRY_HEADER: usize = size_of::<EntryHeader>();
-const PAGE_BITS: u32 = 56;
 /// Bytes of an entry that are fetched ahead.
 const SOON: usize = 192;
 
@@ -91,23 +90,9 @@ impl PatchHeader {
         Self { txid: txid.into(), bucket: bucket.into(), ..self }
     }
 
-    pub(crate) fn page(&self) -> Pgid {
-        self.page.get() & ((1 << PAGE_BITS) - 1)
-    }
-
-    /// The slot of the oldest slab that it refers to.
-    pub(crate) fn oldest(&self) -> u8 {
-        u8::try_from(self.page.get() >> PAGE_BITS).expect("it is the highest byte")
-    }
-
-    /// The same of a page, referring to nothing older than this slab.
-    pub(crate) fn of(self, page: Pgid, oldest: u8) -> Self {
-        Self { page: (page | u64::from(oldest) << PAGE_BITS).into(), ..self }
-    }
-
-    /// Bytes of it and of what lies behind it.
-    pub(crate) fn bytes(&self) -> usize {
-        usize::from(self.units.get()) * UNIT
+    /// The same, referring to nothing older than this slab.
+    pub(crate) fn since(self, oldest: u8) -> Self {
+        Self { oldest, ..self }
     }
 
     /// How far behind it the entries begin.
@@ -156,7 +141,7 @@ pub(crate) fn write_patch(
     bytes.resize(PATCH_HEADER, 0);
     bytes.extend_from_slice(changes.list.as_bytes());
     push_entry(bytes, key.len(), &[key, value]);
-    finish(bytes, header);
+    finish(bytes, &header);
 }
 
 fn push_entry(bytes: &mut Vec<u8>, key: usize, data: &[&[u8]]) {
@@ -170,9 +155,8 @@ fn push_entry(bytes: &mut Vec<u8>, key: usize, data: &[&[u8]]) {
 }
 
 /// Puts the header before what was written.
-fn finish(bytes: &mut [u8], header: PatchHeader) {
-    let units = u16::try_from(units(bytes.len())).expect("a leaf that is patched is on a page of up to 32 KiB");
-    bytes[..PATCH_HEADER].copy_from_slice(PatchHeader { units: units.into(), ..header }.as_bytes());
+fn finish(bytes: &mut [u8], header: &PatchHeader) {
+    bytes[..PATCH_HEADER].copy_from_slice(header.as_bytes());
 }
 
 /// Entries of a patched leaf that follow one another.
@@ -217,27 +201,6 @@ impl<'a> Patched<'a> {
         for added in self.changes().iter().filter_map(|change| change.added()) {
             self.slabs.prefetch(added, SOON);
         }
-    }
-
-    /// Writes a patch into `bytes`, which are empty and will lie at `at`, that tells the same and refers to no other: with
-    /// all entries that are in memory, or at least a key of the leaf. `slot` is that of its slab.
-    pub(crate) fn write_moved(self, bytes: &mut Vec<u8>, at: u32, slot: u8) {
-        let header = PatchHeader { before: self.at.into(), number: 1, ..self.header().of(self.header().page(), slot) };
-        bytes.resize(PATCH_HEADER, 0);
-        bytes.extend_from_slice(self.changes().as_bytes());
-        for (index, change) in self.changes().iter().enumerate() {
-            if let Some((key, data)) = change.added().and_then(|added| entry_data(self.slabs, added)) {
-                let moved = Change::new(change.at(), change.base(), at + units(bytes.len()));
-                let begin = PATCH_HEADER + index * CHANGE;
-                bytes[begin..begin + CHANGE].copy_from_slice(moved.as_bytes());
-                push_entry(bytes, key, &[data]);
-            }
-        }
-        if bytes.len() == PATCH_HEADER + size_of_val(self.changes()) {
-            let key = header.key(self.slabs, self.at).unwrap_or_default();
-            push_entry(bytes, key.len(), &[key]);
-        }
-        finish(bytes, header);
     }
 
     /// Bytes that the leaf takes on a page.

@@ -41,7 +41,7 @@ fn scene() -> Arc<dyn JournalFolder> {
             journal.sync().unwrap();
         }
         if opening == 1 {
-            journal.link(5, &meta(20)).unwrap();
+            journal.link(5, &meta(20), journal.recorded()).unwrap();
             journal.sync().unwrap();
         }
     }

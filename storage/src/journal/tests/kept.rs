@@ -119,7 +119,7 @@ fn looked<T>(checkpoints: u64, closed: bool, look: impl FnOnce(Log, u64) -> T) -
             journal.append(txid, txid, &[&effects(txid, 5000)]).unwrap();
         }
         newest = round * 10 + 5;
-        journal.link(newest - 1, &meta(newest)).unwrap();
+        journal.link(newest - 1, &meta(newest), journal.recorded()).unwrap();
         journal.sync().unwrap();
         journal.checkpointed();
     }

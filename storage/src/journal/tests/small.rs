@@ -17,7 +17,7 @@ fn records_links_a_close_and_damage_are_told_apart() {
     }
     let expected: Vec<_> = (2..).zip(lens).map(|(txid, len)| (txid, effects(txid, len))).collect();
     assert_eq!(records(&waiting(&folder, 1).unwrap()), expected);
-    journal.link(3, &meta(5)).unwrap();
+    journal.link(3, &meta(5), journal.recorded()).unwrap();
     journal.sync().unwrap();
     assert_eq!(records(&waiting(&folder, 5).unwrap()), expected[2..]);
     assert!(matches!(waiting(&folder, 9), Err(Error::JournalDoesNotFit { .. })));

@@ -3,11 +3,14 @@
 //! The slabs that are in use stand in a row. Patches are added at its end; at its begin the slabs are given back, once no
 //! leaf refers to what is in them any more: it was written to a page, or moved on to the row's end.
 
+mod moving;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fnv::FnvBuildHasher;
+use zerocopy::FromBytes as _;
 
 use super::Table;
 use super::recents::{AT, PAGE_SHIFT, PAGES, PAST, live};
@@ -60,8 +63,14 @@ struct Part {
 pub(crate) enum For {
     /// A change of a page that has patches, or none yet.
     Change { is_first: bool },
-    /// One that is moved: the last slab is for these alone.
-    Moving,
+    /// One that is moved, maybe to another page: the last slab is for these alone.
+    Moving { is_first: bool },
+}
+
+impl For {
+    fn is_first(self) -> bool {
+        matches!(self, Self::Change { is_first: true } | Self::Moving { is_first: true })
+    }
 }
 
 /// How one patch is taken back: the newest one that the page had before it.
@@ -74,8 +83,7 @@ pub(crate) struct Before {
 /// The slabs that are to be given back next.
 #[derive(Debug)]
 pub(crate) struct Oldest {
-    /// Their slots, and up to where each was filled.
-    slabs: Vec<(u8, usize)>,
+    slots: Vec<u8>,
     /// How many patches were written to them.
     pub(crate) patches: u64,
 }
@@ -83,12 +91,12 @@ pub(crate) struct Oldest {
 impl Oldest {
     /// The slot of the first of them.
     pub(crate) fn first(&self) -> Option<u8> {
-        self.slabs.first().map(|&(slot, _)| slot)
+        self.slots.first().copied()
     }
 
     /// Whether a patch refers to something in them.
     pub(crate) fn are_meant(&self, header: &PatchHeader) -> bool {
-        self.slabs.iter().any(|&(slot, _)| slot == header.oldest())
+        self.slots.contains(&header.oldest)
     }
 }
 
@@ -133,10 +141,8 @@ impl Filling {
         self.is_told = false;
         self.give_back(1);
         let parts = || self.row.iter().take(TOGETHER.min(self.row.len().saturating_sub(1)));
-        let oldest = Oldest {
-            slabs: parts().map(|part| (part.slot, part.filled)).collect(),
-            patches: parts().map(|part| part.patches).sum(),
-        };
+        let oldest =
+            Oldest { slots: parts().map(|part| part.slot).collect(), patches: parts().map(|part| part.patches).sum() };
         Some(oldest).filter(|_| self.is_due())
     }
 
@@ -156,13 +162,13 @@ impl Filling {
             return self.go_on(whose);
         }
         let has_entries = self.table.as_ref().is_some_and(|table| 2 * (self.entries + 1) <= table.entries.len());
-        has_entries || whose != For::Change { is_first: true } || self.renew_table().is_some()
+        has_entries || !whose.is_first() || self.renew_table().is_some()
     }
 
     /// Goes on in another slab.
     fn go_on(&mut self, whose: For) -> bool {
         self.give_back(0);
-        let most = if whose == For::Moving { self.most } else { self.most - 1 };
+        let most = if matches!(whose, For::Moving { .. }) { self.most } else { self.most - 1 };
         let Some(slot) = (self.row.len() < most).then(|| self.free_slab()).flatten() else { return false };
         // No patch lies at 0.
         self.row.push_back(Part { slot, filled: UNIT, patches: 0, pages: 0 });
@@ -238,16 +244,24 @@ impl Filling {
         Some(Before { page, newest })
     }
 
-    /// Writes a patch to the row's end, and says where; of a page that has nothing in an older slab, if it `begins` there.
-    fn append(&mut self, patch: &[u8], begins: bool) -> Option<u32> {
+    /// Writes a patch to the row's end, and says where; `is_first` of a page that is not counted yet.
+    fn append(&mut self, patch: &[u8], is_first: bool) -> Option<u32> {
         let part = self.row.back_mut()?;
         let at = place(part.slot, part.filled);
         self.slabs[usize::from(part.slot)].as_ref()?.write(part.filled, patch);
         part.filled += patch.len();
         part.patches += 1;
-        part.pages += u64::from(begins);
-        self.live += u64::from(begins);
+        if is_first {
+            let oldest = PatchHeader::ref_from_prefix(patch).ok()?.0.oldest;
+            self.part(oldest)?.pages += 1;
+            self.live += 1;
+        }
         Some(at)
+    }
+
+    /// The slab in use that has this slot.
+    fn part(&mut self, slot: u8) -> Option<&mut Part> {
+        self.row.iter_mut().find(|part| part.slot == slot)
     }
 
     /// What the table says of a page from now on.
@@ -259,37 +273,11 @@ impl Filling {
         }
     }
 
-    /// Has all that a page has in memory lie in the newest slab; `false` where there is no room for that. `bytes` are for use
-    /// meanwhile.
-    pub(crate) fn move_on(&mut self, page: Pgid, bytes: &mut Vec<u8>) -> bool {
-        let Some(at) = self.newest(page).map(|(at, _)| at) else { return true };
-        let next = self.next();
-        let written = self.write_moved(at, bytes);
-        if written.is_none() || !self.reserve(page, bytes.len(), For::Moving) {
-            return false;
-        }
-        if self.next() != next && self.write_moved(at, bytes).is_none() {
-            return false;
-        }
-        let Some(moved) = self.append(bytes, true) else { return false };
-        self.gone(at);
-        self.note(page, u64::from(moved));
-        true
-    }
-
-    /// What the patch at `at` would be at the end of the row.
-    fn write_moved(&self, at: u32, bytes: &mut Vec<u8>) -> Option<()> {
-        bytes.clear();
-        let (next, slot) = self.next()?;
-        self.table.as_ref()?.patched(at)?.write_moved(bytes, next, slot);
-        Some(())
-    }
-
     /// A page whose newest patch lies at `at` has none any more.
     fn gone(&mut self, at: u32) {
         self.live -= 1;
-        let oldest = self.table.as_ref().and_then(|table| table.header(at)).map(PatchHeader::oldest);
-        if let Some(part) = self.row.iter_mut().find(|part| Some(part.slot) == oldest) {
+        let oldest = self.table.as_ref().and_then(|table| table.header(at)).map(|header| header.oldest);
+        if let Some(part) = oldest.and_then(|oldest| self.part(oldest)) {
             part.pages -= 1;
         }
     }
@@ -371,24 +359,10 @@ impl Filling {
 }
 
 impl Table {
-    /// The pages that refer to something in slabs of these slots, none of which is filled any more, and where the newest
-    /// patch of each lies.
+    /// The pages that refer to something in these slabs, and where the newest patch of each lies.
     pub(crate) fn pages_of(&self, oldest: &Oldest) -> Vec<(Pgid, u32)> {
-        let mut pages: Vec<Pgid> = Vec::new();
-        for &(slot, filled) in &oldest.slabs {
-            let mut offset = UNIT;
-            while offset < filled
-                && let Some(header) = self.header(place(slot, offset)).filter(|header| header.bytes() > 0)
-            {
-                pages.push(header.page());
-                offset += header.bytes();
-            }
-        }
-        pages.sort_unstable();
-        pages.dedup();
         let refers = |at: u32| self.header(at).is_some_and(|header| oldest.are_meant(header));
-        let newest = pages.into_iter().filter_map(|page| Some((page, self.newest(page)?)));
-        newest.filter(|&(_, at)| refers(at)).collect()
+        self.all().filter(|&(_, at)| refers(at)).collect()
     }
 }
 

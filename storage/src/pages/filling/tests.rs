@@ -14,8 +14,8 @@ fn push(filling: &mut Filling, page: Pgid, txid: TxId) -> Option<Before> {
     let has_room = filling.reserve(page, bytes, For::Change { is_first: newest.is_none() });
     let (at, slot) = filling.next().filter(|_| has_room)?;
     let before = newest.map_or(0, |(at, _)| at);
-    let oldest = newest.map_or(slot, |(_, header)| header.oldest());
-    let header = PatchHeader::new(32, 1, before, 1).by(txid, 0).of(page, oldest);
+    let oldest = newest.map_or(slot, |(_, header)| header.oldest);
+    let header = PatchHeader::new(32, 1, before, 1).by(txid, 0).since(oldest);
     let mut patch = Vec::new();
     write_patch(&mut patch, at, &header, &mut changes, which, (KEY, VALUE));
     assert_eq!(patch.len(), bytes);

@@ -22,19 +22,19 @@ use crate::tree::{BucketId, Names, Work};
 /// Leaves of a batch, while commits go on as ever; and before a checkpoint, where they wait for the batches' end more than
 /// for each.
 const BATCH: usize = if cfg!(test) { 3 } else { 256 };
-const LONG_BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+pub(super) const LONG_BATCH: usize = if cfg!(test) { 3 } else { 1024 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
-const FEW: u64 = if cfg!(test) { 2 } else { 64 };
+pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
 const ROUNDS: usize = 8;
 /// Of ten entries in the oldest slabs so many are moved on at most: more would leave too little room for new ones.
 const MOVED_OF_TEN: u64 = 5;
 /// Pages by which the file grows where none is free.
-const GROWTH: u64 = if cfg!(test) { 4 } else { 1024 };
+pub(super) const GROWTH: u64 = if cfg!(test) { 4 } else { 1024 };
 
 impl Shared {
     /// Whose turn it is to write leaves: pages that another has set aside for them would be missing.
-    pub(super) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
         self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -47,7 +47,7 @@ impl Shared {
             });
             let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
-            self.write_round(&table, &names, table.all(), LONG_BATCH)?;
+            self.write_round(&table, &names, table.all(), LONG_BATCH, &mut self.batches(&names))?;
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Shared {
             moved <= most
         });
         let kept = kept.count();
-        self.write_round(table, names, leaves[kept..].iter().copied(), BATCH)?;
+        self.write_round(table, names, leaves[kept..].iter().copied(), BATCH, &mut self.batches(names))?;
         // Also those that got another patch meanwhile.
         let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
         for batch in pages.chunks(BATCH) {
@@ -114,13 +114,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes once through these leaves that have patches, in batches of so many.
-    fn write_round(
+    /// Goes once through these leaves that have patches, in batches of so many; `write` has each written to pages that were
+    /// set aside.
+    pub(super) fn write_round(
         &self,
         table: &Table,
         names: &Names,
         leaves: impl Iterator<Item = (Pgid, u32)>,
         batch: usize,
+        write: WriteBatch<'_>,
     ) -> Result<()> {
         let ahead = leaves.filter_map(|(page, at)| {
             let header = table.header(at)?;
@@ -143,7 +145,7 @@ impl Shared {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
             }
             let next = batches.peek().filter(|_| !syncs).map_or(0, |next| next.len());
-            pages = self.write_batch(batch, names, &pages, next)?;
+            pages = write(batch, &pages, next)?;
             if syncs {
                 self.sync()?;
             }
@@ -151,18 +153,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes leaves to these pages; answers so many others for the next batch.
-    fn write_batch(&self, batch: &[Ahead<'_>], names: &Names, pages: &[Pgid], next: usize) -> Result<Vec<Pgid>> {
-        let copies = Copier::new(self).copy(batch, names, pages);
-        self.writer.with(|writer| {
-            writer.set_aside -= pages.len() as u64;
-            let copies = copies.inspect_err(|_| writer.give_back(pages))?;
-            writer.give_back(&copies.unused);
-            exchange(self, writer, &copies, names)?;
-            if next > 0 { set_aside(self, writer, next) } else { Ok(Vec::new()) }
-        })
+    /// Writes leaves of these buckets as they are in the newest state.
+    fn batches<'a>(&'a self, names: &'a Names) -> impl FnMut(&[Ahead<'_>], &[Pgid], usize) -> Result<Vec<Pgid>> + 'a {
+        |batch, pages, next| {
+            let state = self.readers.enter();
+            let copies = Copier::new(self, &state).copy(batch, names, pages, false);
+            drop(state);
+            self.writer.with(|writer| {
+                writer.set_aside -= pages.len() as u64;
+                let copies = copies.inspect_err(|_| writer.give_back(pages))?;
+                writer.give_back(&copies.unused);
+                exchange(self, writer, &copies, names)?;
+                set_aside(self, writer, next)
+            })
+        }
     }
 }
+
+/// Writes leaves to these pages; answers so many others, for the next batch.
+pub(super) type WriteBatch<'a> = &'a mut dyn FnMut(&[Ahead<'_>], &[Pgid], usize) -> Result<Vec<Pgid>>;
 
 /// Sorts leaves of one bucket. The keys themselves, each of which has to be fetched, are seldom compared.
 fn sort_by_key(leaves: &mut [Ahead<'_>]) {
@@ -175,7 +184,18 @@ fn sort_by_key(leaves: &mut [Ahead<'_>]) {
 }
 
 impl Writer {
-    fn give_back(&mut self, pages: &[Pgid]) {
+    /// No state that is still to come has these leaves.
+    pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>]) {
+        if let Some(patcher) = &mut self.spare.patcher {
+            let gone = gone.iter().filter(|gone| patcher.newest(gone.page) == Some(gone.patch));
+            let gone: Vec<Pgid> = gone.map(|gone| gone.page).collect();
+            for page in gone {
+                patcher.leave(page);
+            }
+        }
+    }
+
+    pub(super) fn give_back(&mut self, pages: &[Pgid]) {
         for &start in pages {
             self.freelist.give_back(&[Run { start, len: 1 }]);
         }
@@ -183,7 +203,7 @@ impl Writer {
 }
 
 /// Commits what `change` does, without a sync: it changes nothing that anybody sees. Without a change there is no commit.
-fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -> Result<()>) -> Result<()> {
+pub(super) fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -> Result<()>) -> Result<()> {
     let mut work = begin(shared, writer)?;
     let done = change(&mut work).and_then(|()| {
         if work.nodes.is_empty() && work.raised == 0 {
@@ -197,7 +217,10 @@ fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -
 }
 
 /// Sets so many free pages aside, ascending.
-fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> Result<Vec<Pgid>> {
+pub(super) fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> Result<Vec<Pgid>> {
+    if pages == 0 {
+        return Ok(Vec::new());
+    }
     shared.check_usable()?;
     writer.release_pages(shared, shared.readers.current().pages())?;
     let lacks = (pages as u64).saturating_sub(writer.freelist.free_pages());
@@ -217,7 +240,7 @@ fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> Result<Vec<P
 }
 
 /// Has the file's pages end so much later; what is new is free.
-fn grow(shared: &Shared, writer: &mut Writer, pages: u64) -> Result<()> {
+pub(super) fn grow(shared: &Shared, writer: &mut Writer, pages: u64) -> Result<()> {
     let start = shared.readers.current().meta.mark;
     commit(shared, writer, |work| {
         work.raised = pages;
@@ -231,13 +254,7 @@ fn grow(shared: &Shared, writer: &mut Writer, pages: u64) -> Result<()> {
 fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &Names) -> Result<()> {
     writer.commits.writes += copies.writes;
     writer.commits.bytes_written += copies.bytes;
-    if let Some(patcher) = &mut writer.spare.patcher {
-        let gone = copies.gone.iter().filter(|gone| patcher.newest(gone.page) == Some(gone.patch));
-        let gone: Vec<Pgid> = gone.map(|gone| gone.page).collect();
-        for page in gone {
-            patcher.leave(page);
-        }
-    }
+    writer.leave_gone(&copies.gone);
     // Pages that are not taken stay free: all of them, unless the commit is begun, which then gives back its own.
     let mut left: Vec<Pgid> = copies.written.iter().filter_map(|copy| copy.to).collect();
     let exchanged = commit(shared, writer, |work| {
@@ -267,20 +284,30 @@ fn exchange_leaf(
     names: &Names,
     last: &mut Option<(u32, Option<BucketId>)>,
 ) -> Result<bool> {
-    let &Ahead { bucket: number, key, page, .. } = copy.leaf;
+    let &Ahead { bucket, key, page, .. } = copy.leaf;
     if work.newest_patch(page) != Some(copy.patch) {
         return Ok(false);
     }
+    match (open_bucket(work, bucket, names, last)?, copy.to) {
+        (None, _) => Ok(false),
+        (Some(bucket), Some(to)) => work.exchange(bucket, key, page, to),
+        (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
+    }
+}
+
+/// The bucket of this number, if there is one.
+pub(super) fn open_bucket(
+    work: &mut Work,
+    number: u32,
+    names: &Names,
+    last: &mut Option<(u32, Option<BucketId>)>,
+) -> Result<Option<BucketId>> {
     let opened = match *last {
         Some((last, opened)) if last == number => opened,
         _ => work.bucket_of_patch(&names.path(number))?,
     };
     *last = Some((number, opened));
-    match (opened, copy.to) {
-        (None, _) => Ok(false),
-        (Some(bucket), Some(to)) => work.exchange(bucket, key, page, to),
-        (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
-    }
+    Ok(opened)
 }
 
 #[cfg(test)]

@@ -1,0 +1,401 @@
+//! A checkpoint beside the commits: one state is written to the file while they go on from it.
+//!
+//! What memory has of that state stays as it is, because from then on patches are added in another slab. Slab by slab, from
+//! the oldest on, its leaves are copied to pages as they are in it. Short commits have the newest state's branches lead to
+//! these copies, too; what was patched since has a patch of the copy that tells the rest. So each leaf is written once,
+//! however often it is patched meanwhile, and slabs become free one after the other. At the end the state gets branches of
+//! its own that lead to the copies, the link, and its meta. Commits wait for the places of these pages, and for the meta.
+//!
+//! The file then holds that state and no other, under its own number, and the journal what follows it. Which of its pages
+//! others use, too, the freelist knows by that number (see `pages/freelist`): copies are as old as the state, and pages that
+//! only it has are free once the next one is in the file.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+use super::commit::{Sync, ids_used_up, write};
+use super::copier::{Ahead, Copied, Copier, Copies, Out};
+use super::durable::{begin, make_durable, number_of_sync_point};
+use super::patched::{FEW, GROWTH, LONG_BATCH, commit, grow, open_bucket, set_aside};
+use super::writer::Unsynced;
+use super::{Shared, What, Writer};
+use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
+use crate::journal::Journal;
+use crate::pages::{Allocator, Recents, Run, Snapshot};
+use crate::tree::{BucketId, Names, Part, Spare, Work};
+use crate::{Error, Result};
+
+/// Slabs whose leaves are written together: more of them have the same branches above them.
+const TOGETHER: usize = 2;
+
+/// A state that is being written.
+pub(crate) struct Beside<'a> {
+    shared: &'a Shared,
+    /// The state, with the memory whose leaves were not written yet.
+    state: Snapshot,
+    names: Arc<Names>,
+    /// The slabs of that memory that are left, from the oldest on.
+    slots: VecDeque<u8>,
+    copies: Vec<Copy>,
+    /// The keys of these.
+    keys: Vec<u8>,
+    /// What had been recorded, and not brought to the file, when the state was the newest.
+    recorded: u64,
+    unsynced: u64,
+    since: Instant,
+}
+
+/// A leaf that was written.
+struct Copy {
+    bucket: u32,
+    /// Where in the keys the one is that leads to it.
+    key: (usize, usize),
+    old: Pgid,
+    new: Pgid,
+}
+
+/// Why it ended before its end.
+pub(crate) enum End {
+    /// Another state came to the file meanwhile.
+    Overtaken,
+    Failed(Error),
+}
+
+impl From<Error> for End {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Shared {
+    /// Brings the file up to the newest state while commits go on from it; `false` where that cannot be done, and a checkpoint
+    /// is wanted that they wait for.
+    pub(crate) fn checkpoint_beside(&self, turn: &MutexGuard<'_, ()>) -> Result<bool> {
+        let Some(mut beside) = Beside::begin(self, turn)? else { return Ok(false) };
+        let done = loop {
+            match beside.write_next() {
+                Ok(true) => {}
+                Ok(false) => break beside.finish(),
+                Err(end) => break Err(end),
+            }
+        };
+        match done {
+            Ok(()) | Err(End::Overtaken) => Ok(true),
+            // Nothing refers to what was written, but for the newest state: a checkpoint may still find room.
+            Err(End::Failed(error)) => self.check_usable().map_err(|_| error).map(|()| false),
+        }
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        let txid = Some(self.state.meta.txid);
+        self.shared.writer.with(|writer| {
+            if writer.beside == txid {
+                writer.beside = None;
+            }
+        });
+    }
+}
+
+impl<'a> Beside<'a> {
+    /// Begins with the newest state, where there is much in memory, and nothing else is wanted of the file.
+    pub(crate) fn begin(shared: &'a Shared, _turn: &MutexGuard<'_, ()>) -> Result<Option<Self>> {
+        shared.writer.with(|writer| {
+            shared.check_usable()?;
+            if !writer.may_go_on_beside(shared) {
+                return Ok(None);
+            }
+            // The slot of the durable meta is not for this one's.
+            let newest = shared.readers.current().meta.txid;
+            if number_of_sync_point(newest, writer)? != newest {
+                commit_nothing(shared, writer)?;
+            }
+            let current = shared.readers.current();
+            let Some(patcher) = &mut writer.spare.patcher else { return Ok(None) };
+            let names = Arc::new(patcher.to_be_written().1);
+            let Some((table, slots)) = patcher.begin_slab() else { return Ok(None) };
+            let (meta, map) = (current.meta, Arc::clone(&current.map));
+            writer.beside = Some(meta.txid);
+            Ok(Some(Self {
+                shared,
+                state: Snapshot { meta, map, recents: Recents { table: Some(table), upto: meta.txid } },
+                names,
+                slots: slots.into(),
+                copies: Vec::new(),
+                keys: Vec::new(),
+                recorded: writer.journal.as_ref().map_or(0, Journal::recorded),
+                unsynced: writer.unsynced.as_ref().map_or(0, |unsynced| unsynced.commits),
+                since: Instant::now(),
+            }))
+        })
+    }
+
+    /// Lets `then` have the writer, where this still is what comes to the file next.
+    fn with_writer<T>(&self, then: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T, End> {
+        self.shared.writer.with(|writer| {
+            if writer.beside == Some(self.state.meta.txid) { Ok(then(writer)?) } else { Err(End::Overtaken) }
+        })
+    }
+
+    /// Writes the leaves that refer to the oldest slabs; `false` where no slabs are left.
+    pub(crate) fn write_next(&mut self) -> Result<bool, End> {
+        let slots: Vec<u8> = self.slots.drain(..TOGETHER.min(self.slots.len())).collect();
+        let Some(table) = self.state.recents.table.clone().filter(|_| !slots.is_empty()) else { return Ok(false) };
+        let is_meant = |at: u32| table.header(at).is_some_and(|header| slots.contains(&header.oldest));
+        let leaves = table.all().filter(|&(_, at)| is_meant(at));
+        let (shared, names) = (self.shared, Arc::clone(&self.names));
+        let mut end = None;
+        let written = shared.write_round(&table, &names, leaves, LONG_BATCH, &mut |batch, pages, next| {
+            if end.is_some() {
+                shared.writer.with(|writer| writer.unset_aside(pages));
+                return Ok(Vec::new());
+            }
+            self.write_batch(batch, pages, next).or_else(|ended| {
+                end = Some(ended);
+                Ok(Vec::new())
+            })
+        });
+        end.map_or(Ok(()), Err)?;
+        written?;
+        self.state.recents.table = Some(Arc::new(table.without(&slots)));
+        Ok(true)
+    }
+
+    /// Writes leaves to these pages; answers so many others for the next batch.
+    fn write_batch(&mut self, batch: &[Ahead<'_>], pages: &[Pgid], next: usize) -> Result<Vec<Pgid>, End> {
+        let copies = Copier::new(self.shared, &self.state).copy(batch, &self.names, pages, true);
+        let exchanged = self.shared.writer.with(|writer| {
+            writer.set_aside -= pages.len() as u64;
+            let is_next = writer.beside == Some(self.state.meta.txid);
+            let copies = copies.and_then(|copies| match copies.written.len() + copies.gone.len() {
+                all if all == batch.len() => Ok(copies),
+                _ => Err(no_space()),
+            });
+            match copies {
+                Ok(copies) if is_next => {
+                    writer.give_back(&copies.unused);
+                    self.exchange(writer, &copies)?;
+                    Ok((copies, set_aside(self.shared, writer, next)?))
+                }
+                ended => {
+                    writer.give_back(pages);
+                    Err(ended.map_or_else(End::Failed, |_| End::Overtaken))
+                }
+            }
+        });
+        let (copies, pages) = exchanged?;
+        for Copied { leaf, to, .. } in copies.written {
+            let begin = self.keys.len();
+            self.keys.extend_from_slice(leaf.key);
+            let key = (begin, self.keys.len());
+            self.copies.extend(to.map(|new| Copy { bucket: leaf.bucket, key, old: leaf.page, new }));
+        }
+        Ok(pages)
+    }
+
+    /// Has the newest state's branches lead to the copies, where it still has these leaves.
+    fn exchange(&self, writer: &mut Writer, copies: &Copies<'_>) -> Result<()> {
+        writer.commits.writes += copies.writes;
+        writer.commits.bytes_written += copies.bytes;
+        writer.leave_gone(&copies.gone);
+        let all = || copies.written.iter().filter_map(|copy| Some((copy.leaf.page, copy.to?)));
+        let mut is_begun = false;
+        let mut taken = Vec::new();
+        let exchanged = commit(self.shared, writer, |work| {
+            // What memory has of who had these pages before.
+            work.forget_patches(&all().map(|(_, to)| Run { start: to, len: 1 }).collect::<Vec<_>>());
+            let mut last = None;
+            for copy in &copies.written {
+                if self.exchange_leaf(work, copy, &mut last)? {
+                    taken.extend(copy.to.map(|to| (copy.leaf.page, to)));
+                }
+            }
+            is_begun = !work.nodes.is_empty();
+            if is_begun {
+                // For the case that it fails.
+                work.spare.taken.extend(all().map(|(_, to)| Run { start: to, len: 1 }));
+            }
+            Ok(())
+        });
+        if let Err(error) = exchanged {
+            if !is_begun {
+                writer.give_back(&all().map(|(_, to)| to).collect::<Vec<_>>());
+            }
+            return Err(error);
+        }
+        taken.sort_unstable();
+        let txid = self.state.meta.txid;
+        writer.freelist.copied_for(txid, &taken);
+        let is_taken = |&(old, _): &(Pgid, Pgid)| taken.binary_search_by_key(&old, |&(taken, _)| taken).is_ok();
+        let others: Vec<_> = all().filter(|copy| !is_taken(copy)).collect();
+        writer.freelist.only_of(txid, others.iter().map(|&(_, to)| Run { start: to, len: 1 }));
+        // Whatever of them is to be found is on other pages now.
+        if let Some(patcher) = &mut writer.spare.patcher {
+            for (old, _) in others {
+                patcher.leave(old);
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a branch lead to the copy of a leaf, and to what was patched since; or takes the leaf apart. Whether the copy is
+    /// taken.
+    fn exchange_leaf(
+        &self,
+        work: &mut Work,
+        copy: &Copied<'_>,
+        last: &mut Option<(u32, Option<BucketId>)>,
+    ) -> Result<bool> {
+        let &Ahead { bucket, key, page, .. } = copy.leaf;
+        let (Some(newest), Some(to)) = (work.newest_patch(page), copy.to) else { return Ok(false) };
+        let Some(bucket) = open_bucket(work, bucket, &self.names, last)? else { return Ok(false) };
+        let is_same = newest == copy.patch;
+        let is_told = is_same || !copy.has_buckets && self.rebase(work, copy, to);
+        if copy.has_buckets || !is_told {
+            return work.take_leaf_apart(bucket, key, page).map(|()| false);
+        }
+        let is_taken = work.exchange(bucket, key, page, to)?;
+        if !is_taken && !is_same {
+            work.take_rebased_back();
+        }
+        Ok(is_taken)
+    }
+
+    fn rebase(&self, work: &mut Work, copy: &Copied<'_>, to: Pgid) -> bool {
+        let written = self.state.recents.find(copy.leaf.page);
+        written.is_some_and(|written| work.rebase(copy.leaf.page, to, written))
+    }
+
+    /// Writes the branches of the state, and brings it to the file.
+    pub(crate) fn finish(mut self) -> Result<(), End> {
+        let shared = self.shared;
+        let (mut work, meta) = self.with_copies()?;
+        let (meta, mut parts) = self.with_writer(|writer| place(&mut work, meta, shared, writer))?;
+        parts.sort_unstable_by_key(|part| part.run.start);
+        let mut out = Out::new(shared, meta.page_size as usize);
+        for part in &parts {
+            work.encode(part, out.pages(part.run)?);
+        }
+        out.write()?;
+        shared.write_back()?;
+        self.with_writer(|writer| {
+            writer.commits.writes += out.writes;
+            writer.commits.bytes_written += out.bytes;
+            // It may have been lowered, and the file with it.
+            if shared.readers.current().meta.mark < meta.mark {
+                return Err(no_space());
+            }
+            let clock = Instant::now();
+            if let Some(journal) = &mut writer.journal {
+                journal.reserve(None).map_err(|error| shared.unwritten(error))?;
+            }
+            if let Some(list) = writer.stored_freelist.take() {
+                writer.freelist.free_later(list, meta.txid)?;
+            }
+            // No record comes between the link and the meta: one behind a link says that its meta is on the disk.
+            make_durable(&meta, self.recorded, shared, writer)?;
+            self.is_in_the_file(meta, writer);
+            writer.stalls.note(clock.elapsed());
+            shared.note_figures(writer);
+            Ok(())
+        })
+    }
+
+    /// The state with what leads to the leaves leading to their copies, and its meta as far as it is known.
+    fn with_copies(&mut self) -> Result<(Work, Meta)> {
+        let Self { shared, copies, keys, names, state, .. } = self;
+        let current = shared.readers.current();
+        // Copies may lie behind where the state's pages ended. No leaf is read but by its copy, buckets' before what is in them.
+        let meta = Meta { mark: current.meta.mark, ..state.meta };
+        let base = Snapshot { meta, map: Arc::clone(&current.map), recents: Recents::default() };
+        let mut work = Work::new(Arc::new(base), Spare::default(), shared.options.fill);
+        let key = |copy: &Copy| &keys[copy.key.0..copy.key.1];
+        copies.sort_unstable_by(|one, other| (one.bucket, key(one)).cmp(&(other.bucket, key(other))));
+        let mut last = None;
+        for copy in &*copies {
+            let bucket = open_bucket(&mut work, copy.bucket, names, &mut last)?;
+            let leads = bucket.map(|bucket| work.replace_leaf(bucket, key(copy), copy.old, copy.new)).transpose()?;
+            if leads != Some(true) {
+                return Err(Error::corrupt(copy.old, "nothing leads to the leaf any more"));
+            }
+        }
+        Ok((work, meta))
+    }
+
+    /// Takes note that the file holds the state.
+    fn is_in_the_file(&self, meta: Meta, writer: &mut Writer) {
+        writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
+        writer.beside = None;
+        // The newest state is on other pages, whatever was committed: the file's are kept.
+        let unsynced = writer.unsynced.take();
+        let every = unsynced.as_ref().and_then(|unsynced| unsynced.every);
+        let commits = unsynced.map_or(0, |unsynced| unsynced.commits).saturating_sub(self.unsynced);
+        writer.unsynced = Some(Unsynced { commits, since: self.since, due: None, every: None });
+        if let Some(every) = every
+            && let Some(at) = writer.checkpoint_due_within(every)
+        {
+            self.shared.syncer.note(What::Checkpoint, at, every);
+        }
+    }
+}
+
+impl Writer {
+    /// Whether a state can be written to the file beside the commits. What is asked for otherwise (a list of free pages, a
+    /// smaller file) or is short (room) needs one that they wait for.
+    fn may_go_on_beside(&self, shared: &Shared) -> bool {
+        let is_patched = self.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > FEW);
+        let has_room = !self.is_full() && self.max_size.is_none();
+        is_patched && self.journal.is_some() && !shared.stores_freelist() && has_room && self.shrinking == 0
+    }
+
+    /// Pages that were set aside are not needed.
+    fn unset_aside(&mut self, pages: &[Pgid]) {
+        self.set_aside -= pages.len() as u64;
+        self.give_back(pages);
+    }
+}
+
+/// Gives the newest state another number.
+fn commit_nothing(shared: &Shared, writer: &mut Writer) -> Result<TxId> {
+    let mut work = begin(shared, writer)?;
+    let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up);
+    let written = txid.and_then(|txid| write(&mut work, txid, shared, writer, Sync::Later));
+    writer.spare = work.take_spare();
+    written
+}
+
+/// Gives the changed pages of the state their places, which are nobody else's; and the meta that leads to them.
+fn place(work: &mut Work, meta: Meta, shared: &Shared, writer: &mut Writer) -> Result<(Meta, Vec<Part>)> {
+    // As many as are changed, if none is split.
+    let needed = 2 * work.nodes.len() as u64;
+    writer.release_pages(shared, shared.readers.current().pages())?;
+    if writer.freelist.free_pages() < needed {
+        grow(shared, writer, needed.max(GROWTH))?;
+    }
+    let mark = shared.readers.current().meta.mark;
+    let mut allocator = Allocator::new(&mut writer.freelist, mark, Vec::new(), Vec::new(), false);
+    let spilled = work.spill(&mut allocator);
+    allocator.give_back_rest();
+    match spilled {
+        Ok((root, parts)) if allocator.mark == mark => {
+            let pages = allocator.all;
+            writer.freelist.only_of(meta.txid, pages.iter().copied());
+            writer.spare.patcher.iter_mut().for_each(|patcher| patcher.forget(&pages));
+            Ok((Meta { root, mark, freelist: NO_FREELIST, ..meta }, parts))
+        }
+        spilled => {
+            allocator.undo();
+            Err(spilled.err().unwrap_or_else(no_space))
+        }
+    }
+}
+
+fn no_space() -> Error {
+    Error::NoSpace { source: std::io::ErrorKind::StorageFull.into() }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+mod tests;
