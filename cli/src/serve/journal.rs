@@ -37,7 +37,7 @@ pub(super) struct JournalArgs {
     /// the file
     #[arg(long, value_name = "WHERE", default_value = "on", value_parser = place)]
     journal: Place,
-    /// Bring the file up to date before so many bytes of journal are full, from three quarters on: bounds what the journal
+    /// Bring the file up to date before so many bytes of journal are full, from half on: bounds what the journal
     /// takes on the disk, and the time that it takes to open the file after a crash; at least 64KiB
     #[arg(long, value_name = "SIZE", default_value_t = Size(JournalOptions::DEFAULT_CHECKPOINT_SIZE))]
     journal_size: Size,
