@@ -283,9 +283,10 @@ impl Journal {
         self.limits.ahead && self.since_checkpoint() >= enough
     }
 
-    /// Whether a checkpoint is due for the bytes of records.
-    pub(crate) fn is_checkpoint_due(&self) -> bool {
-        self.since_checkpoint() >= self.limits.checkpoint_size
+    /// Whether a checkpoint is due for the bytes of records. While one `is_made` there may be a quarter more.
+    pub(crate) fn is_checkpoint_due(&self, is_made: bool) -> bool {
+        let more = if is_made { self.limits.checkpoint_size / 4 } else { 0 };
+        self.since_checkpoint() >= self.limits.checkpoint_size + more
     }
 
     /// The meta of the last link is on the disk: what it contains is kept only as long as is asked.

@@ -78,7 +78,7 @@ pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
 /// Where the thread that syncs is in time, none ever is: it is asked before, and keeps writes waiting for less.
 pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(journal) = &writer.journal else { return };
-    if journal.is_checkpoint_due() {
+    if journal.is_checkpoint_due(writer.beside.is_some()) {
         if writer.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }

@@ -64,7 +64,8 @@ impl Shared {
         let (mut round, mut last) = (0, None);
         loop {
             let full = self.writer.with(|writer| {
-                let patcher = writer.spare.patcher.as_mut()?;
+                // A checkpoint gives all of it back, and must not come too late.
+                let patcher = writer.spare.patcher.as_mut().filter(|_| !writer.checkpoint_asked)?;
                 patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest))
             });
             let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
