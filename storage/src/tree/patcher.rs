@@ -234,6 +234,11 @@ impl Patcher {
         self.filling.is_due_first()
     }
 
+    /// The next commit is to tell again whether it is.
+    pub(crate) fn is_not_told(&mut self) {
+        self.filling.is_not_told();
+    }
+
     /// All leaves of the newest state that refer to these slabs were taken apart: what else does was cut off with its bucket.
     pub(crate) fn leave_all_of(&mut self, oldest: &Oldest) {
         let Some(table) = self.filling.table().cloned() else { return };

@@ -136,9 +136,14 @@ impl Filling {
         is_first
     }
 
+    /// From now on it was not told.
+    pub(crate) fn is_not_told(&mut self) {
+        self.is_told = false;
+    }
+
     /// The slabs that are to be given back next, where that is due.
     pub(crate) fn oldest(&mut self) -> Option<Oldest> {
-        self.is_told = false;
+        self.is_not_told();
         self.give_back(1);
         let parts = || self.row.iter().take(TOGETHER.min(self.row.len().saturating_sub(1)));
         let oldest =

@@ -17,7 +17,7 @@ use std::time::Instant;
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
 use super::durable::{begin, make_durable, number_of_sync_point};
-use super::patched::{FEW, GROWTH, LONG_BATCH, commit, grow, open_bucket, set_aside};
+use super::patched::{BATCH, FEW, GROWTH, commit, grow, open_bucket, set_aside};
 use super::writer::Unsynced;
 use super::{Shared, What, Writer};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
@@ -147,7 +147,7 @@ impl<'a> Beside<'a> {
         let leaves = table.all().filter(|&(_, at)| is_meant(at));
         let (shared, names) = (self.shared, Arc::clone(&self.names));
         let mut end = None;
-        let written = shared.write_round(&table, &names, leaves, LONG_BATCH, &mut |batch, pages, next| {
+        let written = shared.write_round(&table, &names, leaves, BATCH, &mut |batch, pages, next| {
             if end.is_some() {
                 shared.writer.with(|writer| writer.unset_aside(pages));
                 return Ok(Vec::new());

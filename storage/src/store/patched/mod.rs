@@ -19,10 +19,8 @@ use crate::format::{PatchId, Pgid, alike, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
 
-/// Leaves of a batch, while commits go on as ever; and before a checkpoint, where they wait for the batches' end more than
-/// for each.
-const BATCH: usize = if cfg!(test) { 3 } else { 256 };
-pub(super) const LONG_BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+/// Leaves of a batch: in more there are more below one branch, and commits wait longer for it.
+pub(super) const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -47,7 +45,7 @@ impl Shared {
             });
             let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
-            self.write_round(&table, &names, table.all(), LONG_BATCH, &mut self.batches(&names))?;
+            self.write_round(&table, &names, table.all(), BATCH, &mut self.batches(&names))?;
         }
         Ok(())
     }
@@ -64,8 +62,12 @@ impl Shared {
         let (mut round, mut last) = (0, None);
         loop {
             let full = self.writer.with(|writer| {
-                // A checkpoint gives all of it back, and must not come too late.
-                let patcher = writer.spare.patcher.as_mut().filter(|_| !writer.checkpoint_asked)?;
+                let patcher = writer.spare.patcher.as_mut()?;
+                // It gives all of it back, and must not come too late.
+                if writer.checkpoint_asked {
+                    patcher.is_not_told();
+                    return None;
+                }
                 patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest))
             });
             let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
