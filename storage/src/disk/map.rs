@@ -9,10 +9,13 @@
 //!
 //! Who keeps it: pages are written only at commit, and only pages that the freelist handed out or
 //! that lie above the high-water mark. The freelist hands out a page only when no registered reader
-//! can reach it (`freelist.rs`), the writer's own base snapshot is the newest one, whose pages are
+//! can reach it (`pages/freelist`), the writer's own base snapshot is the newest one, whose pages are
 //! never free before the next commit is published, and meta pages are never read through the map.
 //! A slice borrows the map, a map is owned by a snapshot, and a snapshot is held by the transaction
 //! that lends the slice. No reference ever spans more than one page's run.
+//!
+//! A state that is written to the file beside the commits (`store/beside`) is read like a snapshot that is registered: the
+//! freelist has its number for as long as it is, whatever else comes to the file meanwhile.
 //!
 //! The pages of a large bucket that was deleted are read after the newest snapshot has lost them
 //! (`store/detached.rs`), by who has the writer: nobody writes any page meanwhile.

@@ -352,14 +352,15 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
             writer.unsynced.get_or_insert_default().commits += 1;
             if sync == Sync::Journal {
                 writer.unsynced_records = None;
-            } else if writer.journal.is_some() {
+            } else if writer.journal.is_some() && work.has_effects() {
                 writer.unsynced_records.get_or_insert_default().commits += 1;
             }
         }
         Sync::Point { .. } => {
             writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
             writer.stored_freelist = prepared.freelist;
-            (writer.beside, writer.unsynced) = (None, None);
+            writer.beside.iter_mut().for_each(|coming| coming.is_next = false);
+            writer.unsynced = None;
             writer.unsynced_records = None;
         }
     }

@@ -61,7 +61,12 @@ impl JournalOptions {
 
     /// Bring the file up to date after so many bytes of journal: 4 KiB for each small commit. It bounds what the journal
     /// takes on the disk, and how long it takes to open the file after a crash. A thread begins with it after three quarters
-    /// of them, while commits go on; they wait for the end of it, and for all of it where the disk is slower than they are.
+    /// of them, or earlier, after half, where much is written, while commits go on; they wait for the end of it, and for all
+    /// of it where the disk is slower than they are. While one is made there may be a quarter more.
+    ///
+    /// Where much is written, and the list of free pages is not stored each time
+    /// ([`FreelistStored`](crate::FreelistStored)), the file gets the state with which it was begun.
+    ///
     /// Default: [`Self::DEFAULT_CHECKPOINT_SIZE`]; opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
     /// ([`Error::InvalidJournalSize`](crate::Error::InvalidJournalSize)).
     #[must_use]

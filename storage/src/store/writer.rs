@@ -58,8 +58,8 @@ pub(crate) struct Writer {
     pub(crate) detached: Detached,
     /// The pages of the freelist that `durable` refers to.
     pub(crate) stored_freelist: Option<Run>,
-    /// The state that is being written to the file [beside the commits](super::beside), and no other was since.
-    pub(super) beside: Option<TxId>,
+    /// The state that is being written to the file [beside the commits](super::beside).
+    pub(super) beside: Option<Coming>,
     /// What was committed since.
     pub(crate) unsynced: Option<Unsynced>,
     /// Where all commits are recorded, if that is asked for.
@@ -90,6 +90,14 @@ pub(crate) struct Writer {
     pub(super) max_size: Option<u64>,
     /// What a file that was larger already may grow to by deletions.
     pub(super) most_for_deletions: Option<u64>,
+}
+
+/// A state that is being written to the file. Its pages are read until that ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Coming {
+    pub(super) txid: TxId,
+    /// No other came to the file since it was begun.
+    pub(super) is_next: bool,
 }
 
 /// Commits that are not durable yet.
@@ -213,7 +221,7 @@ impl Writer {
     /// newest snapshot is left out: no page of it is free before the next one is published.
     pub(crate) fn pins(&self, shared: &Shared) -> Pins {
         let durable = self.unsynced.is_some().then_some(self.durable.txid);
-        Pins { readers: shared.readers.older_txids(), keepers: [durable, self.beside] }
+        Pins { readers: shared.readers.older_txids(), keepers: [durable, self.beside.map(|coming| coming.txid)] }
     }
 
     /// Makes the pages that nobody can see any more available to the next transaction. `pages` are those of the newest

@@ -18,7 +18,7 @@ use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
 use super::durable::{begin, make_durable, number_of_sync_point};
 use super::patched::{BATCH, FEW, GROWTH, commit, grow, open_bucket, set_aside};
-use super::writer::Unsynced;
+use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
 use crate::journal::Journal;
@@ -90,12 +90,7 @@ impl Shared {
 
 impl Drop for Beside<'_> {
     fn drop(&mut self) {
-        let txid = Some(self.state.meta.txid);
-        self.shared.writer.with(|writer| {
-            if writer.beside == txid {
-                writer.beside = None;
-            }
-        });
+        self.shared.writer.with(|writer| writer.beside = None);
     }
 }
 
@@ -117,7 +112,7 @@ impl<'a> Beside<'a> {
             let names = Arc::new(patcher.to_be_written().1);
             let Some((table, slots)) = patcher.begin_slab() else { return Ok(None) };
             let (meta, map) = (current.meta, Arc::clone(&current.map));
-            writer.beside = Some(meta.txid);
+            writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
                 shared,
                 state: Snapshot { meta, map, recents: Recents { table: Some(table), upto: meta.txid } },
@@ -134,9 +129,7 @@ impl<'a> Beside<'a> {
 
     /// Lets `then` have the writer, where this still is what comes to the file next.
     fn with_writer<T>(&self, then: impl FnOnce(&mut Writer) -> Result<T>) -> Result<T, End> {
-        self.shared.writer.with(|writer| {
-            if writer.beside == Some(self.state.meta.txid) { Ok(then(writer)?) } else { Err(End::Overtaken) }
-        })
+        self.shared.writer.with(|writer| if writer.is_next_beside() { Ok(then(writer)?) } else { Err(End::Overtaken) })
     }
 
     /// Writes the leaves that refer to the oldest slabs; `false` where no slabs are left.
@@ -168,7 +161,7 @@ impl<'a> Beside<'a> {
         let copies = Copier::new(self.shared, &self.state).copy(batch, &self.names, pages, true);
         let exchanged = self.shared.writer.with(|writer| {
             writer.set_aside -= pages.len() as u64;
-            let is_next = writer.beside == Some(self.state.meta.txid);
+            let is_next = writer.is_next_beside();
             let copies = copies.and_then(|copies| match copies.written.len() + copies.gone.len() {
                 all if all == batch.len() => Ok(copies),
                 _ => Err(no_space()),
@@ -327,7 +320,6 @@ impl<'a> Beside<'a> {
     /// Takes note that the file holds the state.
     fn is_in_the_file(&self, meta: Meta, writer: &mut Writer) {
         writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
-        writer.beside = None;
         // The newest state is on other pages, whatever was committed: the file's are kept.
         let unsynced = writer.unsynced.take();
         let every = unsynced.as_ref().and_then(|unsynced| unsynced.every);
@@ -348,6 +340,11 @@ impl Writer {
         let is_patched = self.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > FEW);
         let has_room = !self.is_full() && self.max_size.is_none();
         is_patched && self.journal.is_some() && !shared.stores_freelist() && has_room && self.shrinking == 0
+    }
+
+    /// Whether the state that is being written will be what comes to the file next.
+    fn is_next_beside(&self) -> bool {
+        self.beside.is_some_and(|coming| coming.is_next)
     }
 
     /// Pages that were set aside are not needed.

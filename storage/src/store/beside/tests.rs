@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::super::sync_point;
 use super::*;
 use crate::{Db, JournalOptions, Options};
 
@@ -173,4 +174,34 @@ fn commits_go_on_while_a_state_comes_to_the_file() {
         drop(db);
         assert_eq!(file_alone(folder.path()), model);
     }
+}
+
+#[test]
+fn a_state_that_was_overtaken_is_read_until_that_is_noticed_and_its_pages_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = options(false).open(folder.path().join("a.db")).unwrap();
+    let (mut model, mut random) = (Model::new(), Numbers(7));
+    for _ in 0..60 {
+        change(&db, &mut model, &mut random, 40);
+    }
+    let shared = &db.0.shared;
+    let turn = shared.turn_to_write();
+    let mut beside = Beside::begin(shared, &turn).unwrap().unwrap();
+    let written = |beside: &Beside<'_>| {
+        let leaves = beside.state.recents.table.as_ref().unwrap().all();
+        let leaves = leaves.map(|(page, _)| beside.state.pages().bytes(page).unwrap().1.to_vec());
+        leaves.collect::<Vec<_>>()
+    };
+    let before = written(&beside);
+    // As a commit does that finds the journal full.
+    shared.writer.with(|writer| sync_point(shared, writer, false)).unwrap();
+    for _ in 0..60 {
+        change(&db, &mut model, &mut random, 40);
+    }
+    assert!(!before.is_empty() && written(&beside) == before);
+    assert!(matches!(beside.write_next(), Err(End::Overtaken)));
+    drop(beside);
+    assert_eq!(shared.writer.with(|writer| writer.pins(shared).keepers[1]), None);
+    drop(turn);
+    assert_eq!((killed(folder.path()), entries(&db)), (model.clone(), model));
 }
