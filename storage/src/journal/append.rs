@@ -43,15 +43,21 @@ pub(crate) struct Journal {
     link_segment: u64,
     /// The segment with the link of that meta, and the first one whose header names the meta.
     pub(super) named_in: (u64, u64),
-    /// Bytes of records, over all; and up to the state that the last checkpoint has brought to the file, with how many came
-    /// while one was made.
+    /// Bytes of records, over all.
     recorded: u64,
-    checkpoint: (u64, u64),
+    checkpoint: Checkpoint,
     pub(super) figures: JournalStats,
     pub(super) buffer: Buffer,
     /// The last entry says that the database was closed.
     pub(super) closed: bool,
     pub(super) outcome: Arc<Outcome>,
+}
+
+/// Bytes of records up to the state that the last checkpoint has brought to the file, and those that came while one was made.
+#[derive(Debug, Default)]
+struct Checkpoint {
+    upto: u64,
+    meanwhile: u64,
 }
 
 impl Journal {
@@ -135,7 +141,7 @@ impl Journal {
             link_segment: header.number,
             named_in: (header.number, header.number),
             recorded: found.waiting_bytes,
-            checkpoint: (0, 0),
+            checkpoint: Checkpoint::default(),
             figures: JournalStats { replayed: found.waiting_records, ..JournalStats::default() },
             buffer: Buffer::default(),
             closed: false,
@@ -272,14 +278,14 @@ impl Journal {
 
     /// Bytes of records that are not in the file yet.
     pub(crate) fn since_checkpoint(&self) -> u64 {
-        self.recorded - self.checkpoint.0
+        self.recorded - self.checkpoint.upto
     }
 
     /// Whether a checkpoint is to be begun by a thread, so that none will be due while commits wait for it.
     pub(crate) fn is_checkpoint_near(&self) -> bool {
         let size = self.limits.checkpoint_size;
         // So early that it is not due before it is made.
-        let enough = (size - size / 8).saturating_sub(self.checkpoint.1).clamp(size / 2, size / 4 * 3);
+        let enough = (size - size / 8).saturating_sub(self.checkpoint.meanwhile).clamp(size / 2, size / 4 * 3);
         self.limits.ahead && self.since_checkpoint() >= enough
     }
 
@@ -295,7 +301,8 @@ impl Journal {
             self.base = (contains, meta);
             // Its number may be one that no record has: nothing was changed by it, and all before it is synced.
             self.synced_txid = self.synced_txid.max(contains);
-            self.checkpoint = (recorded, (self.recorded - recorded).max(self.checkpoint.1 / 2));
+            let meanwhile = (self.recorded - recorded).max(self.checkpoint.meanwhile / 2);
+            self.checkpoint = Checkpoint { upto: recorded, meanwhile };
             self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();
         }

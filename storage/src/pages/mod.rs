@@ -16,7 +16,7 @@ mod snapshot;
 mod spans;
 
 pub(crate) use allocate::{Allocator, Lasts};
-pub(crate) use filling::{Before, Filling, For, Oldest};
+pub(crate) use filling::{Before, Filling, For, Oldest, SLABS_TOGETHER};
 pub(crate) use freelist::{Freelist, Pins, Run};
 pub(crate) use mapped::{MAX_DEPTH, Pages};
 pub(crate) use page_set::PageSet;

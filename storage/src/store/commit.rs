@@ -325,8 +325,7 @@ pub(super) fn write_out(data: &[u8], offset: u64, shared: &Shared, writer: &mut 
     if data.is_empty() {
         return Ok(());
     }
-    writer.commits.writes += 1;
-    writer.commits.bytes_written += data.len() as u64;
+    writer.commits.count_writes(1, data.len() as u64);
     shared.disk.write_at(data, offset)
 }
 

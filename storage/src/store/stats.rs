@@ -146,6 +146,14 @@ pub struct CommitStats {
     pub bytes_written: u64,
 }
 
+impl CommitStats {
+    /// So many write calls wrote so many bytes.
+    pub(super) fn count_writes(&mut self, writes: u64, bytes: u64) {
+        self.writes += writes;
+        self.bytes_written += bytes;
+    }
+}
+
 /// What the last write transaction left: kept where it can be read while another is open.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Figures {

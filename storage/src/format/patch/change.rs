@@ -265,14 +265,19 @@ mod tests {
         }
     }
 
+    /// A leaf as it is on its page.
+    fn written(random: &mut Numbers) -> (Changes, Vec<Spot>) {
+        let elements = random.below(12);
+        let mut changes = Changes::default();
+        changes.begin(&[], elements);
+        (changes, (0..elements).map(Spot::Base).collect())
+    }
+
     #[test]
     fn changes_that_are_rebased_lead_to_the_same_entries() {
         for seed in 0..if cfg!(miri) { 5 } else { 2000 } {
             let mut random = Numbers(seed);
-            let elements = random.below(12);
-            let mut model: Vec<Spot> = (0..elements).map(Spot::Base).collect();
-            let mut changes = Changes::default();
-            changes.begin(&[], elements);
+            let (mut changes, mut model) = written(&mut random);
             let mut number = 0;
             let mut steps = |changes: &mut Changes, model: &mut Vec<Spot>, random: &mut Numbers| {
                 for _ in 0..random.below(25) {
@@ -281,25 +286,22 @@ mod tests {
                 }
             };
             steps(&mut changes, &mut model, &mut random);
-            let (old, written) = (changes.list.clone(), model.clone());
+            let (old, copied) = (changes.list.clone(), model.clone());
             steps(&mut changes, &mut model, &mut random);
             let mut list = Vec::new();
-            rebase(&changes.list, changes.len, &old, written.len(), &mut list);
+            rebase(&changes.list, changes.len, &old, copied.len(), &mut list);
             let mut rebased = Changes { list, len: changes.len };
             let told = |changes: &Changes| -> Vec<Spot> {
                 let all = (0..changes.len).map(|index| match spot(&changes.list, index) {
-                    Spot::Base(element) => written[element],
+                    Spot::Base(element) => copied[element],
                     added @ Spot::Added(_) => added,
                 });
                 all.collect()
             };
             assert_eq!(told(&rebased), model, "seed {seed}");
             // And they can be changed on.
-            let all: Vec<_> = (0..written.len()).map(Spot::Base).collect();
-            let mut model: Vec<Spot> = model
-                .iter()
-                .map(|spot| written.iter().position(|other| other == spot).map_or(*spot, |place| all[place]))
-                .collect();
+            let on_copy = |spot: &Spot| copied.iter().position(|other| other == spot).map_or(*spot, Spot::Base);
+            let mut model: Vec<Spot> = model.iter().map(on_copy).collect();
             steps(&mut rebased, &mut model, &mut random);
             let told: Vec<_> = (0..rebased.len).map(|index| spot(&rebased.list, index)).collect();
             assert_eq!(told, model, "seed {seed}");
@@ -325,10 +327,8 @@ mod tests {
     fn changes_say_what_a_list_would_hold() {
         for seed in 0..if cfg!(miri) { 5 } else { 2000 } {
             let mut random = Numbers(seed);
-            let elements = random.below(12);
-            let mut model: Vec<Spot> = (0..elements).map(Spot::Base).collect();
-            let mut changes = Changes::default();
-            changes.begin(&[], elements);
+            let (mut changes, mut model) = written(&mut random);
+            let elements = model.len();
             for number in 1..60 {
                 step(&mut changes, &mut model, number, &mut random);
                 let told: Vec<_> = (0..changes.len).map(|index| spot(&changes.list, index)).collect();

@@ -22,8 +22,8 @@ const SLABS: usize = 16;
 const SHORT_SLAB: usize = 4096;
 /// A table is made for a quarter more pages than there are, and so many more.
 const MORE_PAGES: usize = if cfg!(test) { 8 } else { 256 };
-/// Slabs at the row's begin that are given back together.
-const TOGETHER: usize = 2;
+/// Slabs at the row's begin that are given back together: more of their leaves have the same branches above them.
+pub(crate) const SLABS_TOGETHER: usize = 2;
 
 /// The memory as the writer has it.
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Filling {
     pub(crate) fn oldest(&mut self) -> Option<Oldest> {
         self.is_not_told();
         self.give_back(1);
-        let parts = || self.row.iter().take(TOGETHER.min(self.row.len().saturating_sub(1)));
+        let parts = || self.row.iter().take(SLABS_TOGETHER.min(self.row.len().saturating_sub(1)));
         let oldest =
             Oldest { slots: parts().map(|part| part.slot).collect(), patches: parts().map(|part| part.patches).sum() };
         Some(oldest).filter(|_| self.is_due())

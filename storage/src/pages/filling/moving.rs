@@ -34,8 +34,7 @@ impl Filling {
     }
 
     /// The leaf of a page was written to page `to`, of which nothing is noted, as `written` tells: has the patch of that one
-    /// tell what has changed since.
-    /// `None` where there is no room for that, or it is too much. `bytes` are for use meanwhile.
+    /// tell what has changed since. `None` where there is no room for that, or it is too much. `bytes` are for use meanwhile.
     pub(crate) fn rebase(&mut self, page: Pgid, to: Pgid, written: Patched<'_>, bytes: &mut Vec<u8>) -> Option<Before> {
         let at = self.newest(page)?.0;
         let table = Arc::clone(self.table.as_ref()?);

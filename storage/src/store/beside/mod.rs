@@ -17,17 +17,14 @@ use std::time::Instant;
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
 use super::durable::{begin, make_durable, number_of_sync_point};
-use super::patched::{BATCH, FEW, GROWTH, commit, grow, open_bucket, set_aside};
+use super::patched::{FEW, GROWTH, commit, grow, open_bucket, set_aside};
 use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
 use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
 use crate::journal::Journal;
-use crate::pages::{Allocator, Recents, Run, Snapshot};
+use crate::pages::{Allocator, Recents, Run, SLABS_TOGETHER, Snapshot};
 use crate::tree::{BucketId, Names, Part, Spare, Work};
 use crate::{Error, Result};
-
-/// Slabs whose leaves are written together: more of them have the same branches above them.
-const TOGETHER: usize = 2;
 
 /// A state that is being written.
 pub(crate) struct Beside<'a> {
@@ -134,24 +131,12 @@ impl<'a> Beside<'a> {
 
     /// Writes the leaves that refer to the oldest slabs; `false` where no slabs are left.
     pub(crate) fn write_next(&mut self) -> Result<bool, End> {
-        let slots: Vec<u8> = self.slots.drain(..TOGETHER.min(self.slots.len())).collect();
+        let slots: Vec<u8> = self.slots.drain(..SLABS_TOGETHER.min(self.slots.len())).collect();
         let Some(table) = self.state.recents.table.clone().filter(|_| !slots.is_empty()) else { return Ok(false) };
         let is_meant = |at: u32| table.header(at).is_some_and(|header| slots.contains(&header.oldest));
         let leaves = table.all().filter(|&(_, at)| is_meant(at));
         let (shared, names) = (self.shared, Arc::clone(&self.names));
-        let mut end = None;
-        let written = shared.write_round(&table, &names, leaves, BATCH, &mut |batch, pages, next| {
-            if end.is_some() {
-                shared.writer.with(|writer| writer.unset_aside(pages));
-                return Ok(Vec::new());
-            }
-            self.write_batch(batch, pages, next).or_else(|ended| {
-                end = Some(ended);
-                Ok(Vec::new())
-            })
-        });
-        end.map_or(Ok(()), Err)?;
-        written?;
+        shared.write_round(&table, &names, leaves, |batch, pages, next| self.write_batch(batch, pages, next))?;
         self.state.recents.table = Some(Arc::new(table.without(&slots)));
         Ok(true)
     }
@@ -190,8 +175,7 @@ impl<'a> Beside<'a> {
 
     /// Has the newest state's branches lead to the copies, where it still has these leaves.
     fn exchange(&self, writer: &mut Writer, copies: &Copies<'_>) -> Result<()> {
-        writer.commits.writes += copies.writes;
-        writer.commits.bytes_written += copies.bytes;
+        writer.commits.count_writes(copies.writes, copies.bytes);
         writer.leave_gone(&copies.gone);
         let all = || copies.written.iter().filter_map(|copy| Some((copy.leaf.page, copy.to?)));
         let mut is_begun = false;
@@ -274,8 +258,7 @@ impl<'a> Beside<'a> {
         out.write()?;
         shared.write_back()?;
         self.with_writer(|writer| {
-            writer.commits.writes += out.writes;
-            writer.commits.bytes_written += out.bytes;
+            writer.commits.count_writes(out.writes, out.bytes);
             // It may have been lowered, and the file with it.
             if shared.readers.current().meta.mark < meta.mark {
                 return Err(no_space());
@@ -345,12 +328,6 @@ impl Writer {
     /// Whether the state that is being written will be what comes to the file next.
     fn is_next_beside(&self) -> bool {
         self.beside.is_some_and(|coming| coming.is_next)
-    }
-
-    /// Pages that were set aside are not needed.
-    fn unset_aside(&mut self, pages: &[Pgid]) {
-        self.set_aside -= pages.len() as u64;
-        self.give_back(pages);
     }
 }
 

@@ -14,13 +14,13 @@ use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{begin, is_full};
 use super::{Durability, Shared, Writer};
-use crate::Result;
 use crate::format::{PatchId, Pgid, alike, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
+use crate::{Error, Result};
 
 /// Leaves of a batch: in more there are more below one branch, and commits wait longer for it.
-pub(super) const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -45,7 +45,7 @@ impl Shared {
             });
             let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
-            self.write_round(&table, &names, table.all(), BATCH, &mut self.batches(&names))?;
+            self.write_round(&table, &names, table.all(), self.batches(&names))?;
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Shared {
             moved <= most
         });
         let kept = kept.count();
-        self.write_round(table, names, leaves[kept..].iter().copied(), BATCH, &mut self.batches(names))?;
+        self.write_round(table, names, leaves[kept..].iter().copied(), self.batches(names))?;
         // Also those that got another patch meanwhile.
         let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
         for batch in pages.chunks(BATCH) {
@@ -117,16 +117,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Goes once through these leaves that have patches, in batches of so many; `write` has each written to pages that were
-    /// set aside.
-    pub(super) fn write_round(
+    /// Goes once through these leaves that have patches, in batches: `write` has each written to pages that were set aside,
+    /// and answers so many others, for the next batch.
+    pub(super) fn write_round<E: From<Error>>(
         &self,
         table: &Table,
         names: &Names,
         leaves: impl Iterator<Item = (Pgid, u32)>,
-        batch: usize,
-        write: WriteBatch<'_>,
-    ) -> Result<()> {
+        mut write: impl FnMut(&[Ahead<'_>], &[Pgid], usize) -> Result<Vec<Pgid>, E>,
+    ) -> Result<(), E> {
         let ahead = leaves.filter_map(|(page, at)| {
             let header = table.header(at)?;
             let (bucket, patch) = (header.bucket.get(), PatchId::new(at, header));
@@ -142,7 +141,7 @@ impl Shared {
         // The thread that does this is the one that syncs in time.
         let syncs = matches!(self.options.durability, Durability::Interval { .. });
         let mut pages = Vec::new();
-        let mut batches = ahead.chunks(batch).peekable();
+        let mut batches = ahead.chunks(BATCH).peekable();
         while let Some(batch) = batches.next() {
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
@@ -172,9 +171,6 @@ impl Shared {
         }
     }
 }
-
-/// Writes leaves to these pages; answers so many others, for the next batch.
-pub(super) type WriteBatch<'a> = &'a mut dyn FnMut(&[Ahead<'_>], &[Pgid], usize) -> Result<Vec<Pgid>>;
 
 /// Sorts leaves of one bucket. The keys themselves, each of which has to be fetched, are seldom compared.
 fn sort_by_key(leaves: &mut [Ahead<'_>]) {
@@ -255,8 +251,7 @@ pub(super) fn grow(shared: &Shared, writer: &mut Writer, pages: u64) -> Result<(
 
 /// Has the branches lead to what was written, where it still is what the newest state holds.
 fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &Names) -> Result<()> {
-    writer.commits.writes += copies.writes;
-    writer.commits.bytes_written += copies.bytes;
+    writer.commits.count_writes(copies.writes, copies.bytes);
     writer.leave_gone(&copies.gone);
     // Pages that are not taken stay free: all of them, unless the commit is begun, which then gives back its own.
     let mut left: Vec<Pgid> = copies.written.iter().filter_map(|copy| copy.to).collect();
