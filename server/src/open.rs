@@ -35,7 +35,7 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     }
     let name = path.display().to_string();
     let (journal, discard) = (config.journal.clone(), config.discard_journal);
-    let journal = journal.map(|journal| journal.memory_unless_said(config.limits.all_memory() / 4));
+    let journal = journal.map(|journal| journal.most_default_memory(config.limits.all_memory() / 4));
     let opened = spawn_blocking(move || match journal {
         None => options.open(path),
         Some(journal) => match options.clone().journal(journal.clone()).open(&path) {

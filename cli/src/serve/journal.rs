@@ -38,11 +38,13 @@ pub(super) struct JournalArgs {
     #[arg(long, value_name = "WHERE", default_value = "on", value_parser = place)]
     journal: Place,
     /// Bring the file up to date before so many bytes of journal are full, from half on: bounds what the journal
-    /// takes on the disk, and the time that it takes to open the file after a crash; at least 64KiB
-    #[arg(long, value_name = "SIZE", default_value_t = Size(JournalOptions::DEFAULT_CHECKPOINT_SIZE))]
-    journal_size: Size,
+    /// takes on the disk, and the time that it takes to open the file after a crash; at least 64KiB. Default: 128MiB, or twice
+    /// `--journal-memory` where that is more
+    #[arg(long, value_name = "SIZE")]
+    journal_size: Option<Size>,
     /// Memory for what is new, until it is written to the file, beside `--memory`: 1MiB to 128MiB, and twice as much while
-    /// long readers still see what was in it; 0: none. Default: 40MiB, or a quarter of `--memory` where that is less
+    /// long readers still see what was in it; 0: none. Default: 40MiB, or a sixteenth of the file where that is more, up to
+    /// 128MiB and a quarter of `--memory`
     #[arg(long, value_name = "SIZE")]
     journal_memory: Option<Size>,
     /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
@@ -71,11 +73,11 @@ impl JournalArgs {
     pub(super) fn apply(&self, config: &mut Config, wrong: &mut Vec<Wrong>) {
         config.durability = self.durability;
         config.discard_journal = self.discard_journal;
-        if self.journal_size.0 < LEAST_SIZE.0 {
-            let why = format!("is {}, but must be {LEAST_SIZE} at least", self.journal_size);
-            wrong.push(Wrong::new("journal-size", why));
+        if let Some(size) = self.journal_size.filter(|size| size.0 < LEAST_SIZE.0) {
+            wrong.push(Wrong::new("journal-size", format!("is {size}, but must be {LEAST_SIZE} at least")));
         }
-        let journal = JournalOptions::new().checkpoint_size(self.journal_size.0);
+        let journal = JournalOptions::new();
+        let journal = self.journal_size.map_or(journal.clone(), |Size(bytes)| journal.checkpoint_size(bytes));
         let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {

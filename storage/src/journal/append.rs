@@ -281,6 +281,11 @@ impl Journal {
         self.recorded - self.checkpoint.upto
     }
 
+    /// From now on there may be so many bytes of records between two checkpoints, if that is more than before.
+    pub(crate) fn allow(&mut self, checkpoint_size: u64) {
+        self.limits.checkpoint_size = self.limits.checkpoint_size.max(checkpoint_size);
+    }
+
     /// Whether a checkpoint is to be begun by a thread, so that none will be due while commits wait for it.
     pub(crate) fn is_checkpoint_near(&self) -> bool {
         let size = self.limits.checkpoint_size;

@@ -15,7 +15,7 @@ use std::io;
 use std::time::Instant;
 
 use super::durable::{
-    ask_if_of_use, checkpoint_if_due, make_durable, number_of_sync_point, record, write_leaves_if_due,
+    ask_if_of_use, checkpoint_if_due, fit_to_file, make_durable, number_of_sync_point, record, write_leaves_if_due,
 };
 use super::room::{keep_reserve, pages, with_need, with_room};
 use super::{CommitStats, Shared, Writer};
@@ -98,6 +98,7 @@ impl Sync {
 pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
     let txid = write(work, txid, shared, writer, sync)?;
+    fit_to_file(work, shared, writer);
     write_leaves_if_due(work, shared);
     checkpoint_if_due(work, shared, writer);
     Ok(txid)

@@ -65,6 +65,18 @@ fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Re
     written
 }
 
+/// Has memory and journal grow with the file, where nothing was said of their sizes.
+pub(super) fn fit_to_file(work: &mut Work, shared: &Shared, writer: &mut Writer) {
+    let Some(options) = &shared.options.journal else { return };
+    let file = work.base.meta.mark * writer.page_size;
+    if let Some(patcher) = &mut work.spare.patcher {
+        patcher.allow(options.memory_for(file));
+    }
+    if let Some(journal) = &mut writer.journal {
+        journal.allow(options.checkpoint_size_for(file));
+    }
+}
+
 /// Has the oldest memory given back, where the memory for patches is nearly full.
 pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
     if work.spare.patcher.as_mut().is_some_and(|patcher| patcher.is_due()) {

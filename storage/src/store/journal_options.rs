@@ -11,6 +11,10 @@ use crate::{Error, Result};
 /// The smallest and the largest segments that are made, and how many of them go between two checkpoints.
 const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13 } else { 1 << 16 }..=16 << 20;
 const SEGMENTS: u64 = 16;
+/// Of a file's bytes this part may be in memory where nothing was said of it, and journal is there for twice the memory: in
+/// a large file what is new is scattered over more leaves, and each is to be written for several changes.
+const MEMORY_PART: u64 = 16;
+const MEMORIES_OF_JOURNAL: u64 = 2;
 /// What segments are a multiple of.
 const BLOCK: u64 = 4096;
 /// Less than what others may ask for: a simulated disk shows as much with little.
@@ -25,22 +29,23 @@ pub struct JournalOptions {
     keep: JournalKeep,
     discard: bool,
     memory: Option<usize>,
+    most_memory: Option<usize>,
 }
 
 impl JournalOptions {
     /// The least for [`Self::checkpoint_size`]: 64 KiB.
     pub const LEAST_CHECKPOINT_SIZE: u64 = 64 << 10;
 
-    /// The default of [`Self::checkpoint_size`]: 128 MiB.
+    /// The default of [`Self::checkpoint_size`], where twice [`Self::memory`] is not more: 128 MiB.
     pub const DEFAULT_CHECKPOINT_SIZE: u64 = 128 << 20;
 
-    /// The default of [`Self::memory`]: 40 MiB.
+    /// The default of [`Self::memory`], where a sixteenth of the file is not more: 40 MiB.
     pub const DEFAULT_MEMORY: usize = 40 << 20;
 
     /// The least for [`Self::memory`], but for none: 2 KiB.
     pub const LEAST_MEMORY: usize = 2 << 10;
 
-    /// The most for [`Self::memory`]: 128 MiB.
+    /// The most for [`Self::memory`], and the most that it ever becomes by default: 128 MiB.
     pub const MOST_MEMORY: usize = 128 << 20;
 
     /// The defaults.
@@ -67,7 +72,8 @@ impl JournalOptions {
     /// Where much is written, and the list of free pages is not stored each time
     /// ([`FreelistStored`](crate::FreelistStored)), the file gets the state with which it was begun.
     ///
-    /// Default: [`Self::DEFAULT_CHECKPOINT_SIZE`]; opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
+    /// Default: [`Self::DEFAULT_CHECKPOINT_SIZE`], or twice [`Self::memory`] where that is more: up to 256 MiB, for a file of
+    /// 2 GiB. Opening with less than [`Self::LEAST_CHECKPOINT_SIZE`] is refused
     /// ([`Error::InvalidJournalSize`](crate::Error::InvalidJournalSize)).
     #[must_use]
     pub fn checkpoint_size(mut self, bytes: u64) -> Self {
@@ -91,28 +97,29 @@ impl JournalOptions {
     ///
     /// So many bytes, which are taken as they are needed; where readers hold on to what they have seen, up to twice as many.
     /// 0: no memory, each commit writes the pages that it changes. Other sizes count as the nearest from
-    /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`].
+    /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`], and a sixteenth of the file where that
+    /// is more, up to [`Self::MOST_MEMORY`]: it grows with the file.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(if bytes == 0 { 0 } else { bytes.clamp(Self::LEAST_MEMORY, Self::MOST_MEMORY) });
         self
     }
 
-    /// The same, where nothing was said of it: the default, or this where it is less. For who has less memory than the
-    /// default is meant for.
+    /// The most that [`Self::memory`] becomes where nothing was said of it. For who has less memory than the default is meant
+    /// for.
     ///
     /// ```
     /// # use boltkv_storage::{JournalOptions, Options};
     /// # let folder = tempfile::tempdir()?;
-    /// let journal = JournalOptions::new().memory_unless_said(4 << 20);
+    /// let journal = JournalOptions::new().most_default_memory(4 << 20);
     /// let db = Options::new().journal(journal).open(folder.path().join("small.db"))?;
     /// assert_eq!(db.stats().journal.map(|journal| journal.memory), Some(4 << 20));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn memory_unless_said(self, most: usize) -> Self {
-        let memory = self.memory.unwrap_or(Self::DEFAULT_MEMORY.min(most));
-        self.memory(memory)
+    pub fn most_default_memory(mut self, bytes: usize) -> Self {
+        self.most_memory = Some(bytes);
+        self
     }
 
     /// How long the journal is kept once the file holds what it records. Default: [`JournalKeep::UntilCheckpoint`].
@@ -134,8 +141,21 @@ impl JournalOptions {
 
     /// What memory has of leaves, where it is to have some.
     pub(super) fn patcher(&self) -> Option<Box<Patcher>> {
-        let bytes = self.memory.unwrap_or(Self::DEFAULT_MEMORY);
+        let bytes = self.memory_for(0);
         (bytes > 0).then(|| Box::new(Patcher::new(bytes)))
+    }
+
+    /// Bytes of memory for a file of so many.
+    pub(super) fn memory_for(&self, file: u64) -> usize {
+        let part = usize::try_from(file / MEMORY_PART).unwrap_or(usize::MAX);
+        let most = self.most_memory.unwrap_or(usize::MAX).min(Self::MOST_MEMORY);
+        self.memory.unwrap_or(Self::DEFAULT_MEMORY.max(part).min(most))
+    }
+
+    /// Bytes of journal between two checkpoints of a file of so many.
+    pub(super) fn checkpoint_size_for(&self, file: u64) -> u64 {
+        let enough = self.memory_for(file) as u64 * MEMORIES_OF_JOURNAL;
+        self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE.max(enough))
     }
 
     /// Whether what waits is to be given up.
@@ -150,16 +170,16 @@ impl JournalOptions {
 
     /// Refuses what no journal can work with.
     pub(super) fn check(&self) -> Result<()> {
-        let found = self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE);
+        let found = self.checkpoint_size_for(0);
         if found < LEAST { Err(Error::InvalidJournalSize { found, least: LEAST }) } else { Ok(()) }
     }
 
-    pub(super) fn limits(&self) -> JournalLimits {
-        let checkpoint_size = self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE);
-        let segment_size = (checkpoint_size / SEGMENTS).clamp(*SEGMENT_SIZES.start(), *SEGMENT_SIZES.end());
+    /// For a file of so many bytes. Segments are as long as they are for a small one, which it may have been.
+    pub(super) fn limits(&self, file: u64) -> JournalLimits {
+        let segment_size = (self.checkpoint_size_for(0) / SEGMENTS).clamp(*SEGMENT_SIZES.start(), *SEGMENT_SIZES.end());
         JournalLimits {
             segment_size: segment_size.next_multiple_of(BLOCK),
-            checkpoint_size,
+            checkpoint_size: self.checkpoint_size_for(file),
             keep: self.keep,
             // The tests of this crate, and the fuzz targets, do all in one order.
             ahead: !cfg!(any(test, fuzzing)),

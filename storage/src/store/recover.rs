@@ -170,7 +170,7 @@ impl Found {
     /// Says in a journal in which nothing waits that the file is changed without it from now on.
     fn leave(self, meta: &Meta) -> Result<()> {
         let Self { folder, waiting } = self;
-        let limits = JournalOptions::new().limits();
+        let limits = JournalOptions::new().limits(0);
         let path = folder.path().to_path_buf();
         let mut journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(meta), meta.txid, now_ms())?;
         journal.close().map_err(Error::journal_io("write the journal in", &path))
@@ -189,9 +189,9 @@ impl Shared {
     /// Brings the file up to what its journal records, and keeps that journal from now on.
     pub(super) fn keep_journal(&self, found: Found) -> Result<()> {
         let Found { folder, waiting } = found;
-        let limits = self.options.journal.clone().unwrap_or_default().limits();
         self.writer.with(|writer| {
             let (base, clock) = (writer.durable, Instant::now());
+            let limits = self.options.journal.clone().unwrap_or_default().limits(base.mark * writer.page_size);
             // What was committed is not refused, whatever the limit was then.
             let max_size = writer.max_size.take();
             writer.is_replaying = true;

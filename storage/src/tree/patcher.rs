@@ -77,6 +77,14 @@ impl Patcher {
         }
     }
 
+    /// From now on there may be so many bytes, if that is more than before.
+    pub(crate) fn allow(&mut self, bytes: usize) {
+        if bytes > self.bytes {
+            self.bytes = bytes;
+            self.filling.allow(bytes);
+        }
+    }
+
     pub(crate) fn stats(&self) -> MemoryStats {
         MemoryStats {
             bytes: self.bytes as u64,

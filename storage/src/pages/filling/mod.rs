@@ -104,9 +104,16 @@ impl Filling {
     /// One of so many bytes, of which none are taken before they are needed.
     pub(crate) fn new(bytes: usize) -> Self {
         let each = (bytes / SLABS).max(SHORT_SLAB.min(bytes / 4)).min(LONGEST_SLAB).next_multiple_of(UNIT);
-        let most = (bytes / each).clamp(4, MOST_SLABS / 2);
         let (slabs, row) = (Vec::new(), VecDeque::new());
-        Self { each, most, slabs, table: None, row, entries: 0, live: 0, above: HashSet::default(), is_told: false }
+        let above = HashSet::default();
+        let mut new = Self { each, most: 0, slabs, table: None, row, entries: 0, live: 0, above, is_told: false };
+        new.allow(bytes);
+        new
+    }
+
+    /// From now on there may be so many bytes, in slabs of the same length.
+    pub(crate) fn allow(&mut self, bytes: usize) {
+        self.most = (bytes / self.each).clamp(4, MOST_SLABS / 2);
     }
 
     /// What the patches are read with, as far as there are any.

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Db, JournalOptions, Options};
+use crate::{Db, FreelistStored, JournalOptions, Options};
 
 /// A database whose buckets lie on pages, with so much memory, in which nothing is.
 fn database(folder: &tempfile::TempDir, memory: usize, buckets: &[&str], keys: u32) -> Db {
@@ -76,4 +76,58 @@ fn of_the_oldest_memory_some_is_moved_and_some_written_and_all_is_as_it_was() {
     drop(turn);
     db.checkpoint().unwrap();
     assert_eq!(values(&db, "bucket"), model);
+}
+
+/// What the journal says of itself, in memory and in the journal between two checkpoints, of files of so many MiB.
+#[test]
+fn memory_and_journal_grow_with_the_file_where_nothing_was_said_of_them() {
+    const MIB: u64 = 1 << 20;
+    let auto = JournalOptions::new();
+    let cases = [
+        (auto.clone(), [(0, 40, 128), (640, 40, 128), (800, 50, 128), (1600, 100, 200), (10_000, 128, 256)]),
+        (
+            auto.clone().most_default_memory(64 << 20),
+            [(0, 40, 128), (640, 40, 128), (800, 50, 128), (1600, 64, 128), (10_000, 64, 128)],
+        ),
+        (auto.clone().most_default_memory(16 << 20), [0, 640, 800, 1600, 10_000].map(|file| (file, 16, 128))),
+        (auto.clone().memory(100 << 20), [0, 640, 800, 1600, 10_000].map(|file| (file, 100, 200))),
+        (auto.clone().memory(0), [0, 640, 800, 1600, 10_000].map(|file| (file, 0, 128))),
+    ];
+    for (options, files) in cases {
+        for (file, memory, journal) in files {
+            let found = (options.memory_for(file * MIB) as u64 / MIB, options.checkpoint_size_for(file * MIB) / MIB);
+            assert_eq!(found, (memory, journal), "{file} MiB, {options:?}");
+        }
+    }
+    assert_eq!(auto.checkpoint_size(MIB).checkpoint_size_for(10_000 * MIB), MIB);
+}
+
+#[test]
+fn a_file_that_grows_gets_more_memory_which_is_used() {
+    const LEAVES: u32 = 14;
+    let folder = tempfile::tempdir().unwrap();
+    let journal = JournalOptions::new().checkpoint_size(1 << 30);
+    let options = Options::new().freelist(FreelistStored::Never).journal(journal);
+    let db = options.open(folder.path().join("a.db")).unwrap();
+    let memory = || db.stats().journal.map(|journal| (journal.memory >> 20, journal.memory_used >> 20)).unwrap();
+    let shared = &db.0.shared;
+    // The thread that gives it back is kept from it.
+    let turn = shared.turn_to_write();
+    let fill = |round: u8| {
+        let value = [round; 2000];
+        db.update(|tx| {
+            let mut bucket = tx.create_bucket_if_not_exists("bucket")?;
+            (0..4000 * LEAVES).try_for_each(|key| bucket.put(key.to_be_bytes(), value))
+        })
+    };
+    fill(0).unwrap();
+    fill(1).unwrap();
+    assert_eq!(memory(), (40, 37), "all of it is taken, but for what is kept to move leaves");
+    shared.writer.with(|writer| grow(shared, writer, (1 << 30) / writer.page_size)).unwrap();
+    // The next commit tells it.
+    put(&db, "bucket", 0, 2);
+    fill(2).unwrap();
+    let (most, used) = memory();
+    assert!((60..128).contains(&most) && used > 50, "{used} of {most}");
+    drop(turn);
 }
