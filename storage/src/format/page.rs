@@ -276,16 +276,6 @@ impl<'a> LeafPage<'a> {
         })
     }
 
-    /// As it is on its page.
-    pub(super) fn as_written(self) -> Self {
-        Self { patch: None, ..self }
-    }
-
-    /// The same page, with what memory has of it.
-    pub(crate) fn with(self, patch: Patched<'a>) -> Self {
-        Self { patch: Some(patch), ..self }
-    }
-
     /// How many of the entries are buckets: those on the page, for none is patched. Looks at no key and no value.
     pub(crate) fn buckets(&self) -> usize {
         self.elements.iter().filter(|element| element.flags.get() & BUCKET_FLAG != 0).count()
@@ -295,9 +285,15 @@ impl<'a> LeafPage<'a> {
     /// entry: nothing that it answers goes through memory.
     #[inline]
     pub(crate) fn sound_entry(&self, index: usize) -> Option<LeafEntry<'a>> {
-        if let Some(patch) = self.patch {
-            return self.patched_entry(patch, index);
+        match self.patch {
+            None => self.written_entry(index),
+            Some(patch) => self.patched_entry(patch, index),
         }
+    }
+
+    /// The element at `index`, as it is on the page.
+    #[inline]
+    pub(crate) fn written_entry(&self, index: usize) -> Option<LeafEntry<'a>> {
         let element = self.elements.get(index)?;
         let (ksize, vsize) = (element.ksize.get() as usize, element.vsize.get() as usize);
         let start = usize::try_from(data_start(index, element.pos)).ok()?;

@@ -228,12 +228,24 @@ impl<'tx> Cursor<'tx> {
         }
     }
 
-    /// The page beside the one at `at` is likely to be next.
+    /// The page beside the one at `at` is likely to be next, and the ones beside that: what memory has of a leaf is found in
+    /// steps, each of which is fetched while one leaf is gone through.
     fn prefetch(&self, view: View<'tx>, at: At, direction: Direction) {
-        if let Some(beside) = one_on(view, at, direction)
-            && let Ok(Child::Page(id)) = view.child(beside)
-        {
-            self.bucket.source.pages.prefetch(id);
+        let pages = self.bucket.source.pages;
+        let mut beside = std::iter::successors(one_on(view, at, direction), |&at| one_on(view, at, direction));
+        let mut next = || match view.child(beside.next()?) {
+            Ok(Child::Page(id)) => Some(id),
+            _ => None,
+        };
+        if let Some(id) = next() {
+            pages.prefetch(id);
+        }
+        let Some(recents) = pages.recents() else { return };
+        if let Some(id) = next() {
+            recents.prefetch_newest(id);
+        }
+        if let Some(id) = next() {
+            recents.prefetch_entry(id);
         }
     }
 

@@ -29,14 +29,29 @@ pub struct Range<'tx> {
 struct Ahead<'tx> {
     leaf: LeafPage<'tx>,
     next: usize,
+    /// Up to here entries follow one another as they do on the page, as the elements from `element` on.
+    end: usize,
+    element: usize,
 }
 
 impl<'tx> Ahead<'tx> {
     /// The next entry; `None` also where it cannot be read.
     #[inline]
     fn next(&mut self) -> Option<LeafEntry<'tx>> {
+        if self.next >= self.end {
+            return self.next_change();
+        }
+        let entry = self.leaf.written_entry(self.element)?;
+        (self.next, self.element) = (self.next + 1, self.element + 1);
+        Some(entry)
+    }
+
+    /// The same, where it does not follow the one before on the page.
+    #[inline(never)]
+    fn next_change(&mut self) -> Option<LeafEntry<'tx>> {
         let entry = self.leaf.sound_entry(self.next)?;
         self.next += 1;
+        (self.element, self.end) = self.leaf.elements_from(self.next).unwrap_or_default();
         Some(entry)
     }
 }
@@ -83,7 +98,7 @@ impl<'tx> Range<'tx> {
             && let Some((leaf, next)) = self.front.rest_of_leaf()
             && leaf.key(leaf.len() - 1).is_ok_and(|last| self.is_below_end(last))
         {
-            self.ahead = Some(Ahead { leaf, next });
+            self.ahead = Some(Ahead { leaf, next, end: 0, element: 0 });
         }
     }
 

@@ -139,9 +139,17 @@ impl<'a> Pages<'a> {
         }
     }
 
-    /// Page `id` will be read soon.
+    /// Page `id` will be read soon, all of it.
     pub(crate) fn prefetch(&self, id: Pgid) {
         self.map.prefetch(id.saturating_mul(self.page_size as u64), SOON);
+        if let Some(recents) = self.recents {
+            recents.prefetch_added(id);
+        }
+    }
+
+    /// The memory that pages are read with.
+    pub(crate) fn recents(&self) -> Option<&'a Recents> {
+        self.recents
     }
 
     /// Page `id` will be looked up in soon: its header is asked for, and where its patches are noted.

@@ -155,6 +155,13 @@ impl Recents {
         }
     }
 
+    /// What the page's newest patch tells of will be read soon: all that was added.
+    pub(crate) fn prefetch_added(&self, page: Pgid) {
+        if let Some(table) = &self.table {
+            table.prefetch(page);
+        }
+    }
+
     /// What the page's leaf is in the state.
     pub(crate) fn find(&self, page: Pgid) -> Option<Patched<'_>> {
         let table = self.table.as_ref()?;

@@ -65,11 +65,13 @@ impl Change {
     }
 }
 
-/// Where the entry at `index` is.
-pub(super) fn spot(changes: &[Change], index: usize) -> Spot {
-    match changes.partition_point(|change| change.at() <= index).checked_sub(1) {
-        Some(last) => changes[last].spot(index),
-        None => Spot::Base(index),
+/// Where the entry at `index` is, and the place of the next change behind it.
+pub(super) fn spot(changes: &[Change], index: usize) -> (Spot, Option<usize>) {
+    let behind = changes.partition_point(|change| change.at() <= index);
+    let next = changes.get(behind).map(|change| change.at());
+    match behind.checked_sub(1) {
+        Some(last) => (changes[last].spot(index), next),
+        None => (Spot::Base(index), next),
     }
 }
 
@@ -187,7 +189,7 @@ pub(super) fn rebase(new: &[Change], len: usize, old: &[Change], old_len: usize,
     let mut next = 0;
     let mut follows_added = false;
     for index in 0..len {
-        let was = spot(new, index);
+        let was = spot(new, index).0;
         match (place_of(was, old, old_len), was) {
             (Some(element), _) => {
                 match rebased.last_mut().filter(|_| follows_added) {
@@ -292,7 +294,7 @@ mod tests {
             rebase(&changes.list, changes.len, &old, copied.len(), &mut list);
             let mut rebased = Changes { list, len: changes.len };
             let told = |changes: &Changes| -> Vec<Spot> {
-                let all = (0..changes.len).map(|index| match spot(&changes.list, index) {
+                let all = (0..changes.len).map(|index| match spot(&changes.list, index).0 {
                     Spot::Base(element) => copied[element],
                     added @ Spot::Added(_) => added,
                 });
@@ -303,7 +305,7 @@ mod tests {
             let on_copy = |spot: &Spot| copied.iter().position(|other| other == spot).map_or(*spot, Spot::Base);
             let mut model: Vec<Spot> = model.iter().map(on_copy).collect();
             steps(&mut rebased, &mut model, &mut random);
-            let told: Vec<_> = (0..rebased.len).map(|index| spot(&rebased.list, index)).collect();
+            let told: Vec<_> = (0..rebased.len).map(|index| spot(&rebased.list, index).0).collect();
             assert_eq!(told, model, "seed {seed}");
         }
     }
@@ -331,7 +333,7 @@ mod tests {
             let elements = model.len();
             for number in 1..60 {
                 step(&mut changes, &mut model, number, &mut random);
-                let told: Vec<_> = (0..changes.len).map(|index| spot(&changes.list, index)).collect();
+                let told: Vec<_> = (0..changes.len).map(|index| spot(&changes.list, index).0).collect();
                 assert_eq!(told, model, "seed {seed}");
                 let ats: Vec<_> = changes.list.iter().map(|change| change.at()).collect();
                 assert!(ats.is_sorted_by(|one, other| one < other), "seed {seed}: {changes:?}");

@@ -223,6 +223,18 @@ impl<'a> Patched<'a> {
 }
 
 impl<'a> LeafPage<'a> {
+    /// As it is on its page.
+    pub(super) fn as_written(mut self) -> Self {
+        self.patch = None;
+        self
+    }
+
+    /// The same page, with what memory has of it.
+    pub(crate) fn with(mut self, patch: Patched<'a>) -> Self {
+        self.patch = Some(patch);
+        self
+    }
+
     /// Bytes that its entries and its header take on a page, if it is packed.
     pub(crate) fn packed_size(self) -> Option<usize> {
         match self.patch {
@@ -236,9 +248,19 @@ impl<'a> LeafPage<'a> {
         if index >= patch.len() {
             return None;
         }
-        match spot(patch.changes(), index) {
-            Spot::Base(element) => self.as_written().sound_entry(element),
+        match spot(patch.changes(), index).0 {
+            Spot::Base(element) => self.written_entry(element),
             Spot::Added(at) => entry_at(patch.slabs, at),
+        }
+    }
+
+    /// The entries that follow one another on the page from the one at `index` on: which element that is, and where the last
+    /// of them stands.
+    pub(crate) fn elements_from(&self, index: usize) -> Option<(usize, usize)> {
+        let Some(patch) = self.patch else { return (index < self.len()).then(|| (index, self.len())) };
+        match spot(patch.changes(), index) {
+            (Spot::Base(element), next) if index < patch.len() => Some((element, next.unwrap_or(patch.len()))),
+            _ => None,
         }
     }
 
