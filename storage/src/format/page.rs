@@ -254,8 +254,8 @@ impl<'a> LeafPage<'a> {
         if self.patch.is_none() { self.written_key(index) } else { self.entry(index).map(|entry| entry.key) }
     }
 
-    /// The page of an inline bucket whose parent's leaf is on page `holder`. Its size is bounded
-    /// by the value it lies in; its own `id` and `overflow` mean nothing.
+    /// The page of an inline bucket whose parent's leaf is on page `holder`. Its size is bounded by the value it lies in; its
+    /// own `id` and `overflow` mean nothing.
     pub(crate) fn parse_inline(holder: Pgid, bytes: &'a [u8]) -> Result<Self> {
         match Page::parse(holder, bytes) {
             Ok(Page::Leaf(leaf)) => Ok(leaf),
@@ -281,14 +281,19 @@ impl<'a> LeafPage<'a> {
         self.elements.iter().filter(|element| element.flags.get() & BUCKET_FLAG != 0).count()
     }
 
-    /// The entry at `index`; `None` where there is none, or it is damaged. For loops that take a few nanoseconds an
-    /// entry: nothing that it answers goes through memory.
+    /// The entry at `index`; `None` where there is none, or it is damaged. For loops that take few nanoseconds an entry.
     #[inline]
     pub(crate) fn sound_entry(&self, index: usize) -> Option<LeafEntry<'a>> {
         match self.patch {
             None => self.written_entry(index),
             Some(patch) => self.patched_entry(patch, index),
         }
+    }
+
+    /// The page with so many of its elements.
+    pub(super) fn up_to(mut self, elements: usize) -> Self {
+        self.elements = &self.elements[..elements.min(self.elements.len())];
+        self
     }
 
     /// The element at `index`, as it is on the page.

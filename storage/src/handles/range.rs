@@ -28,31 +28,39 @@ pub struct Range<'tx> {
 #[derive(Clone)]
 struct Ahead<'tx> {
     leaf: LeafPage<'tx>,
-    next: usize,
-    /// Up to here entries follow one another as they do on the page, as the elements from `element` on.
-    end: usize,
+    /// The same up to where entries stop following one another as they do on the page, of which `element` is the next.
+    run: LeafPage<'tx>,
     element: usize,
+    /// How far before its place among the leaf's entries that one stands on the page; it wraps.
+    shift: usize,
 }
 
 impl<'tx> Ahead<'tx> {
     /// The next entry; `None` also where it cannot be read.
     #[inline]
     fn next(&mut self) -> Option<LeafEntry<'tx>> {
-        if self.next >= self.end {
-            return self.next_change();
-        }
-        let entry = self.leaf.written_entry(self.element)?;
-        (self.next, self.element) = (self.next + 1, self.element + 1);
+        let Some(entry) = self.run.written_entry(self.element) else { return self.next_change() };
+        self.element += 1;
         Some(entry)
     }
 
     /// The same, where it does not follow the one before on the page.
     #[inline(never)]
     fn next_change(&mut self) -> Option<LeafEntry<'tx>> {
-        let entry = self.leaf.sound_entry(self.next)?;
-        self.next += 1;
-        (self.element, self.end) = self.leaf.elements_from(self.next).unwrap_or_default();
+        let next = self.place();
+        let entry = self.leaf.sound_entry(next)?;
+        *self = Self::new(self.leaf, next + 1);
         Some(entry)
+    }
+
+    fn new(leaf: LeafPage<'tx>, next: usize) -> Self {
+        let (run, element) = leaf.run_from(next);
+        Self { leaf, run, element, shift: next.wrapping_sub(element) }
+    }
+
+    /// Where in the leaf the next entry stands.
+    fn place(&self) -> usize {
+        self.element.wrapping_add(self.shift)
     }
 }
 
@@ -98,14 +106,14 @@ impl<'tx> Range<'tx> {
             && let Some((leaf, next)) = self.front.rest_of_leaf()
             && leaf.key(leaf.len() - 1).is_ok_and(|last| self.is_below_end(last))
         {
-            self.ahead = Some(Ahead { leaf, next, end: 0, element: 0 });
+            self.ahead = Some(Ahead::new(leaf, next));
         }
     }
 
     /// Brings the front's cursor to what was answered last.
     fn settle_front(&mut self) {
-        if let Some(Ahead { next, .. }) = self.ahead.take() {
-            self.front.move_in_leaf(next - 1);
+        if let Some(ahead) = self.ahead.take() {
+            self.front.move_in_leaf(ahead.place() - 1);
         }
     }
 

@@ -254,13 +254,17 @@ impl<'a> LeafPage<'a> {
         }
     }
 
-    /// The entries that follow one another on the page from the one at `index` on: which element that is, and where the last
-    /// of them stands.
-    pub(crate) fn elements_from(&self, index: usize) -> Option<(usize, usize)> {
-        let Some(patch) = self.patch else { return (index < self.len()).then(|| (index, self.len())) };
+    /// The page up to the end of the entries that follow one another on it from the one at `index` on, and which element that
+    /// one is: behind the end, where it is none.
+    pub(crate) fn run_from(self, index: usize) -> (Self, usize) {
+        let written = self.as_written();
+        let Some(patch) = self.patch else { return (written, index) };
         match spot(patch.changes(), index) {
-            (Spot::Base(element), next) if index < patch.len() => Some((element, next.unwrap_or(patch.len()))),
-            _ => None,
+            (Spot::Base(element), next) => {
+                let end = element + next.unwrap_or(patch.len()).saturating_sub(index);
+                (written.up_to(end), element)
+            }
+            (Spot::Added(_), _) => (written.up_to(0), 0),
         }
     }
 
