@@ -3,8 +3,8 @@
 mod draw;
 
 use super::{Bucket, BucketMut};
-use crate::format::{Between, LeafEntry, LeafPage};
-use crate::pages::MAX_DEPTH;
+use crate::format::{Between, LeafEntry, LeafPage, Pgid};
+use crate::pages::{MAX_DEPTH, Recents};
 use crate::tree::{At, Child, View, in_page, too_deep};
 use crate::{Error, Result};
 
@@ -228,24 +228,12 @@ impl<'tx> Cursor<'tx> {
         }
     }
 
-    /// The page beside the one at `at` is likely to be next, and the ones beside that: what memory has of a leaf is found in
-    /// steps, each of which is fetched while one leaf is gone through.
+    /// The page beside the one at `at` is likely to be next.
     fn prefetch(&self, view: View<'tx>, at: At, direction: Direction) {
-        let pages = self.bucket.source.pages;
-        let mut beside = std::iter::successors(one_on(view, at, direction), |&at| one_on(view, at, direction));
-        let mut next = || match view.child(beside.next()?) {
-            Ok(Child::Page(id)) => Some(id),
-            _ => None,
-        };
-        if let Some(id) = next() {
-            pages.prefetch(id);
-        }
-        let Some(recents) = pages.recents() else { return };
-        if let Some(id) = next() {
-            recents.prefetch_newest(id);
-        }
-        if let Some(id) = next() {
-            recents.prefetch_entry(id);
+        let Some((at, id)) = beside(view, at, direction) else { return };
+        self.bucket.source.pages.prefetch(id);
+        if let Some(recents) = self.bucket.source.pages.recents() {
+            prefetch_recents(recents, view, at, direction);
         }
     }
 
@@ -294,6 +282,26 @@ impl<'tx> Cursor<'tx> {
             return Ok(());
         }
         Err(Error::corrupt(view.page(), "its keys are not in order with those of the leaf before"))
+    }
+}
+
+/// What memory has of leaves is found in steps, each of which is fetched while one leaf is gone through: where the newest
+/// patch is, the patch, what it has added. The last is done for the leaf at `at`, here is what those behind it need.
+#[inline(never)]
+fn prefetch_recents(recents: &Recents, view: View<'_>, at: At, direction: Direction) {
+    let Some((at, id)) = beside(view, at, direction) else { return };
+    recents.prefetch_newest(id);
+    if let Some((_, id)) = beside(view, at, direction) {
+        recents.prefetch_entry(id);
+    }
+}
+
+/// The page beside the one that a branch leads to at `at`, and where it does.
+fn beside(view: View<'_>, at: At, direction: Direction) -> Option<(At, Pgid)> {
+    let at = one_on(view, at, direction)?;
+    match view.child(at) {
+        Ok(Child::Page(id)) => Some((at, id)),
+        _ => None,
     }
 }
 

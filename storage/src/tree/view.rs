@@ -152,6 +152,7 @@ impl<'tx> View<'tx> {
     }
 
     /// Entries of a leaf, children of a branch.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
