@@ -1,11 +1,12 @@
 //! Walking a bucket in key order.
 
+mod ahead;
 mod draw;
 
 use super::{Bucket, BucketMut};
-use crate::format::{Between, LeafEntry, LeafPage, Pgid};
-use crate::pages::{MAX_DEPTH, Recents};
-use crate::tree::{At, Child, View, in_page, too_deep};
+use crate::format::{Between, LeafEntry, LeafPage};
+use crate::pages::MAX_DEPTH;
+use crate::tree::{At, View, in_page, too_deep};
 use crate::{Error, Result};
 
 /// What a cursor stands on: the key, and its value, or `None` where it is a bucket.
@@ -34,9 +35,6 @@ pub struct Cursor<'tx> {
     /// Leaves that it has stepped to since it last went somewhere else.
     leaves: u64,
 }
-
-/// Who has stepped to so many leaves will go on: what comes next is read ahead.
-const A_SCAN: u64 = 4;
 
 #[derive(Clone, Copy)]
 struct Frame<'tx> {
@@ -228,25 +226,6 @@ impl<'tx> Cursor<'tx> {
         }
     }
 
-    /// The page beside the one at `at` is likely to be next.
-    fn prefetch(&self, view: View<'tx>, at: At, direction: Direction) {
-        let Some((at, id)) = beside(view, at, direction) else { return };
-        self.bucket.source.pages.prefetch(id);
-        if let Some(recents) = self.bucket.source.pages.recents() {
-            prefetch_recents(recents, view, at, direction);
-        }
-    }
-
-    /// Has what the branch above leads to read ahead: once for each branch that a scan comes to.
-    #[inline]
-    fn read_ahead(&mut self, is_beside: bool) {
-        self.leaves += 1;
-        let is_due = if is_beside { self.leaves == A_SCAN } else { self.leaves >= A_SCAN };
-        if is_due && let [.., Frame { view: View::Branch(branch), .. }, _] = self.stack.as_slice() {
-            self.bucket.source.pages.read_ahead(*branch);
-        }
-    }
-
     /// Pushes the way to the first or last leaf below `view`; `false` if it is empty.
     fn descend(&mut self, mut view: View<'tx>, direction: Direction) -> Result<bool> {
         loop {
@@ -282,26 +261,6 @@ impl<'tx> Cursor<'tx> {
             return Ok(());
         }
         Err(Error::corrupt(view.page(), "its keys are not in order with those of the leaf before"))
-    }
-}
-
-/// What memory has of leaves is found in steps, each of which is fetched while one leaf is gone through: where the newest
-/// patch is, the patch, what it has added. The last is done for the leaf at `at`, here is what those behind it need.
-#[inline(never)]
-fn prefetch_recents(recents: &Recents, view: View<'_>, at: At, direction: Direction) {
-    let Some((at, id)) = beside(view, at, direction) else { return };
-    recents.prefetch_newest(id);
-    if let Some((_, id)) = beside(view, at, direction) {
-        recents.prefetch_entry(id);
-    }
-}
-
-/// The page beside the one that a branch leads to at `at`, and where it does.
-fn beside(view: View<'_>, at: At, direction: Direction) -> Option<(At, Pgid)> {
-    let at = one_on(view, at, direction)?;
-    match view.child(at) {
-        Ok(Child::Page(id)) => Some((at, id)),
-        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ const LONGER: [(&str, usize, &str); 9] = [
         450,
         "the public face of a bucket: one method and its documentation after the other",
     ),
-    ("storage/src/handles/cursor.rs", 450, "both cursors, which share the stack that they stand on"),
+    ("storage/src/handles/cursor.rs", 425, "both cursors, which share the stack that they stand on"),
     ("storage/src/handles/tx.rs", 425, "the public face of a write transaction, with its documentation"),
     ("storage/src/tree/slots/mod.rs", 450, "one structure, whose invariants are kept in one place"),
     ("storage/tests/inspect.rs", 425, "one made-up file for all that is told of it"),
