@@ -100,6 +100,8 @@ impl JournalArgs {
             let asked = [
                 ("discard-journal", self.discard_journal),
                 ("journal-memory", self.journal_memory.is_some_and(|Size(bytes)| bytes > 0)),
+                ("journal-size", self.journal_size.is_some()),
+                ("journal-keep", self.journal_keep.is_some()),
             ];
             for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
                 wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));

@@ -144,7 +144,7 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 42] = [
+    const FIELDS: [(&str, &str); 43] = [
         ("listen", "--listen=127.0.0.1:1"),
         ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
@@ -185,18 +185,18 @@ mod tests {
         ("timeouts.lock", "--lock-timeout=7s"),
         // Takes certificates: tests/tls.rs.
         ("tls", ""),
-        // What `discard_journal` becomes when the file is opened.
+        // What `discard_journal` and `memory` become when the file is opened.
         ("journal.discard", ""),
+        ("journal.most_memory", ""),
         // A server has the system's.
         ("clock.seen", ""),
         ("clock.by_hand", ""),
     ];
 
     /// Fields whose defaults are not the library's, and why.
-    const OTHER_DEFAULTS: [(&str, &str); 3] = [
+    const OTHER_DEFAULTS: [(&str, &str); 2] = [
         ("limits.burst_threads", "a server of its own has all processors"),
         ("timeouts.lock", "the process before it may still be on its way out"),
-        ("journal.checkpoint_size", "the same one, said"),
     ];
 
     fn config(args: &[&str]) -> Config {

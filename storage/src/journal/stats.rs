@@ -12,20 +12,23 @@ pub(crate) struct JournalStats {
     pub(crate) syncs: u64,
     /// Bytes written, with headers and what fills blocks.
     pub(crate) bytes_written: u64,
-    /// Segments, and bytes of them: in use, kept, and free.
+    /// Segments, and bytes of them: in use, kept, free, and being made.
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
-    /// Bytes of records that a checkpoint would let go.
+    /// Bytes of records that a checkpoint would let go, and after how many one is due.
     pub(crate) since_checkpoint: u64,
+    pub(crate) checkpoint_size: u64,
 }
 
 impl Journal {
     pub(crate) fn stats(&self) -> JournalStats {
-        let free = self.spares.len();
+        let making = self.making.as_ref().map_or(0, |_| self.limits.segment_size);
+        let free = self.spares.iter().map(|spare| spare.len).sum::<u64>();
         JournalStats {
-            segments: (self.history.len() + free) as u64 + 1,
-            bytes: self.history.bytes() + self.current.len + self.spares.iter().map(|spare| spare.len).sum::<u64>(),
+            segments: (self.history.len() + self.spares.len()) as u64 + u64::from(making > 0) + 1,
+            bytes: self.history.bytes() + self.current.len + free + making,
             since_checkpoint: self.since_checkpoint(),
+            checkpoint_size: self.limits.checkpoint_size,
             ..self.figures
         }
     }

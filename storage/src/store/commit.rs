@@ -98,7 +98,6 @@ impl Sync {
 pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
     let txid = write(work, txid, shared, writer, sync)?;
-    fit_to_file(work, shared, writer);
     write_leaves_if_due(work, shared);
     checkpoint_if_due(work, shared, writer);
     Ok(txid)
@@ -165,6 +164,7 @@ pub(super) fn write(
     if let Some(clock) = clock {
         count(work, &prepared, &mut writer.commits, clock);
     }
+    fit_to_file(prepared.meta.mark, work, shared, writer);
     writer.memory = work.memory_stats();
     shared.note_figures(writer);
     prepared.leave_memory(work);

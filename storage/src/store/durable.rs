@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
 use super::{CommitStats, Reading, Shared, What, Writer};
-use crate::format::{Meta, TxId};
+use crate::format::{Meta, Pgid, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::Work;
 use crate::{Error, Result};
@@ -66,9 +66,9 @@ fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Re
 }
 
 /// Has memory and journal grow with the file, where nothing was said of their sizes.
-pub(super) fn fit_to_file(work: &mut Work, shared: &Shared, writer: &mut Writer) {
+pub(super) fn fit_to_file(mark: Pgid, work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(options) = &shared.options.journal else { return };
-    let file = work.base.meta.mark * writer.page_size;
+    let file = mark * writer.page_size;
     if let Some(patcher) = &mut work.spare.patcher {
         patcher.allow(options.memory_for(file));
     }
@@ -185,8 +185,7 @@ fn sync_file(shared: &Shared, writer: &mut Writer) -> Result<()> {
 fn counted(shared: &Shared, commits: &mut CommitStats, sync: impl FnOnce() -> Result<()>) -> Result<()> {
     let clock = shared.options.statistics.then(Instant::now);
     sync()?;
-    commits.syncs += 1;
-    commits.sync_time += clock.map_or(Duration::ZERO, |clock| clock.elapsed());
+    commits.count_sync(clock.map_or(Duration::ZERO, |clock| clock.elapsed()));
     Ok(())
 }
 
@@ -225,6 +224,8 @@ impl Shared {
                     Err(error) => return Err(self.poison("sync the journal of", error)),
                 }
             }
+            // No commit took that time.
+            writer.commits.count_sync(Duration::ZERO);
             self.note_figures(writer);
             Ok(txid)
         })
@@ -249,6 +250,7 @@ impl Shared {
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
             self.sync_file()?;
+            self.writer.with(|writer| writer.commits.count_sync(Duration::ZERO));
             if clock.elapsed() < SHORT {
                 break;
             }

@@ -139,10 +139,14 @@ impl JournalOptions {
         self
     }
 
-    /// What memory has of leaves, where it is to have some.
-    pub(super) fn patcher(&self) -> Option<Box<Patcher>> {
+    /// What memory has of leaves of a file of so many bytes, where it is to have some.
+    pub(super) fn patcher(&self, file: u64) -> Option<Box<Patcher>> {
         let bytes = self.memory_for(0);
-        (bytes > 0).then(|| Box::new(Patcher::new(bytes)))
+        (bytes > 0).then(|| {
+            let mut patcher = Patcher::new(bytes);
+            patcher.allow(self.memory_for(file));
+            Box::new(patcher)
+        })
     }
 
     /// Bytes of memory for a file of so many.

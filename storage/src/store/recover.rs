@@ -202,7 +202,8 @@ impl Shared {
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
-            writer.spare.patcher = self.options.journal.as_ref().and_then(JournalOptions::patcher);
+            let file = self.readers.current().meta.mark * writer.page_size;
+            writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
             writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
@@ -219,7 +220,11 @@ impl Shared {
     }
 
     fn replay(&self, writer: &mut Writer, waiting: &Waiting) -> Result<()> {
-        waiting.batches().try_for_each(|batch| self.make(writer, batch, waiting.folder()))
+        let options = self.options.journal.clone().unwrap_or_default();
+        let memory = options.memory_for(self.readers.current().meta.mark * writer.page_size) as u64;
+        // The tests of this crate make many of little.
+        let mut batches = waiting.batches().with_memory(if cfg!(any(test, fuzzing)) { 0 } else { memory });
+        batches.try_for_each(|batch| self.make(writer, batch, waiting.folder()))
     }
 
     /// Makes a batch of records, under the number of the last of them. Nothing is synced.

@@ -55,6 +55,9 @@ pub struct JournalFigures {
     pub bytes_written: u64,
     /// Bytes of records that the file does not hold yet.
     pub since_checkpoint: u64,
+    /// After so many of them a checkpoint is due, as [`JournalOptions::checkpoint_size`](crate::JournalOptions::checkpoint_size)
+    /// says.
+    pub checkpoint_size: u64,
     /// Files of the journal, and their bytes: those that are written, kept, and ready to be written over.
     pub segments: u64,
     /// Bytes of them.
@@ -70,6 +73,8 @@ pub struct JournalFigures {
     pub memory: u64,
     /// Bytes of it that are taken.
     pub memory_used: u64,
+    /// Bytes that the process has for it: what only readers of earlier states see, and what is free again, among them.
+    pub memory_allocated: u64,
     /// Leaves that are in it as they are now, and in the file as they were.
     pub memory_leaves: u64,
     /// How often the oldest of it was given back beside the commits, because it was nearly full.
@@ -88,6 +93,7 @@ impl JournalFigures {
             records: stats.records,
             bytes_written: stats.bytes_written,
             since_checkpoint: stats.since_checkpoint,
+            checkpoint_size: stats.checkpoint_size,
             segments: stats.segments,
             bytes: stats.bytes,
             checkpoints: stalls.count,
@@ -95,6 +101,7 @@ impl JournalFigures {
             last_stall: stalls.last,
             memory: memory.bytes,
             memory_used: memory.used,
+            memory_allocated: memory.allocated,
             memory_leaves: memory.leaves,
             memory_passes: memory.passes,
             memory_missed: memory.missed,
@@ -128,7 +135,7 @@ pub struct CommitStats {
     pub time: Duration,
     /// Syncs: two to a synced commit, or one with a journal.
     pub syncs: u64,
-    /// The part of `time` that was spent in syncs.
+    /// The part of `time` that was spent in syncs; what a thread syncs beside the commits is none of it.
     pub sync_time: Duration,
     /// Pages that were allocated.
     pub pages_allocated: u64,
@@ -147,6 +154,12 @@ pub struct CommitStats {
 }
 
 impl CommitStats {
+    /// A sync, for which commits have waited so long.
+    pub(super) fn count_sync(&mut self, time: Duration) {
+        self.syncs += 1;
+        self.sync_time += time;
+    }
+
     /// So many write calls wrote so many bytes.
     pub(super) fn count_writes(&mut self, writes: u64, bytes: u64) {
         self.writes += writes;

@@ -47,6 +47,8 @@ pub(crate) struct MemoryStats {
     /// Bytes that there may be.
     pub(crate) bytes: u64,
     pub(crate) used: u64,
+    /// Bytes that are there for it.
+    pub(crate) allocated: u64,
     /// Leaves with patches.
     pub(crate) leaves: u64,
     /// How often the oldest of it was given back.
@@ -89,6 +91,7 @@ impl Patcher {
         MemoryStats {
             bytes: self.bytes as u64,
             used: self.filling.used(),
+            allocated: self.filling.allocated(),
             leaves: self.live(),
             passes: self.passes,
             missed: self.missed,

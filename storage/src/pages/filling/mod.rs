@@ -126,6 +126,11 @@ impl Filling {
         self.row.iter().map(|part| (part.filled - UNIT) as u64).sum()
     }
 
+    /// Bytes of all slabs that there are.
+    pub(crate) fn allocated(&self) -> u64 {
+        (self.slabs.iter().flatten().count() * self.each) as u64
+    }
+
     /// How many pages of the newest state have patches.
     pub(crate) fn live(&self) -> u64 {
         self.live

@@ -17,6 +17,7 @@ const AT_ONCE: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 16 << 20 };
 pub(crate) struct Batches<'a, I: Iterator<Item = Result<Record<'a>>>> {
     records: Peekable<I>,
     folder: &'a Path,
+    at_once: u64,
 }
 
 /// Records that are made in one transaction.
@@ -35,7 +36,18 @@ impl Waiting {
     /// The same of the first so many records.
     pub(crate) fn batches_of(&self, records: u64) -> Batches<'_, impl Iterator<Item = Result<Record<'_>>>> {
         let records = self.iter().take(usize::try_from(records).unwrap_or(usize::MAX));
-        Batches { records: records.peekable(), folder: self.folder() }
+        Batches { records: records.peekable(), folder: self.folder(), at_once: AT_ONCE }
+    }
+}
+
+impl<'a, I: Iterator<Item = Result<Record<'a>>>> Batches<'a, I> {
+    /// The same for who has so many bytes of memory for what is new. A leaf is written for each batch that changes it: of a
+    /// large file, in whose leaves changes are scattered, batches are longer.
+    pub(crate) fn with_memory(mut self, bytes: u64) -> Self {
+        if bytes > 0 {
+            self.at_once = self.at_once.min(bytes / 2).max(bytes / 4);
+        }
+        self
     }
 }
 
@@ -45,7 +57,7 @@ impl<'a, I: Iterator<Item = Result<Record<'a>>>> Iterator for Batches<'a, I> {
     fn next(&mut self) -> Option<Batch> {
         self.records.peek()?;
         let mut batch = Batch { records: Vec::new(), unreadable: None };
-        let mut left = AT_ONCE;
+        let mut left = self.at_once;
         while let Some(record) = self.records.next_if(|_| left > 0) {
             match record.and_then(|record| in_memory(record, self.folder)) {
                 Ok(record) => {
