@@ -76,8 +76,10 @@ impl JournalArgs {
         if let Some(size) = self.journal_size.filter(|size| size.0 < LEAST_SIZE.0) {
             wrong.push(Wrong::new("journal-size", format!("is {size}, but must be {LEAST_SIZE} at least")));
         }
-        let journal = JournalOptions::new();
-        let journal = self.journal_size.map_or(journal.clone(), |Size(bytes)| journal.checkpoint_size(bytes));
+        let mut journal = JournalOptions::new();
+        if let Some(Size(bytes)) = self.journal_size {
+            journal = journal.checkpoint_size(bytes);
+        }
         let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {

@@ -210,6 +210,11 @@ impl Meta {
         self.txid % 2
     }
 
+    /// Bytes of the file up to the last page that may be in use.
+    pub(crate) fn used_len(&self) -> u64 {
+        self.mark * u64::from(self.page_size)
+    }
+
     /// A whole page that holds this meta, for its slot.
     pub(crate) fn encode(&self) -> Vec<u8> {
         self.encode_for(self.slot())

@@ -164,7 +164,7 @@ pub(super) fn write(
     if let Some(clock) = clock {
         count(work, &prepared, &mut writer.commits, clock);
     }
-    fit_to_file(prepared.meta.mark, work, shared, writer);
+    fit_to_file(&prepared.meta, work, shared, writer);
     writer.memory = work.memory_stats();
     shared.note_figures(writer);
     prepared.leave_memory(work);

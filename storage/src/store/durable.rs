@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
 use super::{CommitStats, Reading, Shared, What, Writer};
-use crate::format::{Meta, Pgid, TxId};
+use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
 use crate::tree::Work;
 use crate::{Error, Result};
@@ -66,9 +66,9 @@ fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Re
 }
 
 /// Has memory and journal grow with the file, where nothing was said of their sizes.
-pub(super) fn fit_to_file(mark: Pgid, work: &mut Work, shared: &Shared, writer: &mut Writer) {
+pub(super) fn fit_to_file(meta: &Meta, work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(options) = &shared.options.journal else { return };
-    let file = mark * writer.page_size;
+    let file = meta.used_len();
     if let Some(patcher) = &mut work.spare.patcher {
         patcher.allow(options.memory_for(file));
     }

@@ -189,20 +189,21 @@ impl Shared {
     /// Brings the file up to what its journal records, and keeps that journal from now on.
     pub(super) fn keep_journal(&self, found: Found) -> Result<()> {
         let Found { folder, waiting } = found;
+        let options = self.options.journal.clone().unwrap_or_default();
         self.writer.with(|writer| {
             let (base, clock) = (writer.durable, Instant::now());
-            let limits = self.options.journal.clone().unwrap_or_default().limits(base.mark * writer.page_size);
             // What was committed is not refused, whatever the limit was then.
             let max_size = writer.max_size.take();
             writer.is_replaying = true;
-            self.replay(writer, &waiting)?;
+            self.replay(writer, &waiting, options.memory_for(base.used_len()))?;
             writer.max_size = max_size;
             let is_behind = !waiting.is_empty();
+            let limits = options.limits(base.used_len());
             self.keeps_journal_in(folder.path());
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
-            let file = self.readers.current().meta.mark * writer.page_size;
+            let file = self.readers.current().meta.used_len();
             writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
             writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
             if is_behind {
@@ -219,11 +220,9 @@ impl Shared {
         })
     }
 
-    fn replay(&self, writer: &mut Writer, waiting: &Waiting) -> Result<()> {
-        let options = self.options.journal.clone().unwrap_or_default();
-        let memory = options.memory_for(self.readers.current().meta.mark * writer.page_size) as u64;
-        // The tests of this crate make many of little.
-        let mut batches = waiting.batches().with_memory(if cfg!(any(test, fuzzing)) { 0 } else { memory });
+    /// Makes what waits, with so many bytes of memory for what is new.
+    fn replay(&self, writer: &mut Writer, waiting: &Waiting, memory: usize) -> Result<()> {
+        let mut batches = waiting.batches().with_memory(memory as u64);
         batches.try_for_each(|batch| self.make(writer, batch, waiting.folder()))
     }
 
