@@ -206,6 +206,7 @@ fn durability(db: &Db, database: &boltkv_storage::Stats) -> Vec<(&'static str, F
         ("journal_memory_allocated", Figure::Number(journal.memory_allocated)),
         ("journal_memory_leaves", Figure::Number(journal.memory_leaves)),
         ("journal_memory_passes", Figure::Number(journal.memory_passes)),
+        ("journal_memory_waits", Figure::Number(journal.memory_waits)),
         ("journal_memory_missed", Figure::Number(journal.memory_missed)),
     ]);
     figures

@@ -85,7 +85,8 @@ impl Db {
     }
 
     /// Begins the write transaction, waiting for the one before it to end: who comes first is served first. A thread
-    /// that already has it waits for ever.
+    /// that already has it waits for ever. Where a journal's [memory](crate::JournalOptions::memory) is nearly full, it waits for
+    /// some of it to be given back, 4 ms at most.
     ///
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Poisoned`] after a failed write or sync.
@@ -94,6 +95,7 @@ impl Db {
             return Err(Error::ReadOnly);
         }
         self.0.shared.check_usable()?;
+        self.0.shared.hold_back();
         let writer = self.0.shared.writer.take();
         let mut tx = TxMut::new(Arc::clone(&self.0.shared), writer);
         self.0.shared.check_usable()?;

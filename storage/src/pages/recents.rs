@@ -6,7 +6,6 @@
 //! former one finds in it what was there when it was left.
 
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,17 +27,36 @@ const SOON: usize = 192;
 /// Where the patches of pages lie, in which slabs.
 pub(crate) struct Table {
     pub(super) slabs: Slabs,
-    pub(super) entries: Arc<[AtomicU64]>,
+    pub(super) entries: Entries,
+}
+
+/// One for each page, at the place that its hash says, or behind that. Their number is a power of two.
+pub(super) type Entries = Arc<Vec<AtomicU64>>;
+
+/// Where a page's entry is, if no other one is there.
+fn first_place(entries: &[AtomicU64], page: Pgid) -> usize {
+    // Of the product, the upper bits differ most; and in a longer table the order is the same.
+    let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (hash >> (entries.len().leading_zeros() + 1)) as usize
+}
+
+/// The page's entry, or the place where it would be.
+pub(super) fn find(entries: &[AtomicU64], page: Pgid) -> (usize, u64) {
+    let mask = entries.len() - 1;
+    let mut place = first_place(entries, page);
+    loop {
+        let entry = entries[place].load(Ordering::Acquire);
+        // Never more than half of them are taken.
+        if entry == 0 || entry >> PAGE_SHIFT == page {
+            return (place, entry);
+        }
+        place = (place + 1) & mask;
+    }
 }
 
 impl Table {
-    /// One for so many pages, of which as many again could be noted; without entries.
-    pub(super) fn new(slabs: Vec<Option<Arc<Slab>>>, pages: usize) -> io::Result<Self> {
-        let len = (2 * pages).next_power_of_two();
-        let mut entries = Vec::new();
-        entries.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        entries.resize_with(len, AtomicU64::default);
-        Ok(Self { slabs: Slabs::new(slabs), entries: entries.into() })
+    pub(super) fn new(slabs: Vec<Option<Arc<Slab>>>, entries: Vec<AtomicU64>) -> Self {
+        Self { slabs: Slabs::new(slabs), entries: entries.into() }
     }
 
     /// The same without the slabs in these slots, for who needs them no more.
@@ -60,24 +78,9 @@ impl Table {
         Patched::at(&self.slabs, at)
     }
 
-    /// Where the page's entry is, if no other one is there.
-    fn first_place(&self, page: Pgid) -> usize {
-        let hash = page.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (hash >> 32) as usize & (self.entries.len() - 1)
-    }
-
     /// The page's entry, or the place where it would be.
     pub(super) fn entry(&self, page: Pgid) -> (usize, u64) {
-        let mask = self.entries.len() - 1;
-        let mut place = self.first_place(page);
-        loop {
-            let entry = self.entries[place].load(Ordering::Acquire);
-            // Never more than half of them are taken.
-            if entry == 0 || entry >> PAGE_SHIFT == page {
-                return (place, entry);
-            }
-            place = (place + 1) & mask;
-        }
+        find(&self.entries, page)
     }
 
     /// Where the newest patch of a page lies that is not of the past.
@@ -142,7 +145,7 @@ impl Recents {
     /// It will be looked for the page's patches soon.
     pub(crate) fn prefetch_entry(&self, page: Pgid) {
         if let Some(table) = &self.table {
-            prefetch(std::slice::from_ref(&table.entries[table.first_place(page)]));
+            prefetch(std::slice::from_ref(&table.entries[first_place(&table.entries, page)]));
         }
     }
 

@@ -80,6 +80,7 @@ impl<'a> Copier<'a> {
         let mut copies = Copies::default();
         let mut free = pages.iter().copied();
         for ahead in batch.chunk_by(|one, other| one.bucket == other.bucket).flat_map(|leaves| leaves.chunks(FETCHED)) {
+            self.out.shared.give_way();
             let root = ahead.first().map(|leaf| self.root(leaf.bucket, names)).transpose()?.flatten();
             for (ahead, leaf) in find(self.state.pages(), root, ahead)? {
                 let Some(leaf) = leaf.filter(|leaf| leaf.id() == ahead.page) else {

@@ -17,6 +17,7 @@ mod journal_options;
 mod open;
 mod options;
 mod patched;
+mod pressure;
 mod readers;
 mod recover;
 mod room;

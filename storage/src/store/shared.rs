@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::pressure::Pressure;
 use super::{
     CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
     sync_point,
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     syncs: Mutex<()>,
     /// Whose turn it is to write leaves that have patches.
     pub(super) leaves: Mutex<()>,
+    pub(super) pressure: Pressure,
     /// Why no more writes are taken.
     failure: OnceLock<String>,
     /// The folder of the journal, where one is kept.
@@ -57,6 +59,7 @@ impl Shared {
             path: path.map(Into::into),
             syncs: Mutex::new(()),
             leaves: Mutex::new(()),
+            pressure: Pressure::default(),
             failure: OnceLock::new(),
             journal: OnceLock::new(),
             tail: OnceLock::new(),
@@ -117,6 +120,7 @@ impl Shared {
     /// [`Db::stats`](crate::Db::stats) says.
     pub(crate) fn note_figures(&self, writer: &Writer) {
         writer.journal.iter().for_each(Journal::tell);
+        self.pressure.note(&writer.memory);
         let figures = Figures {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),
@@ -124,7 +128,8 @@ impl Shared {
             journal: writer
                 .journal
                 .as_ref()
-                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls, &writer.memory)),
+                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls, &writer.memory))
+                .map(|figures| JournalFigures { memory_waits: self.pressure.held(), ..figures }),
             commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;

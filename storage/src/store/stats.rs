@@ -79,6 +79,8 @@ pub struct JournalFigures {
     pub memory_leaves: u64,
     /// How often the oldest of it was given back beside the commits, because it was nearly full.
     pub memory_passes: u64,
+    /// Transactions that were held back before they began, 4 ms at most, because it was nearly full.
+    pub memory_waits: u64,
     /// Transactions that found nothing of it free: readers had it, or writes came faster than it was given back.
     pub memory_missed: u64,
 }
@@ -104,6 +106,7 @@ impl JournalFigures {
             memory_allocated: memory.allocated,
             memory_leaves: memory.leaves,
             memory_passes: memory.passes,
+            memory_waits: 0,
             memory_missed: memory.missed,
         }
     }

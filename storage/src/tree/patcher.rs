@@ -55,6 +55,8 @@ pub(crate) struct MemoryStats {
     pub(crate) passes: u64,
     /// Transactions that found none.
     pub(crate) missed: u64,
+    /// How full the last slab is, in thousandths; 0 where there are others.
+    pub(crate) last_filled: u32,
 }
 
 impl Patcher {
@@ -95,6 +97,7 @@ impl Patcher {
             leaves: self.live(),
             passes: self.passes,
             missed: self.missed,
+            last_filled: self.filling.last_filled(),
         }
     }
 
@@ -274,6 +277,11 @@ impl Patcher {
         });
         self.note_table();
         moved
+    }
+
+    /// Prepares for [`Self::begin_slab`] to take no time, in steps of so many entries; whether nothing is left to do.
+    pub(crate) fn prepare(&mut self, entries: usize) -> bool {
+        self.filling.prepare(entries)
     }
 
     /// The memory as it is now, which stays as it is, and the slots of its slabs, from the oldest on; `None` where there is

@@ -3,6 +3,7 @@
 //! The slabs that are in use stand in a row. Patches are added at its end; at its begin the slabs are given back, once no
 //! leaf refers to what is in them any more: it was written to a page, or moved on to the row's end.
 
+mod coming;
 mod moving;
 
 use std::collections::{HashSet, VecDeque};
@@ -13,15 +14,14 @@ use fnv::FnvBuildHasher;
 use zerocopy::FromBytes as _;
 
 use super::Table;
-use super::recents::{AT, PAGE_SHIFT, PAGES, PAST, live};
+use super::recents::{AT, Entries, PAGE_SHIFT, PAGES, PAST, live};
+use coming::Coming;
 use crate::disk::{LONGEST_SLAB, MOST_SLABS, Slab, UNIT, place};
 use crate::format::{PatchHeader, Pgid};
 
 /// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
 const SLABS: usize = 16;
 const SHORT_SLAB: usize = 4096;
-/// A table is made for a quarter more pages than there are, and so many more.
-const MORE_PAGES: usize = if cfg!(test) { 8 } else { 256 };
 /// Slabs at the row's begin that are given back together: more of their leaves have the same branches above them.
 pub(crate) const SLABS_TOGETHER: usize = 2;
 
@@ -35,6 +35,9 @@ pub(crate) struct Filling {
     slabs: Vec<Option<Arc<Slab>>>,
     /// What the slabs in use are read with.
     table: Option<Arc<Table>>,
+    /// The entries of the table before it, and those of the one after it.
+    former: Option<Entries>,
+    coming: Option<Coming>,
     row: VecDeque<Part>,
     /// Entries of the table that are taken.
     entries: usize,
@@ -105,8 +108,19 @@ impl Filling {
     pub(crate) fn new(bytes: usize) -> Self {
         let each = (bytes / SLABS).max(SHORT_SLAB.min(bytes / 4)).min(LONGEST_SLAB).next_multiple_of(UNIT);
         let (slabs, row) = (Vec::new(), VecDeque::new());
-        let above = HashSet::default();
-        let mut new = Self { each, most: 0, slabs, table: None, row, entries: 0, live: 0, above, is_told: false };
+        let mut new = Self {
+            each,
+            most: 0,
+            slabs,
+            table: None,
+            former: None,
+            coming: None,
+            row,
+            entries: 0,
+            live: 0,
+            above: HashSet::default(),
+            is_told: false,
+        };
         new.allow(bytes);
         new
     }
@@ -139,6 +153,15 @@ impl Filling {
     /// Whether so many slabs are in use that the oldest are to be given back.
     fn is_due(&self) -> bool {
         self.row.len() >= self.most * 3 / 4
+    }
+
+    /// How full the last slab is that there is for changes, in thousandths; 0 where there are others.
+    pub(crate) fn last_filled(&self) -> u32 {
+        let free = self.row.iter().take_while(|part| part.pages == 0).count();
+        match self.row.back() {
+            Some(last) if self.row.len() - free + 1 >= self.most => (1000 * last.filled / self.each) as u32,
+            _ => 0,
+        }
     }
 
     /// Whether that is so, where it was not told since [`Self::oldest`] was asked for the last time.
@@ -223,28 +246,6 @@ impl Filling {
         u8::try_from(found?).ok()
     }
 
-    /// Begins another table, of the slabs in use and the pages that have patches.
-    fn renew_table(&mut self) -> Option<()> {
-        let mut slabs = vec![None; self.slabs.len()];
-        for part in &self.row {
-            let slot = usize::from(part.slot);
-            slabs[slot].clone_from(&self.slabs[slot]);
-        }
-        let live = usize::try_from(self.live).unwrap_or(usize::MAX);
-        let table = Table::new(slabs, live + live / 4 + MORE_PAGES).ok()?;
-        let mut noted = 0;
-        for (page, at) in self.table.iter().flat_map(|table| table.all()) {
-            let (place, _) = table.entry(page);
-            table.entries[place].store(page << PAGE_SHIFT | u64::from(at), Ordering::Relaxed);
-            noted += 1;
-        }
-        debug_assert_eq!(noted, self.live, "pages that have patches");
-        debug_assert_eq!(noted, self.row.iter().map(|part| part.pages).sum::<u64>(), "pages of slabs");
-        self.entries = live;
-        self.table = Some(Arc::new(table));
-        Some(())
-    }
-
     /// Where the next patch will lie, and the slot of that slab. For who has [reserved](Self::reserve) room.
     pub(crate) fn next(&self) -> Option<(u32, u8)> {
         self.row.back().map(|part| (place(part.slot, part.filled), part.slot))
@@ -258,6 +259,7 @@ impl Filling {
             self.above.extend(above);
         }
         self.note(page, u64::from(at));
+        self.fill_coming(patch.len());
         Some(Before { page, newest })
     }
 
@@ -287,6 +289,10 @@ impl Filling {
             let (place, entry) = table.entry(page);
             self.entries += usize::from(entry == 0);
             table.entries[place].store(page << PAGE_SHIFT | what, Ordering::Release);
+        }
+        if let Some(coming) = &mut self.coming {
+            coming.note(page, what);
+            self.coming.take_if(|coming| coming.is_full());
         }
     }
 
@@ -347,7 +353,8 @@ impl Filling {
     pub(crate) fn clear(&mut self) {
         self.row.clear();
         self.above.clear();
-        (self.table, self.entries, self.live) = (None, 0, 0);
+        (self.table, self.former, self.coming) = (None, None, None);
+        (self.entries, self.live) = (0, 0);
     }
 
     /// Whether so little is in use that it may stay, where no page has patches any more.

@@ -22,6 +22,7 @@ impl Filling {
         let Some(moved) = self.append(bytes, true) else { return false };
         self.gone(at);
         self.note(page, u64::from(moved));
+        self.fill_coming(bytes.len());
         true
     }
 

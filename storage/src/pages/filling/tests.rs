@@ -153,3 +153,57 @@ fn who_reads_long_keeps_slabs_and_others_are_taken_up_to_twice_as_many() {
     move_oldest(&mut filling);
     assert!(push(&mut filling, 2, 5000).is_some());
 }
+
+#[test]
+fn the_table_that_comes_next_is_there_when_the_slab_is_full() {
+    let mut filling = Filling::new(1 << 18);
+    let (mut slabs, mut left) = (0, None);
+    for txid in 1..20_000 {
+        let page = 2 + txid * 7919 % 300;
+        assert!(push(&mut filling, page, txid).is_some(), "patch {txid}");
+        if txid % 5 == 0 {
+            filling.leave(2 + txid * 104_729 % 300);
+        }
+        let last = filling.next().unwrap().1;
+        if std::mem::replace(&mut slabs, last) != last {
+            assert_eq!(left.unwrap_or(0), 0, "entries that a patch would have had to wait for");
+        }
+        left = filling.coming.as_ref().map(|coming| coming.left(filling.table().map(|table| &**table)));
+        move_oldest(&mut filling);
+    }
+}
+
+#[test]
+fn a_table_that_came_has_what_was_noted_while_it_was_filled() {
+    let mut filling = Filling::new(1 << 18);
+    let mut model = std::collections::BTreeMap::new();
+    for txid in 1..20_000 {
+        let page = 2 + txid * txid % 211;
+        match txid % 7 {
+            0 => {
+                filling.leave(page);
+                model.remove(&page);
+            }
+            1 => {
+                filling.forget(page);
+                model.remove(&page);
+            }
+            2 => {
+                let before = push(&mut filling, page, txid).unwrap();
+                filling.take_back(before);
+            }
+            _ => {
+                push(&mut filling, page, txid).unwrap();
+                model.insert(page, txid);
+            }
+        }
+        move_oldest(&mut filling);
+        if txid % 100 == 0 {
+            filling.prepare(64);
+        }
+        let newest = |page| filling.newest(page).map(|(_, header)| header.txid.get());
+        assert_eq!((newest(page), newest(page + 1)), (model.get(&page).copied(), model.get(&(page + 1)).copied()));
+    }
+    let seen: Vec<_> = (2..300).map(|page| filling.newest(page).map(|(_, header)| header.txid.get())).collect();
+    assert_eq!(seen, (2..300).map(|page| model.get(&page).copied()).collect::<Vec<_>>());
+}

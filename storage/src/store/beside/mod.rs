@@ -10,6 +10,8 @@
 //! others use, too, the freelist knows by that number (see `pages/freelist`): copies are as old as the state, and pages that
 //! only it has are free once the next one is in the file.
 
+mod place;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
@@ -17,14 +19,20 @@ use std::time::Instant;
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
 use super::durable::{begin, make_durable, number_of_sync_point};
-use super::patched::{FEW, GROWTH, commit, grow, open_bucket, set_aside};
+use super::patched::{FEW, commit, open_bucket, set_aside};
 use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
-use crate::format::{Meta, NO_FREELIST, Pgid, TxId};
+use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
-use crate::pages::{Allocator, Recents, Run, SLABS_TOGETHER, Snapshot};
-use crate::tree::{BucketId, Names, Part, Spare, Work};
+use crate::pages::{Recents, Run, SLABS_TOGETHER, Snapshot};
+use crate::tree::{BucketId, Names, Spare, Work};
 use crate::{Error, Result};
+
+/// So many entries of a table are prepared at a time, and as often at most.
+const STEP: usize = 1 << 14;
+const STEPS: usize = 1000;
+/// So many leaves are led to before others have their turn.
+const LED_TO: usize = 64;
 
 /// A state that is being written.
 pub(crate) struct Beside<'a> {
@@ -94,6 +102,9 @@ impl Drop for Beside<'_> {
 impl<'a> Beside<'a> {
     /// Begins with the newest state, where there is much in memory, and nothing else is wanted of the file.
     pub(crate) fn begin(shared: &'a Shared, _turn: &MutexGuard<'_, ()>) -> Result<Option<Self>> {
+        // Otherwise a commit would wait for all of the table that comes next.
+        let is_prepared = |writer: &mut Writer| writer.spare.patcher.as_mut().is_none_or(|patcher| patcher.prepare(STEP));
+        let _ = (0..STEPS).find(|_| shared.writer.with(is_prepared));
         shared.writer.with(|writer| {
             shared.check_usable()?;
             if !writer.may_go_on_beside(shared) {
@@ -249,7 +260,7 @@ impl<'a> Beside<'a> {
     pub(crate) fn finish(mut self) -> Result<(), End> {
         let shared = self.shared;
         let (mut work, meta) = self.with_copies()?;
-        let (meta, mut parts) = self.with_writer(|writer| place(&mut work, meta, shared, writer))?;
+        let (meta, mut parts) = self.place(&mut work, meta)?;
         parts.sort_unstable_by_key(|part| part.run.start);
         let mut out = Out::new(shared, meta.page_size as usize);
         for part in &parts {
@@ -290,7 +301,10 @@ impl<'a> Beside<'a> {
         let key = |copy: &Copy| &keys[copy.key.0..copy.key.1];
         copies.sort_unstable_by(|one, other| (one.bucket, key(one)).cmp(&(other.bucket, key(other))));
         let mut last = None;
-        for copy in &*copies {
+        for (number, copy) in copies.iter().enumerate() {
+            if number % LED_TO == 0 {
+                shared.give_way();
+            }
             let bucket = open_bucket(&mut work, copy.bucket, names, &mut last)?;
             let leads = bucket.map(|bucket| work.replace_leaf(bucket, key(copy), copy.old, copy.new)).transpose()?;
             if leads != Some(true) {
@@ -338,32 +352,6 @@ fn commit_nothing(shared: &Shared, writer: &mut Writer) -> Result<TxId> {
     let written = txid.and_then(|txid| write(&mut work, txid, shared, writer, Sync::Later));
     writer.spare = work.take_spare();
     written
-}
-
-/// Gives the changed pages of the state their places, which are nobody else's; and the meta that leads to them.
-fn place(work: &mut Work, meta: Meta, shared: &Shared, writer: &mut Writer) -> Result<(Meta, Vec<Part>)> {
-    // As many as are changed, if none is split.
-    let needed = 2 * work.nodes.len() as u64;
-    writer.release_pages(shared, shared.readers.current().pages())?;
-    if writer.freelist.free_pages() < needed {
-        grow(shared, writer, needed.max(GROWTH))?;
-    }
-    let mark = shared.readers.current().meta.mark;
-    let mut allocator = Allocator::new(&mut writer.freelist, mark, Vec::new(), Vec::new(), false);
-    let spilled = work.spill(&mut allocator);
-    allocator.give_back_rest();
-    match spilled {
-        Ok((root, parts)) if allocator.mark == mark => {
-            let pages = allocator.all;
-            writer.freelist.only_of(meta.txid, pages.iter().copied());
-            writer.spare.patcher.iter_mut().for_each(|patcher| patcher.forget(&pages));
-            Ok((Meta { root, mark, freelist: NO_FREELIST, ..meta }, parts))
-        }
-        spilled => {
-            allocator.undo();
-            Err(spilled.err().unwrap_or_else(no_space))
-        }
-    }
 }
 
 fn no_space() -> Error {

@@ -20,7 +20,7 @@ use crate::tree::{BucketId, Names, Work};
 use crate::{Error, Result};
 
 /// Leaves of a batch: in more there are more below one branch, and commits wait longer for it.
-const BATCH: usize = if cfg!(test) { 3 } else { 1024 };
+pub(super) const BATCH: usize = if cfg!(test) { 3 } else { 512 };
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
