@@ -1,7 +1,7 @@
 //! Opening a file that has a journal: what was recorded beyond the file's newest meta is done again, or waits for who can.
 //!
-//! Doing it again changes nothing that is durable until it is done: commits go into free pages, unsynced, and no meta is
-//! written. Then a new segment is begun, whose header follows the last record that was read and names the old meta as the
+//! Doing it again changes nothing that is durable until it is done: commits go into memory and free pages, unsynced, and no
+//! meta is written. Then a new segment is begun, whose header follows the last record that was read and names the old meta as the
 //! newest in the file; then comes a checkpoint. A crash before the checkpoint's meta leaves the old meta, and the journal with
 //! the same records beyond it: the new segment has none, and a link that no meta fits is harmless. A crash after it leaves the
 //! new meta, to which the new segment has the link. So opening can be interrupted as often as it likes.
@@ -17,8 +17,13 @@ use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
 use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
-use crate::tree::{Batch, Recorded, Refused, Replay};
+use crate::tree::{Batch, Fill, Recorded, Refused, Replay};
 use crate::{Error, Result};
+
+/// Leaves that found no room stay in memory, and find it at the next checkpoint.
+fn unless_full(error: Error) -> Result<()> {
+    if is_full(&error) { Ok(()) } else { Err(error) }
+}
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -190,22 +195,23 @@ impl Shared {
     pub(super) fn keep_journal(&self, found: Found) -> Result<()> {
         let Found { folder, waiting } = found;
         let options = self.options.journal.clone().unwrap_or_default();
-        self.writer.with(|writer| {
-            let (base, clock) = (writer.durable, Instant::now());
-            // What was committed is not refused, whatever the limit was then.
-            let max_size = writer.max_size.take();
+        let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
+        let (base, max_size) = self.writer.with(|writer| {
+            let file = self.readers.current().meta.used_len();
+            writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
+            writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
             writer.is_replaying = true;
-            self.replay(writer, &waiting, options.memory_for(base.used_len()))?;
+            // What was committed is not refused, whatever the limit was then.
+            (writer.durable, writer.max_size.take())
+        });
+        self.replay(&waiting, options.memory_for(base.used_len()))?;
+        self.writer.with(|writer| {
             writer.max_size = max_size;
-            let is_behind = !waiting.is_empty();
             let limits = options.limits(base.used_len());
             self.keeps_journal_in(folder.path());
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
-            let file = self.readers.current().meta.used_len();
-            writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
-            writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.
@@ -220,10 +226,21 @@ impl Shared {
         })
     }
 
-    /// Makes what waits, with so many bytes of memory for what is new.
-    fn replay(&self, writer: &mut Writer, waiting: &Waiting, memory: usize) -> Result<()> {
-        let mut batches = waiting.batches().with_memory(memory as u64);
-        batches.try_for_each(|batch| self.make(writer, batch, waiting.folder()))
+    /// Makes what waits, with so many bytes of memory for what is new: as when it was committed, what is done to leaves stays in
+    /// memory, and they are written for much of it at once.
+    fn replay(&self, waiting: &Waiting, memory: usize) -> Result<()> {
+        let turn = self.turn_to_write();
+        // Some memory is given back after each batch; where leaves keep bbolt's fill, there is none but for the batches.
+        let bytes = match (memory as u64, self.options.fill) {
+            (0, _) => u64::MAX,
+            (memory, Fill::Percent(_)) => memory / 2,
+            (memory, Fill::Auto) => memory / 16,
+        };
+        for batch in waiting.batches().of_bytes(bytes) {
+            self.writer.with(|writer| self.make(writer, batch, waiting.folder()))?;
+            self.give_back_memory(&turn).or_else(unless_full)?;
+        }
+        self.write_leaves(&turn).or_else(unless_full)
     }
 
     /// Makes a batch of records, under the number of the last of them. Nothing is synced.
@@ -233,13 +250,14 @@ impl Shared {
         }
         let Some(&Recorded { txid, .. }) = batch.records.last() else { return Ok(()) };
         let mut work = begin(self, writer)?;
+        work.may_patch();
         Replay::make_all(&mut work, &batch.records).map_err(|refused| match refused {
             Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
             Refused::Damaged(error) => error,
         })?;
-        write(&mut work, txid, self, writer, Sync::Later)?;
+        let written = write(&mut work, txid, self, writer, Sync::Later);
         writer.spare = work.take_spare();
-        Ok(())
+        written.map(drop)
     }
 
     /// Makes a batch of records that follow the newest state, in a file that nobody else has seen and that keeps no journal.

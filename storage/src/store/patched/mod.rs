@@ -208,7 +208,9 @@ pub(super) fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&
         if work.nodes.is_empty() && work.raised == 0 {
             return Ok(());
         }
-        let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
+        // Numbers are the records' while they are made again, when nobody reads.
+        let another = u64::from(!writer.is_replaying);
+        let txid = work.base.meta.txid.checked_add(another).ok_or_else(ids_used_up)?;
         write(&mut work, txid, shared, writer, Sync::Later).map(drop)
     });
     writer.spare = work.take_spare();

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 /// times as much memory.
 const AT_ONCE: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 16 << 20 };
 
+/// With little memory.
+const LEAST_AT_ONCE: u64 = 1 << 20;
+
 /// The records that wait, in batches, each of at least one record.
 pub(crate) struct Batches<'a, I: Iterator<Item = Result<Record<'a>>>> {
     records: Peekable<I>,
@@ -41,13 +44,9 @@ impl Waiting {
 }
 
 impl<'a, I: Iterator<Item = Result<Record<'a>>>> Batches<'a, I> {
-    /// The same for who has so many bytes of memory for what is new. A leaf is written for each batch that changes it: of a
-    /// large file, in whose leaves changes are scattered, batches are longer.
-    pub(crate) fn with_memory(mut self, bytes: u64) -> Self {
-        // The tests of this crate make many of little.
-        if bytes > 0 && !cfg!(any(test, fuzzing)) {
-            self.at_once = self.at_once.min(bytes / 2).max(bytes / 4);
-        }
+    /// The same with no more than so many bytes of effects in a batch, as far as records are not longer.
+    pub(crate) fn of_bytes(mut self, bytes: u64) -> Self {
+        self.at_once = self.at_once.min(bytes.max(LEAST_AT_ONCE));
         self
     }
 }
