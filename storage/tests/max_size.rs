@@ -175,10 +175,10 @@ fn a_file_that_is_larger_already_and_has_no_free_page_is_emptied_by_deletions() 
 fn a_full_file_with_leaves_in_memory_goes_on_after_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let db = limited().journal(JournalOptions::new().memory(1 << 20)).open(folder.path().join("a.db")).unwrap();
-    (0..8000).for_each(|key| put(&db, key, 100).unwrap());
+    (0..9000).for_each(|key| put(&db, key, 100).unwrap());
     let mut refused = 0;
     for n in 0..24_000 {
-        let key = n * 31 % 8000;
+        let key = n * 31 % 9000;
         if let Err(error) = put(&db, key, 100) {
             assert!(matches!(error, Error::MaxSizeReached { .. }), "{error}");
             refused += 1;
@@ -188,4 +188,36 @@ fn a_full_file_with_leaves_in_memory_goes_on_after_a_checkpoint() {
     }
     assert!(refused > 0, "the file is to be full now and then");
     assert_check_clean(&db, "after it was full");
+}
+
+/// What a journal has beyond the file is done again within the limit that it was written under.
+#[test]
+fn a_crash_does_not_make_the_file_larger_than_it_may_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("0.db");
+    let journal = JournalOptions::new().memory(64 << 10).checkpoint_size(16 << 20);
+    let options = Options::new().page_size(1024).max_size(8 << 20).journal(journal).durability(Durability::Never);
+    let key = |number: u32| number.wrapping_mul(0x9E37_79B1).to_be_bytes();
+    let db = options.open(&path).unwrap();
+    let all = (0..20_000).map(key);
+    db.update(|tx| {
+        all.map(|key| (key, [0; 100])).try_for_each(|(k, v)| tx.create_bucket_if_not_exists("b")?.put(k, v))
+    })
+    .unwrap();
+    db.checkpoint().unwrap();
+    let mut db = db;
+    let mut file = path;
+    for round in 1..5_u8 {
+        for first in 0..2000 {
+            let keys = (0..10).map(|number| key((first * 7 + number * 1999) % 20_000));
+            let put = || db.update(|tx| keys.clone().try_for_each(|key| tx.bucket_mut("b")?.put(key, [round; 100])));
+            or_after_a_checkpoint(&db, put).unwrap();
+        }
+        let killed = folder.path().join(format!("{round}.db"));
+        common::copy_as_killed(&file, &killed);
+        (db, file) = (options.open(&killed).unwrap(), killed);
+        let len = file.metadata().unwrap().len();
+        assert!(len <= 8 << 20, "{len} bytes after crash {round}");
+    }
+    assert_check_clean(&db, "after the last");
 }

@@ -13,12 +13,16 @@ use std::time::{Duration, Instant};
 
 use super::commit::{Sync, write};
 use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point};
+use super::patched::commit;
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
 use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
 use crate::tree::{Batch, Fill, Recorded, Refused, Replay};
 use crate::{Error, Result};
+
+/// Bytes of records that are made at once at least, where leaves stay in memory.
+const LEAST_AT_ONCE: u64 = 1 << 20;
 
 /// Leaves that found no room stay in memory, and find it at the next checkpoint.
 fn unless_full(error: Error) -> Result<()> {
@@ -197,9 +201,10 @@ impl Shared {
         let options = self.options.journal.clone().unwrap_or_default();
         let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
         let (base, max_size) = self.writer.with(|writer| {
-            let file = self.readers.current().meta.used_len();
-            writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
-            writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
+            // Memory has room kept for its leaves, which is not to be more than the limit: there they are written.
+            if writer.max_size.is_none() {
+                self.begin_memory(writer);
+            }
             writer.is_replaying = true;
             // What was committed is not refused, whatever the limit was then.
             (writer.durable, writer.max_size.take())
@@ -207,6 +212,9 @@ impl Shared {
         self.replay(&waiting, options.memory_for(base.used_len()))?;
         self.writer.with(|writer| {
             writer.max_size = max_size;
+            if writer.spare.patcher.is_none() {
+                self.begin_memory(writer);
+            }
             let limits = options.limits(base.used_len());
             self.keeps_journal_in(folder.path());
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
@@ -226,21 +234,31 @@ impl Shared {
         })
     }
 
+    /// From now on what is done to leaves may stay in memory.
+    fn begin_memory(&self, writer: &mut Writer) {
+        let file = self.readers.current().meta.used_len();
+        writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
+        writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
+    }
+
     /// Makes what waits, with so many bytes of memory for what is new: as when it was committed, what is done to leaves stays in
     /// memory, and they are written for much of it at once.
     fn replay(&self, waiting: &Waiting, memory: usize) -> Result<()> {
         let turn = self.turn_to_write();
-        // Some memory is given back after each batch; where leaves keep bbolt's fill, there is none but for the batches.
-        let bytes = match (memory as u64, self.options.fill) {
-            (0, _) => u64::MAX,
-            (memory, Fill::Percent(_)) => memory / 2,
-            (memory, Fill::Auto) => memory / 16,
+        let stays = self.options.max_size.is_none() && matches!(self.options.fill, Fill::Auto);
+        // Some of the memory is given back after each batch; where nothing stays there, it is for the batches.
+        let bytes = match memory as u64 {
+            0 => u64::MAX,
+            memory if stays => (memory / 16).max(LEAST_AT_ONCE),
+            memory => memory / 2,
         };
         for batch in waiting.batches().of_bytes(bytes) {
             self.writer.with(|writer| self.make(writer, batch, waiting.folder()))?;
             self.give_back_memory(&turn).or_else(unless_full)?;
         }
-        self.write_leaves(&turn).or_else(unless_full)
+        self.write_leaves(&turn).or_else(unless_full)?;
+        // The few that are left would have the checkpoint take a number for them.
+        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(None))).or_else(unless_full)
     }
 
     /// Makes a batch of records, under the number of the last of them. Nothing is synced.

@@ -15,9 +15,9 @@ use zerocopy::FromBytes as _;
 
 use super::Table;
 use super::recents::{AT, Entries, PAGE_SHIFT, PAGES, PAST, live};
-use coming::Coming;
 use crate::disk::{LONGEST_SLAB, MOST_SLABS, Slab, UNIT, place};
 use crate::format::{PatchHeader, Pgid};
+use coming::Coming;
 
 /// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
 const SLABS: usize = 16;

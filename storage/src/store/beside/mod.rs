@@ -103,7 +103,8 @@ impl<'a> Beside<'a> {
     /// Begins with the newest state, where there is much in memory, and nothing else is wanted of the file.
     pub(crate) fn begin(shared: &'a Shared, _turn: &MutexGuard<'_, ()>) -> Result<Option<Self>> {
         // Otherwise a commit would wait for all of the table that comes next.
-        let is_prepared = |writer: &mut Writer| writer.spare.patcher.as_mut().is_none_or(|patcher| patcher.prepare(STEP));
+        let is_prepared =
+            |writer: &mut Writer| writer.spare.patcher.as_mut().is_none_or(|patcher| patcher.prepare(STEP));
         let _ = (0..STEPS).find(|_| shared.writer.with(is_prepared));
         shared.writer.with(|writer| {
             shared.check_usable()?;

@@ -138,8 +138,9 @@ impl Shared {
         let mut ahead: Vec<Ahead<'_>> = ahead.collect();
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
         ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
-        // The thread that does this is the one that syncs in time.
-        let syncs = matches!(self.options.durability, Durability::Interval { .. });
+        // The thread that does this is the one that syncs in time; but for an opening, of which nothing is durable before its end.
+        let syncs = matches!(self.options.durability, Durability::Interval { .. })
+            && self.writer.with(|writer| !writer.is_replaying);
         let mut pages = Vec::new();
         let mut batches = ahead.chunks(BATCH).peekable();
         while let Some(batch) = batches.next() {
@@ -226,7 +227,8 @@ pub(super) fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> R
     writer.release_pages(shared, shared.readers.current().pages())?;
     let lacks = (pages as u64).saturating_sub(writer.freelist.free_pages());
     if lacks > 0 {
-        let grown = grow(shared, writer, lacks.max(GROWTH));
+        let step = if writer.is_replaying { lacks } else { lacks.max(GROWTH) };
+        let grown = grow(shared, writer, step);
         // Where there is no room for a step, there may be for what is needed; and a part of the batch is better than none.
         let grown = grown.or_else(|error| if is_full(&error) { grow(shared, writer, lacks) } else { Err(error) });
         grown.or_else(|error| {

@@ -13,9 +13,6 @@ use crate::{Error, Result};
 /// times as much memory.
 const AT_ONCE: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 16 << 20 };
 
-/// With little memory.
-const LEAST_AT_ONCE: u64 = 1 << 20;
-
 /// The records that wait, in batches, each of at least one record.
 pub(crate) struct Batches<'a, I: Iterator<Item = Result<Record<'a>>>> {
     records: Peekable<I>,
@@ -46,7 +43,7 @@ impl Waiting {
 impl<'a, I: Iterator<Item = Result<Record<'a>>>> Batches<'a, I> {
     /// The same with no more than so many bytes of effects in a batch, as far as records are not longer.
     pub(crate) fn of_bytes(mut self, bytes: u64) -> Self {
-        self.at_once = self.at_once.min(bytes.max(LEAST_AT_ONCE));
+        self.at_once = self.at_once.min(bytes);
         self
     }
 }
