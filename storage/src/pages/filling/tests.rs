@@ -4,6 +4,8 @@ use crate::format::{Changes, Edit, TxId, patch_bytes, write_patch};
 
 const KEY: &[u8] = b"key";
 const VALUE: &[u8] = b"value";
+/// Transactions that fill many slabs; Miri has time for fewer.
+const MANY: TxId = if cfg!(miri) { 200 } else { 20_000 };
 
 /// Patches a page, where there is room: another entry at its begin.
 fn push(filling: &mut Filling, page: Pgid, txid: TxId) -> Option<Before> {
@@ -158,7 +160,7 @@ fn who_reads_long_keeps_slabs_and_others_are_taken_up_to_twice_as_many() {
 fn the_table_that_comes_next_is_there_when_the_slab_is_full() {
     let mut filling = Filling::new(1 << 18);
     let (mut slabs, mut left) = (0, None);
-    for txid in 1..20_000 {
+    for txid in 1..MANY {
         let page = 2 + txid * 7919 % 300;
         assert!(push(&mut filling, page, txid).is_some(), "patch {txid}");
         if txid % 5 == 0 {
@@ -177,7 +179,7 @@ fn the_table_that_comes_next_is_there_when_the_slab_is_full() {
 fn a_table_that_came_has_what_was_noted_while_it_was_filled() {
     let mut filling = Filling::new(1 << 18);
     let mut model = std::collections::BTreeMap::new();
-    for txid in 1..20_000 {
+    for txid in 1..MANY {
         let page = 2 + txid * txid % 211;
         match txid % 7 {
             0 => {
