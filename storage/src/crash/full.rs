@@ -10,7 +10,7 @@ use super::random::Random;
 use super::setup::Setup;
 use super::workload::{Answered, edits};
 use crate::disk::sim::{Fault, Trap};
-use crate::{Db, Durability, Error, Result};
+use crate::{Db, Durability, Error, Result, TxMut};
 
 const SEEDS: u64 = 16;
 /// Commits of a process, most of them on a full disk.
@@ -184,4 +184,51 @@ fn an_opening_whose_any_call_finds_no_room_is_done_or_refused_and_can_be_repeate
         }
     }
     assert!(refused > 20, "{refused}");
+}
+
+/// Keys that lie in leaves of their own, each of which is written again in each round.
+const SCATTERED: u32 = 48;
+const ROUNDS: usize = 4;
+
+fn put(tx: &mut TxMut, key: u32, value: &[u8]) -> Result<()> {
+    tx.create_bucket_if_not_exists("b")?.put(&key.to_be_bytes()[..], value)
+}
+
+/// Overwrites scattered keys, one a commit, with so much room and no more; the database is left as a kill leaves it.
+fn overwritten_with(room: u64, setup: &Setup) -> Option<Ground> {
+    let trap = Trap::default();
+    let ground = Ground::new(&Files::new_database(setup), &trap);
+    let db = ground.open(&setup.options()).expect("there is room");
+    let mut tx = db.begin_mut().expect("nobody else writes");
+    (0..SCATTERED * 40).for_each(|key| put(&mut tx, key, &[0; 100]).expect("it takes it"));
+    tx.commit().and_then(|_| db.checkpoint()).expect("there is room");
+    trap.limit_room(room);
+    let mut commits = (0..ROUNDS).flat_map(|_| (0..SCATTERED).map(|key| key * 40));
+    let written = commits.try_for_each(|key| {
+        let mut tx = db.begin_mut()?;
+        put(&mut tx, key, &[1; 5])?;
+        tx.commit().map(drop)
+    });
+    trap.arm(0, Fault::Killed);
+    drop(db);
+    trap.disarm();
+    written.map(|()| ground).inspect_err(|error| assert!(is_full(error), "{error}")).ok()
+}
+
+/// Each commit could take the place of what the one before had replaced. Of many done again at once, none can.
+#[test]
+fn what_found_room_commit_by_commit_finds_it_when_it_is_done_again() {
+    let journal = Some(4 << 20);
+    let setup = Setup { durability: Durability::Always, journal, ..Setup::random(&mut Random::new(1)) };
+    let setup = Setup { page_size: 1024, ..setup };
+    let ground = (0..256).find_map(|step| overwritten_with(step * 8 * 1024, &setup)).expect("it is enough");
+    ground.trap().limit_room(SHORTEST + MORE);
+    let db = ground.open(&setup.options()).unwrap_or_else(|error| panic!("{error}"));
+    let tx = db.begin().expect("readers always may");
+    let bucket = tx.bucket("b").expect("it is there");
+    for key in (0..SCATTERED).map(|key| key * 40) {
+        let value = bucket.get(&key.to_be_bytes()[..]).expect("it is whole");
+        assert_eq!(value, Some(&[1; 5][..]));
+    }
+    is_clean(&db).unwrap_or_else(|what| panic!("{what}"));
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::MapOptions;
 use super::folder::is_same_file;
 use super::here::OpenHere;
+use super::room::free;
 use super::{Disk, Map};
 
 /// A bolt file, locked by this process.
@@ -122,6 +123,10 @@ impl Disk for FileDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        rustix::fs::fstatvfs(&self.file).ok().map(|disk| free(&disk))
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]

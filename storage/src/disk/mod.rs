@@ -60,6 +60,11 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Makes the disk `len` bytes long; what is new reads as zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
+    /// Bytes by which all that is on it can grow, as far as that is known.
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Has the disk keep room for these bytes, which are below its end, so that a write of them finds some. Where the disk
     /// cannot, it does nothing.
     fn keep_room(&self, _offset: u64, _len: u64) -> io::Result<()> {

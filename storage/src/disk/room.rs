@@ -3,12 +3,16 @@
 use std::io;
 use std::path::Path;
 
+use rustix::fs::StatVfs;
 use rustix::process::{Resource, getrlimit};
 
 /// Bytes that are free on the disk of a file or folder, as far as this user may take them.
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let disk = rustix::fs::statvfs(path)?;
-    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    Ok(free(&rustix::fs::statvfs(path)?))
+}
+
+pub(super) fn free(disk: &StatVfs) -> u64 {
+    disk.f_bavail.saturating_mul(disk.f_frsize)
 }
 
 /// Bytes that a file of this process may have, where that is limited.

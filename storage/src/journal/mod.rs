@@ -50,6 +50,7 @@ pub use position::JournalPosition;
 pub(crate) use replay::Record;
 pub use retain::JournalKeep;
 pub(crate) use retain::JournalLimits;
+pub(crate) use segment::SHORTEST_SEGMENT;
 pub(crate) use since::{Stretch, Until};
 pub(crate) use sync::PendingSync;
 pub(crate) use tail::Tail;

@@ -9,7 +9,7 @@ use crate::disk::{Disk, JournalFolder, is_no_room};
 
 /// So many bytes has the shortest segment that an opening does with: room for its header, the links of the checkpoints that an
 /// opening and a close do, a close, and some small records.
-pub(super) const SHORTEST: u64 = 8 * BLOCK_LEN;
+pub(crate) const SHORTEST_SEGMENT: u64 = 8 * BLOCK_LEN;
 
 /// A file that may become a segment: as long as one, and written from end to end.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Spare {
     pub(super) fn make_or_shortest(folder: &dyn JournalFolder, len: u64) -> io::Result<Self> {
         match Self::make(folder, len) {
             Err(error) if is_no_room(&error) => {
-                let len = len.min(SHORTEST);
+                let len = len.min(SHORTEST_SEGMENT);
                 Self::make(folder, len).map_err(|error| with_len(error, len))
             }
             made => made,

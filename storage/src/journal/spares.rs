@@ -6,7 +6,7 @@ use std::thread;
 
 use super::Journal;
 use super::block::BLOCK_LEN;
-use super::segment::{SHORTEST, Spare, with_len};
+use super::segment::{SHORTEST_SEGMENT, Spare, with_len};
 use crate::disk::is_out_of_files;
 
 impl Journal {
@@ -37,7 +37,7 @@ impl Journal {
             return Ok(spare);
         }
         let len = self.limits.segment_size;
-        if lacks <= SHORTEST - BLOCK_LEN {
+        if lacks <= SHORTEST_SEGMENT - BLOCK_LEN {
             Spare::make_or_shortest(&*self.folder, len)
         } else {
             Spare::make(&*self.folder, len).map_err(|error| with_len(error, len))

@@ -235,7 +235,7 @@ impl Shared {
     fn write_leaves_back(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
         self.writer.with(|writer| close_patches(writer, true));
         // Without room for that, the checkpoint itself may still find some.
-        self.write_leaves(turn).or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })?;
+        self.write_leaves(turn).or_else(unless_full)?;
         self.write_back()
     }
 
@@ -325,6 +325,11 @@ impl Shared {
     pub(crate) fn checkpoint(&self) -> Result<TxId> {
         self.written_back(|writer| sync_point(self, writer, self.stores_freelist()))
     }
+}
+
+/// Leaves that found no room stay in memory, and find it at the next checkpoint.
+pub(super) fn unless_full(error: Error) -> Result<()> {
+    if is_full(&error) { Ok(()) } else { Err(error) }
 }
 
 /// An error that tells of a full disk or file: nothing was lost, and it can be tried again.

@@ -12,22 +12,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::commit::{Sync, write};
-use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point};
+use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point, unless_full};
 use super::patched::commit;
+use super::room::Lacks;
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::{Meta, TxId};
-use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
+use crate::journal::{DamagedPage, Journal, MetaBytes, SHORTEST_SEGMENT, Waiting, read, scan};
 use crate::tree::{Batch, Fill, Recorded, Refused, Replay};
 use crate::{Error, Result};
 
 /// Bytes of records that are made at once at least, where leaves stay in memory.
 const LEAST_AT_ONCE: u64 = 1 << 20;
 
-/// Leaves that found no room stay in memory, and find it at the next checkpoint.
-fn unless_full(error: Error) -> Result<()> {
-    if is_full(&error) { Ok(()) } else { Err(error) }
-}
+/// Bytes of leaves to a byte of memory with what is done to them, at most: 32 bytes of it to a leaf of 4 KiB.
+const MOST_OF_LEAVES: u64 = 128;
+
+/// Room beside that for the segment with which the journal goes on, and to spare.
+const A_SEGMENT: u64 = 64 << 20;
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -201,18 +203,21 @@ impl Shared {
         let options = self.options.journal.clone().unwrap_or_default();
         let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
         let (base, max_size) = self.writer.with(|writer| {
-            // Memory has room kept for its leaves, which is not to be more than the limit: there they are written.
-            if writer.max_size.is_none() {
-                self.begin_memory(writer);
-            }
             writer.is_replaying = true;
             // What was committed is not refused, whatever the limit was then.
             (writer.durable, writer.max_size.take())
         });
-        self.replay(&waiting, options.memory_for(base.used_len()))?;
+        let memory = options.memory_for(base.used_len());
+        let stays = self.has_room_for(memory, base.used_len());
+        if stays {
+            self.writer.with(|writer| self.begin_memory(writer));
+        }
+        if is_behind {
+            self.replay(&waiting, memory, stays)?;
+        }
         self.writer.with(|writer| {
             writer.max_size = max_size;
-            if writer.spare.patcher.is_none() {
+            if !stays {
                 self.begin_memory(writer);
             }
             let limits = options.limits(base.used_len());
@@ -234,6 +239,16 @@ impl Shared {
         })
     }
 
+    /// Whether what is done again may stay in memory: not where the leaves of it could find no room when they are written, on a
+    /// disk or in a file with little of it; and none stay there that keep bbolt's fill.
+    fn has_room_for(&self, memory: usize, file: u64) -> bool {
+        let memory = memory as u64;
+        let leaves = memory.saturating_mul(MOST_OF_LEAVES).min(file.saturating_add(2 * memory));
+        self.options.max_size.is_none()
+            && matches!(self.options.fill, Fill::Auto)
+            && self.disk.free_bytes().is_none_or(|free| free.saturating_sub(leaves) >= A_SEGMENT)
+    }
+
     /// From now on what is done to leaves may stay in memory.
     fn begin_memory(&self, writer: &mut Writer) {
         let file = self.readers.current().meta.used_len();
@@ -241,11 +256,10 @@ impl Shared {
         writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
     }
 
-    /// Makes what waits, with so many bytes of memory for what is new: as when it was committed, what is done to leaves stays in
-    /// memory, and they are written for much of it at once.
-    fn replay(&self, waiting: &Waiting, memory: usize) -> Result<()> {
+    /// Makes what waits, with so many bytes of memory for what is new: where it `stays` there, as when it was committed, leaves
+    /// are written for much of it at once.
+    fn replay(&self, waiting: &Waiting, memory: usize, stays: bool) -> Result<()> {
         let turn = self.turn_to_write();
-        let stays = self.options.max_size.is_none() && matches!(self.options.fill, Fill::Auto);
         // Some of the memory is given back after each batch; where nothing stays there, it is for the batches.
         let bytes = match memory as u64 {
             0 => u64::MAX,
@@ -257,19 +271,42 @@ impl Shared {
             self.give_back_memory(&turn).or_else(unless_full)?;
         }
         self.write_leaves(&turn).or_else(unless_full)?;
-        // The few that are left would have the checkpoint take a number for them.
-        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(None))).or_else(unless_full)
+        // Whatever is left, for it has no room kept; and the checkpoint would take a number for it.
+        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(None)))
     }
 
-    /// Makes a batch of records, under the number of the last of them. Nothing is synced.
+    /// Makes a batch of records. Nothing is synced.
     fn make(&self, writer: &mut Writer, batch: Batch, folder: &Path) -> Result<()> {
-        if let Some(error) = batch.unreadable {
-            return Err(error);
+        match batch.unreadable {
+            Some(error) => Err(error),
+            None => self.make_in_parts(writer, &batch.records, folder),
         }
-        let Some(&Recorded { txid, .. }) = batch.records.last() else { return Ok(()) };
+    }
+
+    /// Makes all of these records at once, or where there is too little room for that, half of them first: what those have
+    /// replaced is room for the others. One by one they take what they took when they were committed.
+    fn make_in_parts(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
+        writer.left = if records.len() > 1 { SHORTEST_SEGMENT } else { 0 };
+        let made = self.make_at_once(writer, records, folder);
+        writer.left = 0;
+        match made {
+            Err(error) if is_full(&error) && records.len() > 1 => {
+                // It is known only of all of them.
+                writer.lacks = Lacks::default();
+                let (first, others) = records.split_at(records.len() / 2);
+                self.make_in_parts(writer, first, folder)?;
+                self.make_in_parts(writer, others, folder)
+            }
+            made => made,
+        }
+    }
+
+    /// Makes these records, under the number of the last of them.
+    fn make_at_once(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
+        let Some(&Recorded { txid, .. }) = records.last() else { return Ok(()) };
         let mut work = begin(self, writer)?;
         work.may_patch();
-        Replay::make_all(&mut work, &batch.records).map_err(|refused| match refused {
+        Replay::make_all(&mut work, records).map_err(|refused| match refused {
             Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
             Refused::Damaged(error) => error,
         })?;

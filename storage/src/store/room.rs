@@ -61,7 +61,8 @@ impl Writer {
         if !is_kept_for_deletions && (is_point || work.spare.patcher.is_none()) {
             return Ok(());
         }
-        let patched = if is_point { 0 } else { Self::patched_pages(work) };
+        // What is done again is acknowledged, and is written before anything else is.
+        let patched = if is_point || self.is_replaying { 0 } else { Self::patched_pages(work) };
         let is_to_leave = is_kept_for_deletions && !self.is_full() && takes_more(work, taken);
         let more = if is_to_leave { self.for_deletions(shared, mark) } else { 0 };
         self.keep_room_for(shared, mark, work, patched + more)
@@ -209,6 +210,7 @@ pub(super) fn keep_reserve(
     shared: &Shared,
     writer: &Writer,
 ) -> io::Result<()> {
+    leave_room(work, mark, shared, writer)?;
     let is_full_disk = writer.is_full() && writer.max_size.is_none();
     if writer.max_size.is_none() && !is_full_disk {
         return Ok(());
@@ -234,6 +236,16 @@ pub(super) fn keep_reserve(
     } else {
         Ok(())
     }
+}
+
+/// Fails where a commit would have the file grow into what is left of the disk for others.
+fn leave_room(work: &Work, mark: Pgid, shared: &Shared, writer: &Writer) -> io::Result<()> {
+    let grows = mark.saturating_sub(work.base.meta.mark) * writer.page_size;
+    if writer.left == 0 || grows == 0 {
+        return Ok(());
+    }
+    let has_room = shared.disk.free_bytes().is_none_or(|free| free >= grows + writer.left);
+    if has_room { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
 }
 
 /// Whether a commit that takes these pages adds something, and takes more than it frees.

@@ -125,11 +125,10 @@ impl Shared {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),
             unsynced_commits: writer.syncing + writer.not_durable().map_or(0, |unsynced| unsynced.commits),
-            journal: writer
-                .journal
-                .as_ref()
-                .map(|journal| JournalFigures::new(journal, writer.replay_time, &writer.stalls, &writer.memory))
-                .map(|figures| JournalFigures { memory_waits: self.pressure.held(), ..figures }),
+            journal: writer.journal.as_ref().map(|journal| {
+                let waits = self.pressure.held();
+                JournalFigures::new(journal, writer.replay_time, &writer.stalls, &writer.memory, waits)
+            }),
             commits: if self.options.statistics { writer.commits } else { CommitStats::default() },
         };
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;

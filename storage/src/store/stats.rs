@@ -86,7 +86,14 @@ pub struct JournalFigures {
 }
 
 impl JournalFigures {
-    pub(super) fn new(journal: &Journal, replay_time: Duration, stalls: &Stalls, memory: &MemoryStats) -> Self {
+    /// `waits`: how many transactions were held back for the want of memory.
+    pub(super) fn new(
+        journal: &Journal,
+        replay_time: Duration,
+        stalls: &Stalls,
+        memory: &MemoryStats,
+        waits: u64,
+    ) -> Self {
         let stats = journal.stats();
         Self {
             epoch: journal.epoch(),
@@ -106,7 +113,7 @@ impl JournalFigures {
             memory_allocated: memory.allocated,
             memory_leaves: memory.leaves,
             memory_passes: memory.passes,
-            memory_waits: 0,
+            memory_waits: waits,
             memory_missed: memory.missed,
         }
     }

@@ -66,6 +66,8 @@ pub(crate) struct Writer {
     pub(crate) journal: Option<Journal>,
     /// What it had is being done again, which is to take as little room as it can.
     pub(super) is_replaying: bool,
+    /// Bytes of the disk into which the file may not grow.
+    pub(super) left: u64,
     /// How long it took to do again what it had, and to bring the file up to that.
     pub(super) replay_time: Duration,
     /// What was recorded in it since it was synced, and how many commits are being synced.
@@ -156,6 +158,7 @@ impl Writer {
             unsynced: None,
             journal: None,
             is_replaying: false,
+            left: 0,
             replay_time: Duration::ZERO,
             unsynced_records: None,
             syncing: 0,

@@ -149,6 +149,10 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn free_bytes(&self) -> Option<u64> {
+        self.trap.room()
+    }
+
     fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
         self.trap.call(Call::SetLen)?;
         self.blocks.take(offset..offset + len, &self.trap)

@@ -83,6 +83,11 @@ impl Trap {
         self.state().room = Some(bytes);
     }
 
+    /// How much they still may grow, where that is limited.
+    pub(super) fn room(&self) -> Option<u64> {
+        self.state().room
+    }
+
     /// Takes so much room, if it is there.
     pub(super) fn take_room(&self, bytes: u64) -> io::Result<()> {
         if let Some(room) = &mut self.state().room {
