@@ -315,7 +315,7 @@ impl<'a> LeafPage<'a> {
     #[inline]
     fn sound_place(&self, key: &[u8], between: Between) -> Option<std::result::Result<usize, usize>> {
         match self.patch {
-            None => self.sound_search(0..self.len(), key, between),
+            None => self.sound_search(0..self.elements.len(), key, between),
             Some(patch) => self.patched_search(patch, key, between),
         }
     }
@@ -324,7 +324,10 @@ impl<'a> LeafPage<'a> {
     #[inline]
     pub(crate) fn find(&self, key: &[u8], between: Between) -> Result<Option<LeafEntry<'a>>> {
         match self.sound_place(key, between) {
-            Some(Ok(index)) => self.entry(index).map(Some),
+            Some(Ok(index)) => match self.sound_entry(index) {
+                Some(entry) => Ok(Some(entry)),
+                None => self.entry(index).map(Some),
+            },
             Some(Err(_)) => Ok(None),
             None => Err(self.fault()),
         }
@@ -347,7 +350,7 @@ impl BranchPage<'_> {
     #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
     pub(crate) fn sound_child(&self, key: &[u8], between: Between) -> Option<Subtree> {
         let subtree = |index, between| Some(Subtree { index, page: self.elements.get(index)?.child.get(), between });
-        let index = match self.sound_search(0..self.len(), key, between)? {
+        let index = match self.sound_search(0..self.elements.len(), key, between)? {
             Ok(index) => index,
             // It is before all keys that the branch knows of.
             Err(0) => return subtree(0, Between::ANY),

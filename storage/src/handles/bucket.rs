@@ -76,12 +76,11 @@ impl<'tx> Bucket<'tx> {
     pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Self> {
         let name = name.as_ref();
         let found = self.find(name)?.ok_or_else(|| self.located(Error::bucket_not_found(name)))?;
-        let bucket = self.bucket_of(found)?;
-        let root = match bucket.root {
-            Root::Tree(Child::Page(id)) => bucket.source.tree(id),
-            root => root,
-        };
-        Ok(Self { root, ..bucket })
+        let mut bucket = self.bucket_of(found)?;
+        if let Root::Tree(Child::Page(id)) = bucket.root {
+            bucket.root = bucket.source.tree(id);
+        }
+        Ok(bucket)
     }
 
     /// The bucket in one of this bucket's entries. None of its pages is read.

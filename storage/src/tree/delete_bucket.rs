@@ -47,7 +47,7 @@ impl Work {
         let detached = self.detached.len();
         self.detached.extend(fate.detached);
         let opened = self.mark_deleted(opened);
-        self.note(Undo::Deleted { opened, freed, detached });
+        self.note(|| Undo::Deleted { opened, freed, detached });
         self.record(parent, Done::BucketDeleted { name });
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Work {
         }
         let loc = self.arena.push(key, value);
         let slot = Slot::new(key, loc, Content::Value { len, is_bucket });
-        self.note(old.map_or(Undo::Inserted(bucket, slot), |(_, old)| Undo::Replaced(bucket, old)));
+        self.note(|| old.map_or(Undo::Inserted(bucket, slot), |(_, old)| Undo::Replaced(bucket, old)));
         let (leaf, bytes) = self.node_and_bytes(leaf);
         match (old, found) {
             (Some((at, old)), _) => drop(leaf.replace(at, &old, slot, bytes)),
@@ -78,7 +78,7 @@ impl Work {
     fn remove_at(&mut self, bucket: BucketId, leaf: NodeId, at: At) {
         let (leaf, bytes) = self.node_and_bytes(leaf);
         if let Some(slot) = leaf.remove(at, bytes) {
-            self.note(Undo::Removed(bucket, slot));
+            self.note(|| Undo::Removed(bucket, slot));
         }
     }
 
@@ -115,7 +115,7 @@ impl Work {
         // The root becomes a node so that the header is written at commit.
         self.root_node(bucket)?;
         let before = std::mem::replace(&mut self.state_mut(bucket).sequence, sequence);
-        self.note(Undo::Sequence(bucket, before));
+        self.note(|| Undo::Sequence(bucket, before));
         self.record(bucket, Done::Sequence(sequence));
         Ok(())
     }
@@ -128,7 +128,7 @@ impl Work {
 
     pub(crate) fn set_fill(&mut self, bucket: BucketId, fill: Fill) {
         let before = std::mem::replace(&mut self.state_mut(bucket).fill, fill);
-        self.note(Undo::Fill(bucket, before));
+        self.note(|| Undo::Fill(bucket, before));
     }
 }
 

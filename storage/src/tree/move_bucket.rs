@@ -49,7 +49,7 @@ impl Work {
         self.remove(from, name)?;
         let its_new_name = Name::new(self.arena.push(its_name, &[]), its_name.len());
         let before = self.relink(bucket, to, its_new_name);
-        self.note(Undo::Moved { bucket, before });
+        self.note(|| Undo::Moved { bucket, before });
         self.record(from, Done::Moved { name, to, its_name });
         Ok(())
     }

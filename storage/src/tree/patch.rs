@@ -95,12 +95,17 @@ impl Work {
     }
 
     /// Puts an entry by a patch; `false`, and nothing is done, where that cannot be.
+    #[inline]
     pub(super) fn put_by_patch(&mut self, bucket: BucketId, key: &[u8], value: &[u8]) -> bool {
-        matches!(self.patch(bucket, key, Some(value)), Some(Plan::Patch(_)))
+        self.patches() && matches!(self.patch(bucket, key, Some(value)), Some(Plan::Patch(_)))
     }
 
     /// Deletes a value by a patch: whether there was one. `None`, and nothing is done, where that cannot be.
+    #[inline]
     pub(super) fn delete_by_patch(&mut self, bucket: BucketId, key: &[u8]) -> Option<bool> {
+        if !self.patches() {
+            return None;
+        }
         match self.patch(bucket, key, None)? {
             Plan::Otherwise => None,
             Plan::NotThere => Some(false),
@@ -108,9 +113,14 @@ impl Work {
         }
     }
 
+    #[inline]
+    fn patches(&self) -> bool {
+        self.spare.patcher.as_ref().is_some_and(|patcher| patcher.is_on)
+    }
+
     fn patch(&mut self, bucket: BucketId, key: &[u8], value: Option<&[u8]>) -> Option<Plan> {
         let may = key.len() + value.map_or(0, <[u8]>::len) <= LONGEST_ENTRY;
-        let patcher = self.spare.patcher.as_mut().filter(|patcher| may && patcher.is_on)?;
+        let patcher = self.spare.patcher.as_mut().filter(|_| may)?;
         let mut changes = std::mem::take(&mut patcher.changes);
         let mut plan = self.plan(bucket, key, value, &mut changes).unwrap_or(Plan::Otherwise);
         if let Plan::Patch(planned) = &mut plan {
@@ -180,11 +190,13 @@ impl Work {
         let len = u32::try_from(value.len()).expect("what is on a leaf of one page is short");
         let loc = self.arena.push(key, &value);
         let slot = Slot::new(key, loc, Content::Value { len, is_bucket: false });
-        self.note(Undo::Patched(Box::new(match (is_put, is_new) {
-            (true, true) => Undo::Inserted(bucket, slot),
-            (true, false) => Undo::Replaced(bucket, slot),
-            (false, _) => Undo::Removed(bucket, slot),
-        })));
+        self.note(|| {
+            Undo::Patched(Box::new(match (is_put, is_new) {
+                (true, true) => Undo::Inserted(bucket, slot),
+                (true, false) => Undo::Replaced(bucket, slot),
+                (false, _) => Undo::Removed(bucket, slot),
+            }))
+        });
     }
 
     /// Takes back the patch that was added last; whether that undoes the change of its key, whose leaf was not taken apart

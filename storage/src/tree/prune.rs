@@ -50,7 +50,7 @@ impl Work {
             self.freed.extend(page);
             let (node, bytes) = self.node_and_bytes(parent);
             if let Some(slot) = node.remove(at, bytes) {
-                self.note(Undo::Pruned { node: id, page, parent, slot });
+                self.note(|| Undo::Pruned { node: id, page, parent, slot });
             }
             id = parent;
         }

@@ -95,9 +95,10 @@ impl Work {
         undone
     }
 
-    pub(super) fn note(&mut self, change: Undo) {
+    #[inline]
+    pub(super) fn note(&mut self, change: impl FnOnce() -> Undo) {
         if let Some(undo) = &mut self.undo {
-            undo.changes.push(change);
+            undo.changes.push(change());
         }
     }
 

@@ -52,6 +52,7 @@ impl<'tx> Source<'tx> {
     }
 
     /// The tree that page `id` begins, which is read now, so that nobody who looks something up has to.
+    #[inline]
     pub(crate) fn tree(&self, id: Pgid) -> Root<'tx> {
         self.pages.sound_page(id).map_or(Root::Tree(Child::Page(id)), Root::Read)
     }
