@@ -33,7 +33,7 @@ fn who_holds_the_file_is_named_and_the_server_can_be_asked_the_same() {
         if cfg!(target_os = "linux") {
             assert!(said.contains(&place) && said.contains(" serve --listen 127.0.0.1:0"), "{said}");
         }
-        assert!(said.contains("--timeout SECONDS"), "{said}");
+        assert!(said.contains("--timeout TIME"), "{said}");
         match question {
             Some(question) => assert!(said.contains(&format!("or ask the server: {question}")), "{said}"),
             None => assert!(!said.contains("ask the server"), "{said}"),

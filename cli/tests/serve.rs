@@ -223,7 +223,7 @@ fn a_second_server_on_the_same_file_is_told_so() {
     let said = refused(&db);
     assert!(said.contains("taken.db") && said.contains("locked by another process"), "{said}");
     let holder = format!("pid {} (", server.id());
-    assert!(said.contains(&holder) && said.contains("serve") && said.contains("--lock-timeout SECONDS"), "{said}");
+    assert!(said.contains(&holder) && said.contains("serve") && said.contains("--lock-timeout TIME"), "{said}");
     assert_eq!(server.text("PING\n"), "PONG\n");
 }
 

@@ -25,7 +25,7 @@ struct Holder {
 pub(crate) fn advice(file: &Path, wait: &str, ask: Option<&str>) -> String {
     let holders = holders(file);
     let mut said = names(&holders);
-    let _ = write!(said, "; wait for it longer with {wait} SECONDS");
+    let _ = write!(said, "; wait for it longer with {wait} TIME");
     if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
         let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
     }

@@ -1,6 +1,7 @@
 //! When a write is answered, and the journal that makes this quick, as settings.
 
 use std::fmt;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +20,9 @@ const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
 
 /// The least and the most memory for what is new that make sense for a server.
 const SENSIBLE_MEMORY: RangeInclusive<usize> = 1 << 20..=JournalOptions::MOST_MEMORY;
+
+/// The option's default.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What takes longer to do again is told with the time that it took.
 const LONG: Duration = Duration::from_secs(1);
@@ -104,6 +108,7 @@ impl JournalArgs {
                 ("journal-memory", self.journal_memory.is_some_and(|Size(bytes)| bytes > 0)),
                 ("journal-size", self.journal_size.is_some()),
                 ("journal-keep", self.journal_keep.is_some()),
+                ("checkpoint-interval", self.checkpoint_interval != CHECKPOINT_INTERVAL),
             ];
             for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
                 wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));
@@ -156,7 +161,7 @@ pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'stati
              lies, or mend what is said, and start again"
         }
         Error::JournalWaits { .. } if read_only => "; serve it once without --read-only, which applies it",
-        Error::JournalWaits { .. } => "; serve it once with that journal, which applies it",
+        Error::JournalWaits { .. } => ", or serve it once with that journal, which applies it",
         Error::JournalWithoutFile { .. } => {
             "; bring the file back, or move the journal away, or let --discard-journal begin anew"
         }
@@ -168,6 +173,10 @@ pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'stati
              journal's folder is moved aside"
         }
         Error::JournalInUse { .. } => "; a journal belongs to one file",
+        Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            "; make room there, and start again: nothing is lost. Where there is no journal yet, --journal DIR keeps it \
+             elsewhere, --journal off does without"
+        }
         Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
         Error::FileOlderThanJournal { .. } => {
             "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \

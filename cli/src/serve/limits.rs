@@ -124,9 +124,13 @@ fn out_of_bounds(error: &Error) -> Option<Wrong> {
     // Fields are named as their options, but for this one.
     let option = if name == "burst_threads" { "workers".into() } else { name.replace('_', "-") };
     let why = if ["max_frame", "queue_bytes", "memory"].contains(&name) {
-        // A most that is no whole number of KiB is hard to read: the one below it is within it.
-        let [value, min, max] = [value, min, max - max % 1024].map(Size::of);
-        format!("is {value}, but must lie between {min} and {max}")
+        // A most that is no whole number of KiB is hard to read: the next number may be one; the one below it is within it.
+        let [value, min, max, beyond] = [value, min, max - max % 1024, max.saturating_add(1)].map(Size::of);
+        if beyond.0.is_multiple_of(1024) {
+            format!("is {value}, but must be {min} at least, and less than {beyond}")
+        } else {
+            format!("is {value}, but must lie between {min} and {max}")
+        }
     } else {
         format!("is {value}, but must lie between {min} and {max}")
     };

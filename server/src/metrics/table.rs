@@ -170,7 +170,7 @@ pub(super) const METRICS: &[Metric] = &[
         "Pages that the next write can take.",
         |now, text| maybe(text, now.database.free_pages)),
     metric("boltkv_pending_pages", Gauge, "pages",
-        "Pages that are free once nobody sees them any more.",
+        "Pages that are free once nobody sees them any more and, with a journal, a write after the next checkpoint has come.",
         |now, text| maybe(text, now.database.pending_pages)),
     metric("boltkv_file_size_bytes", Gauge, "bytes",
         "Length of the file.",

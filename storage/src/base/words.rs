@@ -11,7 +11,8 @@ pub(super) fn follows(found: &[u64]) -> String {
     if found.is_empty() {
         return "nothing is recorded in it".into();
     }
-    format!("its newest entries follow transactions {}", found.join(", "))
+    let found = found.join(", ");
+    format!("it knows the file at {found}, so that another program has written to it since, or it is another file")
 }
 
 pub(super) fn found(is_bucket: bool) -> &'static str {

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,10 @@ use super::MapOptions;
 use super::folder::is_same_file;
 use super::here::OpenHere;
 use super::room::free;
-use super::{Disk, Map};
+use super::{Disk, Map, Room};
+
+/// Bytes of which the system tells how many a file takes.
+const UNIT_OF_BLOCKS: u64 = 512;
 
 /// A bolt file, locked by this process.
 #[derive(Debug)]
@@ -125,8 +128,12 @@ impl Disk for FileDisk {
         self.file.set_len(len)
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        rustix::fs::fstatvfs(&self.file).ok().map(|disk| free(&disk))
+    fn room(&self) -> Option<Room> {
+        let (disk, file) = (rustix::fs::fstatvfs(&self.file).ok()?, self.file.metadata().ok()?);
+        Some(Room {
+            free: free(&disk),
+            missing: file.len().saturating_sub(file.blocks().saturating_mul(UNIT_OF_BLOCKS)),
+        })
     }
 
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -38,6 +38,15 @@ pub(crate) use slabs::{LONGEST_SLAB, MOST_SLABS, PLACE_BITS, Slab, Slabs, UNIT, 
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
 
+/// Room for what is written to a disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Bytes by which all that shares it can grow.
+    pub(crate) free: u64,
+    /// Bytes below its end that take no room yet, and will when they are written.
+    pub(crate) missing: u64,
+}
+
 /// Bytes that outlast the process, or play that role.
 pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Length in bytes.
@@ -60,8 +69,8 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
     /// Makes the disk `len` bytes long; what is new reads as zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Bytes by which all that is on it can grow, as far as that is known.
-    fn free_bytes(&self) -> Option<u64> {
+    /// What room there is, as far as that is known.
+    fn room(&self) -> Option<Room> {
         None
     }
 

@@ -324,10 +324,7 @@ impl<'a> LeafPage<'a> {
     #[inline]
     pub(crate) fn find(&self, key: &[u8], between: Between) -> Result<Option<LeafEntry<'a>>> {
         match self.sound_place(key, between) {
-            Some(Ok(index)) => match self.sound_entry(index) {
-                Some(entry) => Ok(Some(entry)),
-                None => self.entry(index).map(Some),
-            },
+            Some(Ok(index)) => self.sound_entry(index).map_or_else(|| self.entry(index), Ok).map(Some),
             Some(Err(_)) => Ok(None),
             None => Err(self.fault()),
         }

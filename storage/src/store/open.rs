@@ -4,7 +4,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recover::{self, Found};
+use super::durable::is_full;
+use super::recover::{self, Found, Way};
+use super::room::limit;
 use super::writer::{Writer, map_size};
 use super::{DamagedMeta, Figures, JournalOptions, Options, Shared};
 use crate::disk::{Disk, Folder, HeapDisk, JournalFolder, OsFolder, Publish, create};
@@ -44,7 +46,9 @@ impl Shared {
         let len = file.len().map_err(Error::io("look at", Some(path)))?;
         newest_meta(&file, len, Some(path))?;
         let journals = journals(path, options)?;
-        let (shared, found) = Self::on_disk_beside(Arc::new(file), Some(path), options, journals)?;
+        let file = Arc::new(file);
+        let open = || Self::on_disk_beside(file.clone(), Some(path), options, journals.clone());
+        let (shared, found) = open()?;
         // Before anything is committed to a file its name has to be on the disk. Who created, renamed or restored it may
         // not have seen to that, so that everybody who will write does.
         if !options.read_only
@@ -56,7 +60,7 @@ impl Shared {
                 return Err(Error::io("sync the folder of", Some(path))(error));
             }
         }
-        shared.keep_journal_found(found)
+        shared.keep_journal_found(found, open)
     }
 
     pub(crate) fn new_in_memory(options: &Options) -> Result<Self> {
@@ -72,13 +76,27 @@ impl Shared {
         options: &Options,
         journal: Option<Arc<dyn JournalFolder>>,
     ) -> Result<Self> {
-        let (shared, found) = Self::on_disk_beside(disk, path, options, journal.into_iter().collect())?;
-        shared.keep_journal_found(found)
+        let journals = Vec::from_iter(journal);
+        let open = move || Self::on_disk_beside(Arc::clone(&disk), path, options, journals.clone());
+        let (shared, found) = open()?;
+        shared.keep_journal_found(found, open)
     }
 
-    fn keep_journal_found(self, found: Option<Found>) -> Result<Self> {
-        found.map_or(Ok(()), |found| self.keep_journal(found))?;
-        Ok(self)
+    /// Keeps the journal that was found; where there was too little room for that, opens once more, and takes as little as
+    /// can be.
+    fn keep_journal_found(
+        self,
+        found: Option<Found>,
+        open: impl FnOnce() -> Result<(Self, Option<Found>)>,
+    ) -> Result<Self> {
+        let kept = found.map_or(Ok(()), |found| self.keep_journal(found, Way::Fast));
+        if kept.as_ref().is_err_and(is_full) {
+            drop(self);
+            let (shared, found) = open()?;
+            found.map_or(Ok(()), |found| shared.keep_journal(found, Way::Frugal))?;
+            return Ok(shared);
+        }
+        kept.map(|()| self)
     }
 
     /// Opens what is on a disk, and looks into the journals beside it.
@@ -125,7 +143,7 @@ impl Shared {
             figures.free_pages = Some(freelist.free_pages());
             figures.pending_pages = Some(0);
             let mut writer = Writer::new(freelist, stored, meta, len, map_len);
-            writer.max_size = options.max_size;
+            writer.max_size = limit(options);
             Some(writer)
         };
         if damaged_meta.is_some_and(|damaged| damaged.is_known) {

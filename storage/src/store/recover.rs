@@ -25,11 +25,17 @@ use crate::{Error, Result};
 /// Bytes of records that are made at once at least, where leaves stay in memory.
 const LEAST_AT_ONCE: u64 = 1 << 20;
 
-/// Bytes of leaves to a byte of memory with what is done to them, at most: 32 bytes of it to a leaf of 4 KiB.
-const MOST_OF_LEAVES: u64 = 128;
+/// Bytes of the disk that are left to who has to be frugal with them, the shortest segment of the journal among them.
+const LEFT: u64 = 1 << 20;
 
-/// Room beside that for the segment with which the journal goes on, and to spare.
-const A_SEGMENT: u64 = 64 << 20;
+/// How what was recorded is done again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Much at once, and where that may be into memory, whose leaves are written later.
+    Fast,
+    /// With as little room as it took when it was committed, where there was too little for more.
+    Frugal,
+}
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -198,25 +204,29 @@ impl Found {
 
 impl Shared {
     /// Brings the file up to what its journal records, and keeps that journal from now on.
-    pub(super) fn keep_journal(&self, found: Found) -> Result<()> {
+    ///
+    /// # Errors
+    /// Where there was too little room, which [`Way::Frugal`] may still find, nothing durable has changed.
+    pub(super) fn keep_journal(&self, found: Found, way: Way) -> Result<()> {
         let Found { folder, waiting } = found;
         let options = self.options.journal.clone().unwrap_or_default();
         let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
         let (base, max_size) = self.writer.with(|writer| {
             writer.is_replaying = true;
+            writer.left = if way == Way::Fast { LEFT } else { SHORTEST_SEGMENT };
             // What was committed is not refused, whatever the limit was then.
             (writer.durable, writer.max_size.take())
         });
-        let memory = options.memory_for(base.used_len());
-        let stays = self.has_room_for(memory, base.used_len());
+        // Memory has room kept for its leaves, which is not to be more than a limit; and none stay in it that keep bbolt's fill.
+        let stays = way == Way::Fast && self.options.max_size.is_none() && matches!(self.options.fill, Fill::Auto);
         if stays {
             self.writer.with(|writer| self.begin_memory(writer));
         }
         if is_behind {
-            self.replay(&waiting, memory, stays)?;
+            self.replay(&waiting, options.memory_for(base.used_len()), way, stays)?;
         }
         self.writer.with(|writer| {
-            writer.max_size = max_size;
+            (writer.max_size, writer.left) = (max_size, 0);
             if !stays {
                 self.begin_memory(writer);
             }
@@ -239,16 +249,6 @@ impl Shared {
         })
     }
 
-    /// Whether what is done again may stay in memory: not where the leaves of it could find no room when they are written, on a
-    /// disk or in a file with little of it; and none stay there that keep bbolt's fill.
-    fn has_room_for(&self, memory: usize, file: u64) -> bool {
-        let memory = memory as u64;
-        let leaves = memory.saturating_mul(MOST_OF_LEAVES).min(file.saturating_add(2 * memory));
-        self.options.max_size.is_none()
-            && matches!(self.options.fill, Fill::Auto)
-            && self.disk.free_bytes().is_none_or(|free| free.saturating_sub(leaves) >= A_SEGMENT)
-    }
-
     /// From now on what is done to leaves may stay in memory.
     fn begin_memory(&self, writer: &mut Writer) {
         let file = self.readers.current().meta.used_len();
@@ -258,7 +258,7 @@ impl Shared {
 
     /// Makes what waits, with so many bytes of memory for what is new: where it `stays` there, as when it was committed, leaves
     /// are written for much of it at once.
-    fn replay(&self, waiting: &Waiting, memory: usize, stays: bool) -> Result<()> {
+    fn replay(&self, waiting: &Waiting, memory: usize, way: Way, stays: bool) -> Result<()> {
         let turn = self.turn_to_write();
         // Some of the memory is given back after each batch; where nothing stays there, it is for the batches.
         let bytes = match memory as u64 {
@@ -267,7 +267,7 @@ impl Shared {
             memory => memory / 2,
         };
         for batch in waiting.batches().of_bytes(bytes) {
-            self.writer.with(|writer| self.make(writer, batch, waiting.folder()))?;
+            self.writer.with(|writer| self.make(writer, batch, way, waiting.folder()))?;
             self.give_back_memory(&turn).or_else(unless_full)?;
         }
         self.write_leaves(&turn).or_else(unless_full)?;
@@ -276,19 +276,22 @@ impl Shared {
     }
 
     /// Makes a batch of records. Nothing is synced.
-    fn make(&self, writer: &mut Writer, batch: Batch, folder: &Path) -> Result<()> {
-        match batch.unreadable {
-            Some(error) => Err(error),
-            None => self.make_in_parts(writer, &batch.records, folder),
+    fn make(&self, writer: &mut Writer, batch: Batch, way: Way, folder: &Path) -> Result<()> {
+        match (batch.unreadable, way) {
+            (Some(error), _) => Err(error),
+            (None, Way::Fast) => self.make_at_once(writer, &batch.records, folder),
+            (None, Way::Frugal) => self.make_in_parts(writer, &batch.records, folder),
         }
     }
 
     /// Makes all of these records at once, or where there is too little room for that, half of them first: what those have
     /// replaced is room for the others. One by one they take what they took when they were committed.
     fn make_in_parts(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
-        writer.left = if records.len() > 1 { SHORTEST_SEGMENT } else { 0 };
+        // The journal may need what is left, but may also have a segment; and how much the file takes is an estimate.
+        let left = if records.len() > 1 { writer.left } else { 0 };
+        let left = std::mem::replace(&mut writer.left, left);
         let made = self.make_at_once(writer, records, folder);
-        writer.left = 0;
+        writer.left = left;
         match made {
             Err(error) if is_full(&error) && records.len() > 1 => {
                 // It is known only of all of them.
@@ -326,7 +329,7 @@ impl Shared {
             if number_of_sync_point(txid, writer)? == txid {
                 sync_point(self, writer, false)?;
             }
-            self.make(writer, batch, folder)
+            self.make(writer, batch, Way::Fast, folder)
         })
     }
 }

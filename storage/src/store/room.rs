@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use super::writer::map_size;
-use super::{Shared, Writer};
-use crate::disk::{free_bytes, is_no_room, is_out_of_files, largest_file};
+use super::{Options, Shared, Writer};
+use crate::disk::{Room, free_bytes, is_no_room, is_out_of_files, largest_file};
 use crate::format::Pgid;
 use crate::pages::Run;
 use crate::tree::Work;
@@ -28,6 +28,11 @@ pub(crate) struct Lacks {
     room: bool,
     /// Room behind the file's pages: free ones are taken, wherever they lie.
     growth: bool,
+}
+
+/// Bytes that the file may have: what the options say, or the process's limit of what its files may (`ulimit -f`).
+pub(super) fn limit(options: &Options) -> Option<u64> {
+    [options.max_size, largest_file()].into_iter().flatten().min()
 }
 
 impl Shared {
@@ -78,7 +83,7 @@ impl Writer {
     fn for_deletions(&self, shared: &Shared, mark: Pgid) -> u64 {
         let pages = (shared.options.max_size_reserve / self.page_size).min(SOME);
         let is_near = |max: u64| (mark + 1 + pages).saturating_mul(self.page_size) > max;
-        if self.max_size.or_else(largest_file).is_some_and(is_near) { 0 } else { pages }
+        if self.max_size.is_some_and(is_near) { 0 } else { pages }
     }
 
     /// Up to where the mark may go, which is at `mark`: where the file may not grow, or could not, free pages are taken
@@ -109,6 +114,10 @@ impl Writer {
     /// Whether there is room now, where there was none. Until then no other leaves get patches than those that have some.
     fn look_for_room(&mut self, shared: &Shared, work: &mut Work) {
         let mark = work.base.meta.mark;
+        if self.is_full() {
+            // The process's limit may have been raised.
+            self.max_size = limit(&shared.options);
+        }
         // Asked for only where it is wanted: it asks the system.
         let more = if self.is_full() { self.for_deletions(shared, mark).max(SOME) } else { 0 };
         if self.lacks.room {
@@ -194,7 +203,7 @@ impl Shared {
             }
             // The journal's next file could not be opened: nothing has been written that anything refers to.
             _ if is_out_of_files(&error) => Error::NoSpace { source: error },
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: self.options.max_size.or_else(largest_file) },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: limit(&self.options) },
             _ => self.poison("write pages to", error),
         }
     }
@@ -244,8 +253,14 @@ fn leave_room(work: &Work, mark: Pgid, shared: &Shared, writer: &Writer) -> io::
     if writer.left == 0 || grows == 0 {
         return Ok(());
     }
-    let has_room = shared.disk.free_bytes().is_none_or(|free| free >= grows + writer.left);
-    if has_room { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
+    let Some(Room { free, missing }) = shared.disk.room() else { return Ok(()) };
+    let behind = ((mark + 1) * writer.page_size).saturating_sub(writer.file_len);
+    let takes = grows.min(missing + behind);
+    if takes == 0 || free >= takes + writer.left {
+        return Ok(());
+    }
+    let what = format!("the file has to grow by {takes} bytes, and the journal needs {} then", writer.left);
+    Err(io::Error::new(io::ErrorKind::StorageFull, what))
 }
 
 /// Whether a commit that takes these pages adds something, and takes more than it frees.
@@ -259,7 +274,7 @@ pub(super) fn pages(runs: &[Run]) -> u64 {
 
 /// A disk that is full, and how much was to be written to it: no more room than that was missing.
 pub(super) fn with_need(error: io::Error, pages: u64, work: &Work) -> io::Error {
-    if error.kind() != io::ErrorKind::StorageFull {
+    if error.kind() != io::ErrorKind::StorageFull || pages == 0 {
         return error;
     }
     let bytes = pages.saturating_mul(work.pages().page_size() as u64);

@@ -233,7 +233,7 @@ impl Writer {
         self.free_detached(pages);
         let mut released = self.freelist.release(self.pins(shared));
         // Where a file is to become smaller, or must not grow, all that is free is wanted now.
-        if self.shrinking > 0 || shared.options.max_size.is_some() {
+        if self.shrinking > 0 || self.max_size.or(shared.options.max_size).is_some() {
             released = released.and_then(|()| self.freelist.release_rest());
         }
         // A freelist that contradicts itself would hand out a page twice.

@@ -29,6 +29,12 @@ impl Blocks {
         Ok(())
     }
 
+    /// Bytes of the file, which has so many, that take no room.
+    pub(super) fn missing_below(&self, len: u64) -> u64 {
+        let blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        len.div_ceil(BLOCK).saturating_sub(blocks.range(..len.div_ceil(BLOCK)).count() as u64) * BLOCK
+    }
+
     /// The file has no more than so many bytes.
     pub(super) fn give_from(&self, len: u64, trap: &Trap) {
         let mut blocks = self.0.lock().unwrap_or_else(PoisonError::into_inner);

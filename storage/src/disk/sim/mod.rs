@@ -25,7 +25,7 @@ pub(crate) use journal::SimJournalFolder;
 pub(crate) use platter::{FileOp, Loss, Platter};
 pub(crate) use trap::{Call, Fault, Trap};
 
-use super::{Disk, HeapDisk, Map};
+use super::{Disk, HeapDisk, Map, Room};
 
 /// A file by its place in the order of creation.
 pub(crate) type FileId = usize;
@@ -149,8 +149,9 @@ impl Disk for SimDisk {
         Ok(())
     }
 
-    fn free_bytes(&self) -> Option<u64> {
-        self.trap.room()
+    fn room(&self) -> Option<Room> {
+        let len = self.now.len().ok()?;
+        self.trap.room().map(|free| Room { free, missing: self.blocks.missing_below(len) })
     }
 
     fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
