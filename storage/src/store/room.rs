@@ -240,7 +240,9 @@ pub(super) fn keep_reserve(
     // A file that is longer already stays so. As it grows, it has a page more than are in use.
     let most = max.max(writer.file_len) / page_size;
     let beyond = most.saturating_sub(1).saturating_sub(mark);
-    if left + beyond < shared.options.max_size_reserve / page_size {
+    // Who sets the process's limit has not said what is to be kept of it.
+    let most_kept = if shared.options.max_size.is_some() { u64::MAX } else { max / 16 };
+    if left + beyond < shared.options.max_size_reserve.min(most_kept) / page_size {
         Err(io::ErrorKind::FileTooLarge.into())
     } else {
         Ok(())
