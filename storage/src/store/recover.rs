@@ -213,7 +213,7 @@ impl Shared {
         let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
         let (base, max_size) = self.writer.with(|writer| {
             writer.is_replaying = true;
-            writer.left = if way == Way::Fast { LEFT } else { SHORTEST_SEGMENT };
+            writer.left = if way == Way::Fast { LEFT } else { 0 };
             // What was committed is not refused, whatever the limit was then.
             (writer.durable, writer.max_size.take())
         });
@@ -288,11 +288,8 @@ impl Shared {
     /// replaced is room for the others. One by one they take what they took when they were committed.
     fn make_in_parts(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
         // The journal may need what is left, but may also have a segment; and how much the file takes is an estimate.
-        let left = if records.len() > 1 { writer.left } else { 0 };
-        let left = std::mem::replace(&mut writer.left, left);
-        let made = self.make_at_once(writer, records, folder);
-        writer.left = left;
-        match made {
+        writer.left = if records.len() > 1 { SHORTEST_SEGMENT } else { 0 };
+        match self.make_at_once(writer, records, folder) {
             Err(error) if is_full(&error) && records.len() > 1 => {
                 // It is known only of all of them.
                 writer.lacks = Lacks::default();
