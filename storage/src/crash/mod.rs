@@ -5,6 +5,7 @@
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
 //! - `full`: a process is killed whose disk is full, and what it left is opened with no more room
+//! - `limit`: a process whose file may not grow past some length ends cleanly all the same
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
@@ -35,6 +36,7 @@ mod followed;
 mod full;
 mod ground;
 mod journal;
+mod limit;
 mod losses;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, unreachable_pub, clippy::expect_used, clippy::panic, reason = "shared with the integration tests")]

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use super::MapOptions;
 use super::folder::is_same_file;
 use super::here::OpenHere;
-use super::room::free;
+use super::room::{free, largest_file};
 use super::{Disk, Map, Room};
 
 /// Bytes of which the system tells how many a file takes.
@@ -126,6 +126,10 @@ impl Disk for FileDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.file.set_len(len)
+    }
+
+    fn max_len(&self) -> Option<u64> {
+        largest_file()
     }
 
     fn room(&self) -> Option<Room> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::{fmt, io};
 
 use super::folder::sync_folder_of;
+use super::room::largest_file;
 use super::{Disk, FileDisk, Folder as _, MapOptions, OsFolder};
 use crate::{Error, Result};
 
@@ -34,6 +35,11 @@ pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
 
     /// A number that nobody can foresee.
     fn random(&self) -> io::Result<u64>;
+
+    /// As [`Disk::max_len`], of each segment.
+    fn max_len(&self) -> Option<u64> {
+        None
+    }
 
     /// What an error names.
     fn path(&self) -> &Path;
@@ -173,6 +179,10 @@ impl JournalFolder for OsJournalFolder {
         let mut number = [0; 8];
         let got = rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
         if got < number.len() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(u64::from_le_bytes(number)) }
+    }
+
+    fn max_len(&self) -> Option<u64> {
+        largest_file()
     }
 
     fn path(&self) -> &Path {

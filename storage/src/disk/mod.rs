@@ -33,7 +33,7 @@ pub(crate) use journal_folder::{JournalFolder, OsJournalFolder, journal_of, jour
 pub(crate) use map::{Map, Region, prefetch};
 pub use map_options::Advice;
 pub(crate) use map_options::MapOptions;
-pub(crate) use room::{free_bytes, is_no_room, is_out_of_files, largest_file};
+pub(crate) use room::{free_bytes, is_no_room, is_out_of_files};
 pub(crate) use slabs::{LONGEST_SLAB, MOST_SLABS, PLACE_BITS, Slab, Slabs, UNIT, place, slot_of};
 pub use whole::remove_unfinished_files;
 pub(crate) use whole::{Appender, Existing, new_file, refuse_existing, write_file};
@@ -68,6 +68,11 @@ pub(crate) trait Disk: fmt::Debug + Send + Sync {
 
     /// Makes the disk `len` bytes long; what is new reads as zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// The length in bytes that the disk may not grow past, where this process has such a limit.
+    fn max_len(&self) -> Option<u64> {
+        None
+    }
 
     /// What room there is, as far as that is known.
     fn room(&self) -> Option<Room> {

@@ -16,7 +16,7 @@ pub(super) fn free(disk: &StatVfs) -> u64 {
 }
 
 /// Bytes that a file of this process may have, where that is limited.
-pub(crate) fn largest_file() -> Option<u64> {
+pub(super) fn largest_file() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
 

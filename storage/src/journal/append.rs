@@ -75,7 +75,8 @@ impl Journal {
         now_ms: u64,
     ) -> Result<Self> {
         let path = folder.path().to_path_buf();
-        Self::begin_io(folder, *limits, after, base, contains, now_ms)
+        let limits = limits.within(folder.max_len());
+        Self::begin_io(folder, limits, after, base, contains, now_ms)
             .map_err(Error::journal_io("begin the journal in", &path))
     }
 

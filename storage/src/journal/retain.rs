@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use super::block::BLOCK_LEN;
+use super::segment::SHORTEST_SEGMENT;
 use crate::base::TxId;
 
 /// How long a journal is kept.
@@ -31,6 +33,12 @@ pub(crate) struct JournalLimits {
 }
 
 impl JournalLimits {
+    /// With segments of so many bytes at most, but for what the shortest one needs.
+    pub(super) fn within(self, max_len: Option<u64>) -> Self {
+        let most = max_len.map_or(u64::MAX, |max| (max - max % BLOCK_LEN).max(SHORTEST_SEGMENT));
+        Self { segment_size: self.segment_size.min(most), ..self }
+    }
+
     /// Free segments that are worth keeping: with those in use enough up to the next checkpoint.
     pub(super) fn most_free(&self) -> usize {
         usize::try_from(self.checkpoint_size / self.segment_size).unwrap_or(usize::MAX).saturating_add(2)

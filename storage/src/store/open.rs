@@ -143,7 +143,7 @@ impl Shared {
             figures.free_pages = Some(freelist.free_pages());
             figures.pending_pages = Some(0);
             let mut writer = Writer::new(freelist, stored, meta, len, map_len);
-            writer.max_size = limit(options);
+            writer.max_size = limit(options, &*disk);
             Some(writer)
         };
         if damaged_meta.is_some_and(|damaged| damaged.is_known) {

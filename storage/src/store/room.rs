@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::writer::map_size;
 use super::{Options, Shared, Writer};
-use crate::disk::{Room, free_bytes, is_no_room, is_out_of_files, largest_file};
+use crate::disk::{Disk, Room, free_bytes, is_no_room, is_out_of_files};
 use crate::format::Pgid;
 use crate::pages::Run;
 use crate::tree::Work;
@@ -31,8 +31,8 @@ pub(crate) struct Lacks {
 }
 
 /// Bytes that the file may have: what the options say, or the process's limit of what its files may (`ulimit -f`).
-pub(super) fn limit(options: &Options) -> Option<u64> {
-    [options.max_size, largest_file()].into_iter().flatten().min()
+pub(super) fn limit(options: &Options, disk: &dyn Disk) -> Option<u64> {
+    [options.max_size, disk.max_len()].into_iter().flatten().min()
 }
 
 impl Shared {
@@ -116,7 +116,7 @@ impl Writer {
         let mark = work.base.meta.mark;
         if self.is_full() {
             // The process's limit may have been raised.
-            self.max_size = limit(&shared.options);
+            self.max_size = limit(&shared.options, &*shared.disk);
         }
         // Asked for only where it is wanted: it asks the system.
         let more = if self.is_full() { self.for_deletions(shared, mark).max(SOME) } else { 0 };
@@ -203,7 +203,7 @@ impl Shared {
             }
             // The journal's next file could not be opened: nothing has been written that anything refers to.
             _ if is_out_of_files(&error) => Error::NoSpace { source: error },
-            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: limit(&self.options) },
+            io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: limit(&self.options, &*self.disk) },
             _ => self.poison("write pages to", error),
         }
     }

@@ -93,6 +93,11 @@ struct State {
 
 impl SimFolder {
     /// A folder that holds these files for certain; on some file systems there are no hard links.
+    /// Bytes that a file may have.
+    pub(super) fn max_len(&self) -> Option<u64> {
+        self.trap.max_len()
+    }
+
     pub(crate) fn new(names: BTreeMap<PathBuf, FileId>, contents: &[Vec<u8>], has_links: bool, trap: &Trap) -> Self {
         let log = Log::default();
         let file = |(id, bytes): (FileId, &Vec<u8>)| SimDisk::with_log(id, bytes, log.clone(), trap.clone());

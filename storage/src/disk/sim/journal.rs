@@ -55,6 +55,10 @@ impl JournalFolder for SimJournalFolder {
         Ok((next ^ (next >> 31)).wrapping_mul(0xBF58_476D_1CE4_E5B9))
     }
 
+    fn max_len(&self) -> Option<u64> {
+        self.folder.max_len()
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }

@@ -102,6 +102,11 @@ impl SimDisk {
         &self.trap
     }
 
+    /// Fails where the file may not have so many bytes.
+    fn may_have(&self, len: u64) -> io::Result<()> {
+        if self.max_len().is_some_and(|max| len > max) { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+    }
+
     fn logged(&self, op: FileOp) {
         self.log.push(Event::File(self.file, op));
     }
@@ -125,6 +130,7 @@ impl Disk for SimDisk {
         let result = self.trap.call(Call::Write { offset });
         let written = if result.is_ok() { data } else { &data[..self.trap.part_of(data.len())] };
         if !written.is_empty() {
+            self.may_have(offset + written.len() as u64)?;
             self.blocks.take(offset..offset + written.len() as u64, &self.trap)?;
             self.now.write_at(written, offset)?;
             let offset = usize::try_from(offset).map_err(io::Error::other)?;
@@ -143,10 +149,15 @@ impl Disk for SimDisk {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.trap.call(Call::SetLen)?;
+        self.may_have(len)?;
         self.now.set_len(len)?;
         self.blocks.give_from(len, &self.trap);
         self.logged(FileOp::SetLen(usize::try_from(len).map_err(io::Error::other)?));
         Ok(())
+    }
+
+    fn max_len(&self) -> Option<u64> {
+        self.trap.max_len()
     }
 
     fn room(&self) -> Option<Room> {
@@ -156,6 +167,7 @@ impl Disk for SimDisk {
 
     fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
         self.trap.call(Call::SetLen)?;
+        self.may_have(offset + len)?;
         self.blocks.take(offset..offset + len, &self.trap)
     }
 

@@ -58,6 +58,8 @@ struct State {
     sprung: Option<(Call, Fault)>,
     /// Bytes by which all files together may grow, where that is limited.
     room: Option<u64>,
+    /// Bytes that a file may have, where that is limited.
+    max_len: Option<u64>,
 }
 
 impl Trap {
@@ -86,6 +88,15 @@ impl Trap {
     /// How much they still may grow, where that is limited.
     pub(super) fn room(&self) -> Option<u64> {
         self.state().room
+    }
+
+    /// From now on a file may have so many bytes, as where the process has such a limit.
+    pub(crate) fn limit_len(&self, bytes: u64) {
+        self.state().max_len = Some(bytes);
+    }
+
+    pub(super) fn max_len(&self) -> Option<u64> {
+        self.state().max_len
     }
 
     /// Takes so much room, if it is there.
