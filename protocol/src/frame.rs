@@ -226,7 +226,7 @@ impl Encoder<Frame> for FrameCodec {
         if len > self.max_frame {
             return Err(FrameError::TooLarge { frame: len, limit: self.max_frame });
         }
-        write_frame(out, frame.id, frame.op, frame.flags, |out| {
+        write_frame(out, frame.id, frame.op, frame.flags, frame.body.len(), |out| {
             out.put_slice(&frame.body);
             Ok(())
         })
@@ -234,14 +234,17 @@ impl Encoder<Frame> for FrameCodec {
     }
 }
 
-/// Appends one frame to `out`, its body written in place by `body`. After an error `out` is as it was before.
+/// Appends one frame to `out`, its body written in place by `body`, which needs so much room as far as that is known. After an
+/// error `out` is as it was before.
 pub(crate) fn write_frame(
     out: &mut BytesMut,
     id: u32,
     op: u8,
     flags: u8,
+    room: usize,
     body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
+    out.reserve(HEADER_LEN + room);
     let start = begin_frame(out, id, op, flags);
     let written = body(out).and_then(|()| end_frame(out, start));
     if written.is_err() {
@@ -253,11 +256,9 @@ pub(crate) fn write_frame(
 /// Writes a header whose length is still open, and says where it starts.
 pub(crate) fn begin_frame(out: &mut BytesMut, id: u32, op: u8, flags: u8) -> usize {
     let start = out.len();
-    out.reserve(HEADER_LEN);
-    out.put_u32(0);
-    out.put_u32(id);
-    out.put_u8(op);
-    out.put_u8(flags);
+    let [a, b, c, d] = id.to_be_bytes();
+    let header: [u8; HEADER_LEN] = [0, 0, 0, 0, a, b, c, d, op, flags];
+    out.put_slice(&header);
     start
 }
 

@@ -245,7 +245,12 @@ impl<B: AsRef<[u8]>> Reply<B> {
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
         let more = if self.is_followed() { FLAG_MORE } else { 0 };
-        write_frame(out, id, self.status(), FLAG_REPLY | more, |out| self.encode_body(out))
+        let room = match self {
+            Self::Value(bytes) | Self::Piece(bytes) => 4 + bytes.as_ref().len(),
+            // What is not short makes its own.
+            _ => 32,
+        };
+        write_frame(out, id, self.status(), FLAG_REPLY | more, room, |out| self.encode_body(out))
     }
 
     /// Whether another reply to the same request always comes after one of this kind. Of [`Entries`](Self::Entries) only

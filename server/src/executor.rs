@@ -13,8 +13,8 @@ use boltkv_storage::{Db, Tx};
 use crate::access::Standing;
 use crate::cold::Cold;
 use crate::commands::{
-    Asker, Call, Clock, Failure, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot, Snapshots, Turns,
-    Watching, Write, earliest, refusal,
+    Asker, Call, Clock, Expiration, Failure, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot,
+    Snapshots, Turns, Watching, Write, earliest, refusal,
 };
 use crate::health::Health;
 use crate::writer::{Pushed, Queue, Ticket};
@@ -39,7 +39,7 @@ pub(crate) struct Executor {
     room: ReplyRoom,
     turns: Turns,
     snapshots: Snapshots,
-    clock: Clock,
+    expiry: Expiration,
 }
 
 /// The executor, for one caller. Each kind of request has its way in.
@@ -60,9 +60,9 @@ impl Executor {
         room: ReplyRoom,
         turns: Turns,
         snapshots: Snapshots,
-        clock: Clock,
+        expiry: Expiration,
     ) -> Self {
-        Self { db, writer, health, cold, room, turns, snapshots, clock }
+        Self { db, writer, health, cold, room, turns, snapshots, expiry }
     }
 
     pub(crate) const fn db(&self) -> &Db {
@@ -91,12 +91,12 @@ impl Executor {
     /// For how long the next key to be removed has been due; no time where none is, or where that cannot be read.
     pub(crate) fn expiry_lag(&self) -> Duration {
         let due = self.db.begin().and_then(|tx| earliest(&tx)).ok().flatten();
-        Duration::from_millis(due.map_or(0, |due| self.clock.now().saturating_sub(due)))
+        Duration::from_millis(due.map_or(0, |due| self.expiry.clock.now().saturating_sub(due)))
     }
 
     /// The clock by which keys expire.
     pub(crate) const fn clock(&self) -> &Clock {
-        &self.clock
+        &self.expiry.clock
     }
 
     pub(crate) const fn snapshots(&self) -> &Snapshots {
@@ -127,7 +127,8 @@ impl Executor {
 impl<'a> Access<'a> {
     /// Who answers reads, all from the one state of `snapshot`.
     pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
-        Reader::new(&self.executor.db, snapshot, &self.executor.clock, &self.executor.room)
+        let Executor { db, expiry, room, .. } = self.executor;
+        Reader::new(db, snapshot, expiry, room)
     }
 
     /// Opens a snapshot of the newest state.
@@ -137,24 +138,24 @@ impl<'a> Access<'a> {
 
     /// Begins what is answered in steps, from this state or the newest.
     pub(crate) fn stream(self, request: StreamRequest, state: Option<Arc<Tx>>) -> Result<Run, ErrorReply> {
-        let Executor { db, room, turns, clock, .. } = self.executor;
+        let Executor { db, room, turns, expiry, .. } = self.executor;
         if matches!(request, StreamRequest::Shrink) && self.executor.is_read_only() {
             return Err(takes_no_writes());
         }
-        Run::start(db, clock, state, request, self.caller.asker.clone(), room, turns)
+        Run::start(db, &expiry.clock, state, request, self.caller.asker.clone(), room, turns)
     }
 
     /// Begins what the Redis dialect asks for and is answered in steps.
     pub(crate) fn walk(self, call: Call, version: Version) -> Result<Run, ErrorReply> {
         let tx = self.executor.db.begin().map_err(refusal)?;
-        Ok(Run::Resp(RespRun::walk(Arc::new(tx), version, call, self.executor.clock.now())))
+        Ok(Run::Resp(RespRun::walk(Arc::new(tx), version, call, self.executor.expiry.clock.now())))
     }
 
     /// Begins a transaction of the Redis dialect that changes nothing.
     pub(crate) fn exec(self, work: (Vec<Call>, Option<&Watching>), version: Version) -> Result<RespRun, Failure> {
-        let Executor { db, clock, room, .. } = self.executor;
+        let Executor { db, expiry, room, .. } = self.executor;
         let tx = db.begin().map_err(refusal)?;
-        RespRun::exec(Arc::new(tx), version, work, clock.now(), room.clone())
+        RespRun::exec(Arc::new(tx), version, work, expiry.clock.now(), room.clone())
     }
 
     /// Has something done that the Redis dialect asks for, as [`Self::write`] does.

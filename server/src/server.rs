@@ -17,7 +17,7 @@ use crate::access::{Access, AccessHandle};
 use crate::admin::{Admin, Gate};
 use crate::bursts::Bursts;
 use crate::cold::{Cold, Waiting};
-use crate::commands::{Backups, BucketStats, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
+use crate::commands::{Backups, BucketStats, Expiration, ReplyRoom, Shrinks, Snapshots, Turns, Watches};
 use crate::config::{Config, Database, Listen, OnWriteFailure};
 use crate::counters::Counters;
 use crate::executor::Executor;
@@ -77,7 +77,7 @@ impl Server {
         let (memory, queue_bytes) = config.limits.shares();
         let memory = Arc::new(Memory::new(memory));
         let access = Arc::new(Access::new(config.grants.take()));
-        let stats = Arc::new(Stats::new());
+        let (stats, health) = (Arc::new(Stats::new()), Arc::new(Health::default()));
         let encryption = Arc::new(Encryption::new(config.tls.take(), &config.limits, &memory, &stats)?);
         let gate = || Gate { access: Arc::clone(&access), encryption: Arc::clone(&encryption) };
         let admin = config.admin.map(|address| Admin::start(address, gate())).transpose()?;
@@ -86,11 +86,12 @@ impl Server {
         let is_opened_here = matches!(database, Database::File(_));
         let read_only = read_only || db.is_read_only();
         let room = ReplyRoom::new(Arc::clone(&memory), limits.max_frame);
-        let health = Arc::new(Health::default());
+        // Who has opened it elsewhere may write to it.
+        let expiry = Expiration::of(&db, clock, is_opened_here).map_err(Error::Open)?;
         let (writer, queue) = if read_only {
             (None, None)
         } else {
-            let writer = Writer::start(&db, &clock, limits.queue_requests, queue_bytes, &room, &stats, &health);
+            let writer = Writer::start(&db, &expiry, limits.queue_requests, queue_bytes, &room, &stats, &health);
             let (writer, queue) = writer.map_err(Error::Thread)?;
             (Some(writer), Some(queue))
         };
@@ -103,7 +104,7 @@ impl Server {
             bucket_stats: BucketStats::new(),
         };
         let snapshots = Snapshots::new(limits.max_snapshots);
-        let executor = Executor::new(db, queue, health, cold, room, turns, snapshots, clock);
+        let executor = Executor::new(db, queue, health, cold, room, turns, snapshots, expiry);
         let bursts = NonZeroUsize::new(limits.burst_threads).map(Bursts::start).transpose().map_err(Error::Thread)?;
         let slow_log = SlowLog::new(limits.slow_log, timeouts.slow);
         let (counters, clients) = (Counters::new(), Arc::default());

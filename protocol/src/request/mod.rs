@@ -84,7 +84,7 @@ impl<B: AsRef<[u8]>> Request<B> {
     /// A field longer than the wire can carry.
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
         let flags = if matches!(self, Self::OfSnapshot { .. }) { FLAG_SNAPSHOT } else { 0 };
-        write_frame(out, id, self.op() as u8, flags, |out| self.encode_body(out))
+        write_frame(out, id, self.op() as u8, flags, 0, |out| self.encode_body(out))
     }
 
     fn encode_body(&self, out: &mut BytesMut) -> Result<(), EncodeError> {

@@ -43,7 +43,7 @@ mod write;
 
 pub(crate) use backup::{BackupRun, Backups};
 pub(crate) use bucket_stat::BucketStats;
-pub(crate) use expiry::{Backlog, Timed, check_own, earliest};
+pub(crate) use expiry::{Backlog, Expiration, Timed, check_own, earliest};
 pub use expiry::{Clock, KeptTime};
 pub(crate) use number::parse as parse_number;
 pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resident_at};

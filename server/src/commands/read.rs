@@ -9,7 +9,7 @@ use boltkv_protocol::{ErrorCode, ErrorReply, Path, ReadRequest, Reply};
 use boltkv_storage::{Db, Error, Tx};
 use tokio::sync::oneshot;
 
-use super::expiry::{Clock, Moment, Shown, View};
+use super::expiry::{Clock, Expiration, Moment, Shown, View};
 use super::refusal::refusal;
 use super::resp::{self, Call, Failure, Watching};
 use super::results::ReplyRoom;
@@ -129,12 +129,18 @@ impl Snapshot {
     }
 }
 
+/// A snapshot as it is to be seen. Whether anything expires is asked once it is there.
+fn view<'s>(snapshot: &'s Tx, expiry: &'s Expiration) -> View<'s, Tx> {
+    let moment = Moment::of(&expiry.clock);
+    if expiry.any() { View::new(snapshot, moment) } else { View::without_times(snapshot, moment) }
+}
+
 /// Answers reads from one snapshot.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     db: &'a Db,
     snapshot: &'a Snapshot,
-    clock: &'a Clock,
+    expiry: &'a Expiration,
     room: &'a ReplyRoom,
     /// The snapshot as it is to be seen, once somebody has looked.
     view: OnceCell<View<'a, Tx>>,
@@ -143,8 +149,8 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(db: &'a Db, snapshot: &'a Snapshot, clock: &'a Clock, room: &'a ReplyRoom) -> Self {
-        Self { db, snapshot, clock, room, view: OnceCell::new(), last: None }
+    pub(crate) const fn new(db: &'a Db, snapshot: &'a Snapshot, expiry: &'a Expiration, room: &'a ReplyRoom) -> Self {
+        Self { db, snapshot, expiry, room, view: OnceCell::new(), last: None }
     }
 
     /// Answers a read.
@@ -197,13 +203,13 @@ impl<'a> Reader<'a> {
 
     fn view(&self) -> Result<&View<'a, Tx>, ErrorReply> {
         let tx = self.snapshot.get(self.db)?;
-        Ok(self.view.get_or_init(|| View::new(tx, Moment::of(self.clock))))
+        Ok(self.view.get_or_init(|| view(tx, self.expiry)))
     }
 
     /// A bucket, and the moment at which it is looked at.
     fn bucket(&mut self, path: &Path) -> Result<(Shown<'a>, &Moment<'a>), ErrorReply> {
         let tx = self.snapshot.get(self.db)?;
-        let view = self.view.get_or_init(|| View::new(tx, Moment::of(self.clock)));
+        let view = self.view.get_or_init(|| view(tx, self.expiry));
         if let Some((last, shown)) = &self.last
             && last == path
         {

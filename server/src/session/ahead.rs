@@ -65,12 +65,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// The next of what was put aside.
     pub(super) fn next_ahead(&mut self) -> Option<Taken<C>> {
-        let next = self.ahead.pop_front();
+        let next = self.ahead.pop_front()?;
         if self.ahead.is_empty() {
             // The queue's memory is returned, because an idle connection is to have none.
             self.ahead = VecDeque::new();
         }
-        next
+        Some(next)
     }
 
     fn put_aside(&mut self, first: Taken<C>) {

@@ -83,7 +83,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// What is due first.
     pub(super) fn deadline(&self) -> Option<Deadline> {
         let open = if self.closing { None } else { self.open_deadline() };
-        [self.output_deadline(), open].into_iter().flatten().min_by_key(|(at, _)| *at)
+        sooner(self.output_deadline(), open)
     }
 
     fn output_deadline(&self) -> Option<Deadline> {
@@ -111,9 +111,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
         let expiry = self.expires_at.map(|at| (at, Overdue::Expired));
-        let all =
-            [introduction, expiry, self.item_deadline(), self.next_look(), quiet, lease].into_iter().chain(executing);
-        all.flatten().min_by_key(|(at, _)| *at)
+        let mut first = introduction;
+        for other in [expiry, self.item_deadline(), self.next_look(), quiet, lease] {
+            first = sooner(first, other);
+        }
+        for other in executing {
+            first = sooner(first, other);
+        }
+        first
     }
 
     fn item_deadline(&self) -> Option<Deadline> {
@@ -229,6 +234,15 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Whether a reply is under way that no error can end: it began with how much it is, and an error would be a part of it.
     fn owes_the_rest(&self) -> bool {
         self.streams.runs().any(Run::is_told_whole)
+    }
+}
+
+/// The one that is due first.
+fn sooner(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    match (one, other) {
+        (Some(first), Some(then)) if then.0 < first.0 => other,
+        (None, _) => other,
+        _ => one,
     }
 }
 

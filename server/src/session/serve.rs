@@ -245,8 +245,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.execute(taken, &mut reader);
         }
         self.habits.count(turn.taken());
-        if !is_wary && turn.seems_to_have_waited() {
-            shared.executor.cold().suspect();
+        if turn.taken() > 0 {
+            let now = self.tally.requests_end();
+            if !is_wary && turn.seems_to_have_waited(now.into_std()) {
+                shared.executor.cold().suspect();
+            }
         }
         over
     }

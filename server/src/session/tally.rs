@@ -42,6 +42,8 @@ pub(super) struct Tally {
     sent: u64,
     /// The time of this turn, once somebody has asked for it.
     now: Option<Instant>,
+    /// When the requests of this turn had been taken, and its reads answered.
+    answered_at: Option<Instant>,
 }
 
 impl Default for Noted {
@@ -102,6 +104,11 @@ impl Tally {
         }
     }
 
+    /// The requests of this turn have been taken. Answers the time.
+    pub(super) fn requests_end(&mut self) -> Instant {
+        *self.answered_at.insert(Instant::now())
+    }
+
     fn add(&mut self, place: Place, counters: &Counters) {
         self.answered += 1;
         self.last = Some(place.command());
@@ -129,7 +136,7 @@ impl Tally {
         }
     }
 
-    /// Ends a turn: counts all that was gathered in it, the reads as answered now. `received`: what has come.
+    /// Ends a turn: counts all that was gathered in it. `received`: what has come.
     fn end_turn(&mut self, shared: &Shared, client: &Client, received: Flow) {
         let counters = &shared.counters;
         if self.answers[0].is_some() {
@@ -137,7 +144,8 @@ impl Tally {
         }
         let own = counters.shard();
         if self.reads > 0 {
-            let time = Instant::now().saturating_duration_since(received.last);
+            let answered = self.answered_at.unwrap_or_else(Instant::now);
+            let time = answered.saturating_duration_since(received.last);
             let reads = std::mem::take(&mut self.reads);
             own.took(Kind::Read, time, reads);
             if shared.slow_log.is_slow(time)
@@ -150,7 +158,7 @@ impl Tally {
             own.received(received.bytes - self.received);
             self.received = received.bytes;
         }
-        self.now = None;
+        (self.now, self.answered_at) = (None, None);
     }
 
     /// What whoever looks after the server is to know.

@@ -12,7 +12,7 @@ use super::Work;
 use super::queue::Job;
 use super::reclaim::Reclaim;
 use super::trouble::{Line, Trouble};
-use crate::commands::{Clock, Effect, Outcome, ReplyRoom, Timed, WatchedKeys, apply, prefetch, refusal};
+use crate::commands::{Effect, Expiration, Outcome, ReplyRoom, Timed, WatchedKeys, apply, prefetch, refusal};
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -25,7 +25,7 @@ pub(super) struct Groups {
     room: ReplyRoom,
     stats: Arc<Stats>,
     health: Arc<Health>,
-    clock: Clock,
+    expiry: Expiration,
     /// Who removes what has expired.
     reclaim: Reclaim,
     /// What the log was told of refused writes.
@@ -37,10 +37,10 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn new(db: Db, clock: Clock, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
-        let reclaim = Reclaim::new(db.clone(), clock.clone(), Arc::clone(&stats));
+    pub(super) fn new(db: Db, expiry: Expiration, room: ReplyRoom, stats: Arc<Stats>, health: Arc<Health>) -> Self {
+        let reclaim = Reclaim::new(db.clone(), expiry.clock.clone(), Arc::clone(&stats));
         let watched = WatchedKeys::default();
-        Self { db, room, stats, health, clock, reclaim, trouble: Trouble::new(), watched, has_made_room: false }
+        Self { db, room, stats, health, expiry, reclaim, trouble: Trouble::new(), watched, has_made_room: false }
     }
 
     fn run_or_halve(&mut self, mut jobs: Vec<Job>) {
@@ -52,7 +52,10 @@ impl Groups {
     /// The way of a group, or of the part of it that is done in one transaction: applied, made durable, published, answered.
     /// What is left is to be done next.
     fn run_part(&mut self, mut jobs: Vec<Job>) -> Vec<Job> {
-        let applied = Applied::of(&self.db, self.clock.now(), &self.room, &mut self.watched, &jobs);
+        let applied = Applied::of(&self.db, self.expiry.clock.now(), &self.room, &mut self.watched, &jobs);
+        if applied.as_ref().is_ok_and(|applied| applied.earliest.is_some()) {
+            self.expiry.note_time();
+        }
         let done = applied.and_then(|applied| applied.make_durable(&self.stats));
         match done {
             Ok(durable) => {
@@ -222,7 +225,7 @@ mod tests {
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
-    use crate::commands::{Asker, Write};
+    use crate::commands::{Asker, Clock, Write};
     use crate::memory::Memory;
     use crate::writer::queue::Ticket;
 
@@ -230,8 +233,12 @@ mod tests {
         Path::from_names(["b"]).unwrap()
     }
 
+    fn expiry(db: &Db) -> Expiration {
+        Expiration::of(db, Clock::system(), true).unwrap()
+    }
+
     fn groups(db: &Db) -> Groups {
-        Groups::new(db.clone(), Clock::system(), room(), Arc::new(Stats::new()), Arc::default())
+        Groups::new(db.clone(), expiry(db), room(), Arc::new(Stats::new()), Arc::default())
     }
 
     fn room() -> ReplyRoom {
@@ -269,6 +276,23 @@ mod tests {
         let requests = vec![set("k", 2, Cond::IfAbsent), WriteRequest::CreateBucketIfMissing(path())];
         assert_eq!(run(&mut groups, requests), [failed, None]);
         assert_eq!(db.stats().txid, before + 1);
+    }
+
+    #[test]
+    fn the_first_time_of_a_key_is_noted_by_who_commits_it_and_found_by_who_opens_the_database() {
+        let db = Options::new().open_in_memory().unwrap();
+        let mut groups = groups(&db);
+        let expiring = |cond| WriteRequest::SetExpiring {
+            path: path(),
+            key: "k".into(),
+            value: Bytes::new(),
+            cond,
+            expiry: boltkv_protocol::Expiry::In(1),
+        };
+        run(&mut groups, vec![create(), set("k", 1, Cond::Always), expiring(Cond::IfAbsent)]);
+        assert!(!groups.expiry.any() && !expiry(&db).any());
+        assert_eq!(run(&mut groups, vec![expiring(Cond::Always)]), [None]);
+        assert!(groups.expiry.any() && expiry(&db).any());
     }
 
     #[test]
@@ -311,7 +335,8 @@ mod tests {
     fn a_writer_that_panics_says_that_there_will_be_no_more_writes() {
         let health = Arc::new(Health::default());
         let db = Options::new().open_in_memory().unwrap();
-        let groups = Groups::new(db, Clock::system(), room(), Arc::new(Stats::new()), Arc::clone(&health));
+        let expiry = expiry(&db);
+        let groups = Groups::new(db, expiry, room(), Arc::new(Stats::new()), Arc::clone(&health));
         let ended = thread::spawn(move || {
             let _groups = groups;
             panic!("a defect");

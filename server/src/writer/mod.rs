@@ -24,7 +24,7 @@ pub(crate) use queue::{Answered, Held, Push, Pushed, Queue, Ticket};
 use queue::{Job, Message, Room};
 use seat::Seat;
 
-use crate::commands::{Clock, ReplyRoom};
+use crate::commands::{Expiration, ReplyRoom};
 use crate::health::Health;
 use crate::stats::Stats;
 
@@ -39,14 +39,14 @@ impl Writer {
     /// `room`.
     pub(crate) fn start(
         db: &Db,
-        clock: &Clock,
+        expiry: &Expiration,
         requests: usize,
         bytes: u32,
         room: &ReplyRoom,
         stats: &Arc<Stats>,
         health: &Arc<Health>,
     ) -> io::Result<(Self, Queue)> {
-        let groups = Groups::new(db.clone(), clock.clone(), room.clone(), Arc::clone(stats), Arc::clone(health));
+        let groups = Groups::new(db.clone(), expiry.clone(), room.clone(), Arc::clone(stats), Arc::clone(health));
         Self::start_with(requests, bytes, groups)
     }
 

@@ -45,6 +45,25 @@ impl<'a, E: Element> TreePage<'a, E> {
         )
     }
 
+    /// The same among all keys of the page. Where nothing is known of them, its own first and last one say what all begin with:
+    /// where that is a whole prefix, each would be compared whole otherwise.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
+    pub(super) fn sound_search_all(&self, key: &[u8], between: Between) -> Option<std::result::Result<usize, usize>> {
+        let is_known = between != Between::ANY || self.sound_prefix(0, 0) != Some(prefix(key));
+        let between = if is_known { between } else { self.between_ends(key) };
+        self.sound_search(0..self.elements().len(), key, between)
+    }
+
+    /// What the first and the last key say of those between them; nothing where `key` does not begin as they do.
+    #[inline(never)]
+    fn between_ends(&self, key: &[u8]) -> Between {
+        let ends = (self.sound_key(0), self.sound_key(self.elements().len().saturating_sub(1)));
+        let (Some(first), Some(last)) = ends else { return Between::ANY };
+        let between = Between::new(first, last, key);
+        if first.get(..between.alike) == key.get(..between.alike) { between } else { Between::ANY }
+    }
+
     /// Why a search ended at a key that is damaged: the error of the first such key.
     #[cold]
     pub(crate) fn fault(&self) -> Error {

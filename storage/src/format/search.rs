@@ -122,7 +122,16 @@ fn search_whole(within: Range<usize>, cmp: impl Fn(usize) -> Option<Ordering>) -
 /// How many bytes two keys begin with are the same.
 #[inline(never)]
 pub(crate) fn alike(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+    let mut alike = 0;
+    for (one, other) in one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0) {
+        let differ = u64::from_be_bytes(*one) ^ u64::from_be_bytes(*other);
+        if differ != 0 {
+            return alike + differ.leading_zeros() as usize / 8;
+        }
+        alike += 8;
+    }
+    let rest = one[alike..].iter().zip(&other[alike..]);
+    alike + rest.take_while(|(one, other)| one == other).count()
 }
 
 /// What a branch says of the keys below one of its children: the first is not before a certain one, and all are before
@@ -252,6 +261,18 @@ mod tests {
                     );
                     assert_eq!(found, Some(keys.binary_search(&key)), "{key:?} with {between:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_alike_ends_where_keys_differ_or_the_shorter_one_does() {
+        for (len, other_len) in (0..20).flat_map(|len| (0..20).map(move |other| (len, other))) {
+            let (one, mut other) = (vec![7; len], vec![7; other_len]);
+            assert_eq!(alike(&one, &other), len.min(other_len));
+            for at in (0..other_len).rev() {
+                other[at] = 8;
+                assert_eq!(alike(&one, &other), at.min(len), "{len} bytes and {other_len}, which differ from {at} on");
             }
         }
     }

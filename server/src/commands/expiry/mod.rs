@@ -27,6 +27,7 @@ mod buckets;
 mod clock;
 mod kept;
 mod records;
+mod shared;
 mod sieve;
 #[cfg(test)]
 mod tests;
@@ -40,6 +41,7 @@ use crate::access::Needs;
 pub(crate) use backlog::{Backlog, earliest};
 pub use clock::Clock;
 pub use kept::KeptTime;
+pub(crate) use shared::Expiration;
 pub(super) use sieve::Sieve;
 pub(crate) use timed::{Timed, after};
 pub(in crate::commands) use view::Records;

@@ -62,7 +62,7 @@ impl<'s, S: State> View<'s, S> {
     }
 
     /// The same of a state of which it is known that no key in it has a time.
-    pub(super) fn without_times(state: &'s S, moment: Moment<'s>) -> Self {
+    pub(in crate::commands) fn without_times(state: &'s S, moment: Moment<'s>) -> Self {
         Self { state, moment, of: None.into() }
     }
 
