@@ -43,7 +43,9 @@ fn keys_that_begin_alike_are_found_and_nothing_else_is() {
         let db = Options::new().page_size(1024).open_in_memory().unwrap();
         let mut tx = db.begin_mut().unwrap();
         let mut bucket = tx.create_bucket("b").unwrap();
-        keys.iter().for_each(|key| bucket.put(key, &key[..1]).unwrap());
+        for key in &keys {
+            bucket.put(key, &key[..1]).unwrap();
+        }
         tx.commit().unwrap();
         let tx = db.begin().unwrap();
         let bucket = tx.bucket("b").unwrap();

@@ -252,11 +252,7 @@ impl<S: Socket> Wire<S> {
         if sent == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
         }
-        if sent == self.output.len() {
-            self.output.clear();
-        } else {
-            self.output.advance(sent);
-        }
+        self.output.advance(sent);
         self.kept_back = self.socket.keeps_back();
         self.sent = self.sent.and(sent);
         Poll::Ready(Ok(()))

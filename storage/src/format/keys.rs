@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::page::{Element, TreePage, data_start, sound_data};
 use super::prefix;
-use super::search::{Between, prefix_at, search};
+use super::search::{Between, prefix_at, search, search_or, search_whole};
 use crate::Error;
 
 impl<'a, E: Element> TreePage<'a, E> {
@@ -36,32 +36,30 @@ impl<'a, E: Element> TreePage<'a, E> {
         between: Between,
     ) -> Option<std::result::Result<usize, usize>> {
         let wanted = prefix(key.get(between.alike..)?);
-        search(
+        search_or(
             within.clone(),
             between.guess(&within, wanted),
             wanted,
             |index| self.sound_prefix(index, between.alike),
             |index| Some(self.sound_key(index)?.cmp(key)),
+            |rest, _| self.search_alike(rest, key),
         )
     }
 
-    /// The same among all keys of the page. Where nothing is known of them, its own first and last one say what all begin with:
-    /// where that is a whole prefix, each would be compared whole otherwise.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
-    pub(super) fn sound_search_all(&self, key: &[u8], between: Between) -> Option<std::result::Result<usize, usize>> {
-        let is_known = between != Between::ANY || self.sound_prefix(0, 0) != Some(prefix(key));
-        let between = if is_known { between } else { self.between_ends(key) };
-        self.sound_search(0..self.elements().len(), key, between)
-    }
-
-    /// What the first and the last key say of those between them; nothing where `key` does not begin as they do.
+    /// The same among keys that may have their first bytes alike, which were compared already: what their ends have in common is
+    /// passed over, or each would be compared whole. Where nobody says what a page's keys lie between, it is like that often.
     #[inline(never)]
-    fn between_ends(&self, key: &[u8]) -> Between {
-        let ends = (self.sound_key(0), self.sound_key(self.elements().len().saturating_sub(1)));
-        let (Some(first), Some(last)) = ends else { return Between::ANY };
+    fn search_alike(&self, within: Range<usize>, key: &[u8]) -> Option<std::result::Result<usize, usize>> {
+        let cmp = |index| Some(self.sound_key(index)?.cmp(key));
+        let ends = (self.sound_key(within.start), within.clone().next_back().and_then(|last| self.sound_key(last)));
+        let (Some(first), Some(last)) = ends else { return search_whole(within, cmp) };
         let between = Between::new(first, last, key);
-        if first.get(..between.alike) == key.get(..between.alike) { between } else { Between::ANY }
+        if between.alike == 0 || first.get(..between.alike) != key.get(..between.alike) {
+            return search_whole(within, cmp);
+        }
+        let wanted = prefix(key.get(between.alike..)?);
+        let guess = between.guess(&within, wanted);
+        search(within, guess, wanted, |index| self.sound_prefix(index, between.alike), cmp)
     }
 
     /// Why a search ended at a key that is damaged: the error of the first such key.

@@ -347,7 +347,7 @@ impl BranchPage<'_> {
     #[expect(clippy::inline_always, reason = "as for `Pages::sound_page`")]
     pub(crate) fn sound_child(&self, key: &[u8], between: Between) -> Option<Subtree> {
         let subtree = |index, between| Some(Subtree { index, page: self.elements.get(index)?.child.get(), between });
-        let index = match self.sound_search_all(key, between)? {
+        let index = match self.sound_search(0..self.elements.len(), key, between)? {
             Ok(index) => index,
             // It is before all keys that the branch knows of.
             Err(0) => return subtree(0, Between::ANY),

@@ -97,9 +97,22 @@ pub(crate) fn search(
     prefix_at: impl Fn(usize) -> Option<u64>,
     cmp: impl Fn(usize) -> Option<Ordering>,
 ) -> Option<Result<usize, usize>> {
+    search_or(within, guess, wanted, prefix_at, cmp, search_whole)
+}
+
+/// The same; where prefixes do not decide, `rest` does among the keys that are left.
+#[inline]
+pub(super) fn search_or<C: Fn(usize) -> Option<Ordering>>(
+    within: Range<usize>,
+    guess: Option<usize>,
+    wanted: u64,
+    prefix_at: impl Fn(usize) -> Option<u64>,
+    cmp: C,
+    rest: impl FnOnce(Range<usize>, C) -> Option<Result<usize, usize>>,
+) -> Option<Result<usize, usize>> {
     let Range { start, end } = within;
     let Some(place) = lower_bound(within, guess, |place| Some(prefix_at(place)? < wanted)) else {
-        return search_whole(start..end, cmp);
+        return rest(start..end, cmp);
     };
     if place == end || prefix_at(place).is_some_and(|prefix| prefix != wanted) {
         return Some(Err(place));
@@ -107,12 +120,16 @@ pub(crate) fn search(
     match cmp(place)? {
         Ordering::Equal => Some(Ok(place)),
         Ordering::Greater => Some(Err(place)),
-        Ordering::Less => search_whole(place + 1..end, cmp),
+        Ordering::Less => rest(place + 1..end, cmp),
     }
 }
 
+/// The same by whole keys.
 #[inline(never)]
-fn search_whole(within: Range<usize>, cmp: impl Fn(usize) -> Option<Ordering>) -> Option<Result<usize, usize>> {
+pub(super) fn search_whole(
+    within: Range<usize>,
+    cmp: impl Fn(usize) -> Option<Ordering>,
+) -> Option<Result<usize, usize>> {
     let end = within.end;
     let place = lower_bound(within, None, |place| Some(cmp(place)?.is_lt()))?;
     let found = place < end && cmp(place)?.is_eq();

@@ -152,6 +152,10 @@ impl Model {
         let target = self.bucket(to)?;
         let moved = match source.items.get(name) {
             Some(Item::Bucket(_)) if from == to && name == its_name => return Err(Refusal::SameBuckets),
+            Some(Item::Bucket(_)) if name != its_name && its_name.is_empty() => {
+                return Err(Refusal::BucketNameRequired);
+            }
+            Some(Item::Bucket(_)) if name != its_name && its_name.len() > MAX_KEY => return Err(Refusal::KeyTooLarge),
             Some(Item::Bucket(_)) if to.starts_with(path) => return Err(Refusal::MovedIntoItself),
             Some(Item::Bucket(moved)) => moved.clone(),
             Some(Item::Value(_)) => return Err(Refusal::IncompatibleValue),
