@@ -49,11 +49,32 @@ impl Threads {
     }
 }
 
+/// The bursts that came one after the other.
+#[derive(Debug, Default)]
+struct InARow {
+    bursts: u32,
+    /// The last turn was cut: what is taken next came together with what was taken in it.
+    goes_on: bool,
+}
+
+impl InARow {
+    const fn count(&mut self, taken: u32, cut: bool) {
+        if taken >= BURST {
+            self.bursts = self.bursts.saturating_add(1);
+        } else if taken > 0 && !self.goes_on {
+            self.bursts = 0;
+        }
+        if taken > 0 {
+            self.goes_on = cut;
+        }
+    }
+}
+
 /// What a connection's way to send is, and where that leads it.
 #[derive(Debug)]
 pub(super) struct Habits {
     shared: Arc<Shared>,
-    bursts_in_a_row: u32,
+    bursts: InARow,
     /// Once it sends bursts. It is not given up before the connection's end.
     place: Option<Place>,
     alone_in_a_row: u32,
@@ -67,7 +88,7 @@ impl Habits {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         Self {
             shared: Arc::clone(shared),
-            bursts_in_a_row: 0,
+            bursts: InARow::default(),
             place: None,
             alone_in_a_row: 0,
             among_others: 0,
@@ -76,13 +97,9 @@ impl Habits {
         }
     }
 
-    /// Counts a turn in which so many requests were taken.
-    pub(super) const fn count(&mut self, taken: u32) {
-        if taken >= BURST {
-            self.bursts_in_a_row = self.bursts_in_a_row.saturating_add(1);
-        } else if taken > 0 {
-            self.bursts_in_a_row = 0;
-        }
+    /// Counts a turn in which so many requests were taken; it ended before all were, where it was `cut`.
+    pub(super) const fn count(&mut self, taken: u32, cut: bool) {
+        self.bursts.count(taken, cut);
     }
 
     /// Counts a write that was done where it came, or was not.
@@ -104,7 +121,7 @@ impl Habits {
     /// The threads that it is to be served by from now on, where that is another than before.
     fn next(&mut self) -> Option<Threads> {
         let bursts = self.shared.bursts.as_ref().filter(|_| !self.stays)?;
-        if self.bursts_in_a_row >= HABIT && self.place.is_none() {
+        if self.bursts.bursts >= HABIT && self.place.is_none() {
             let place = *self.place.insert(bursts.take_place());
             if place == Place::There {
                 return bursts.handle().cloned().map(Threads::ForBursts);
@@ -187,5 +204,24 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_are_counted_until_few_requests_come_but_for_the_rest_of_one() {
+        let mut row = InARow::default();
+        let mut after = |turns: &[(u32, bool)]| {
+            turns.iter().for_each(|&(taken, cut)| row.count(taken, cut));
+            row.bursts
+        };
+        assert_eq!(after(&[(BURST, false), (0, false), (50, false)]), 2);
+        // A turn ends by the clock, too: what was left of the burst is not another one, and no end of them.
+        assert_eq!(after(&[(16, true), (2, false), (0, false), (48, true), (2, true), (1, false)]), 4);
+        assert_eq!(after(&[(BURST - 1, false)]), 0);
+        assert_eq!(after(&[(BURST, false), (1, false), (BURST, false)]), 1);
     }
 }

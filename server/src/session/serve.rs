@@ -244,7 +244,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             turn.count(&taken.asked);
             self.execute(taken, &mut reader);
         }
-        self.habits.count(turn.taken());
+        self.habits.count(turn.taken(), over);
         if turn.taken() > 0 {
             let now = self.tally.requests_end();
             if !is_wary && turn.seems_to_have_waited(now.into_std()) {
