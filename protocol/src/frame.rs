@@ -226,7 +226,7 @@ impl Encoder<Frame> for FrameCodec {
         if len > self.max_frame {
             return Err(FrameError::TooLarge { frame: len, limit: self.max_frame });
         }
-        write_frame(out, frame.id, frame.op, frame.flags, frame.body.len(), |out| {
+        write_frame(out, frame.id, frame.op, frame.flags, len, |out| {
             out.put_slice(&frame.body);
             Ok(())
         })
@@ -234,8 +234,8 @@ impl Encoder<Frame> for FrameCodec {
     }
 }
 
-/// Appends one frame to `out`, its body written in place by `body`, which needs so much room as far as that is known. After an
-/// error `out` is as it was before.
+/// Appends one frame to `out`, its body written in place by `body`. It takes so much `room`, header included, as far as that is
+/// known. After an error `out` is as it was before.
 pub(crate) fn write_frame(
     out: &mut BytesMut,
     id: u32,
@@ -244,7 +244,7 @@ pub(crate) fn write_frame(
     room: usize,
     body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
-    out.reserve(HEADER_LEN + room);
+    out.reserve(room);
     let start = begin_frame(out, id, op, flags);
     let written = body(out).and_then(|()| end_frame(out, start));
     if written.is_err() {

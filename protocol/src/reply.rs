@@ -246,9 +246,9 @@ impl<B: AsRef<[u8]>> Reply<B> {
     pub fn encode(&self, id: u32, out: &mut BytesMut) -> Result<(), EncodeError> {
         let more = if self.is_followed() { FLAG_MORE } else { 0 };
         let room = match self {
-            Self::Value(bytes) | Self::Piece(bytes) => 4 + bytes.as_ref().len(),
+            Self::Value(bytes) | Self::Piece(bytes) => Self::value_frame_len(bytes.as_ref().len()),
             // What is not short makes its own.
-            _ => 32,
+            _ => HEADER_LEN + 32,
         };
         write_frame(out, id, self.status(), FLAG_REPLY | more, room, |out| self.encode_body(out))
     }
