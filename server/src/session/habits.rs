@@ -215,7 +215,9 @@ mod tests {
     fn bursts_are_counted_until_few_requests_come_but_for_the_rest_of_one() {
         let mut row = InARow::default();
         let mut after = |turns: &[(u32, bool)]| {
-            turns.iter().for_each(|&(taken, cut)| row.count(taken, cut));
+            for &(taken, cut) in turns {
+                row.count(taken, cut);
+            }
             row.bursts
         };
         assert_eq!(after(&[(BURST, false), (0, false), (50, false)]), 2);
