@@ -47,14 +47,14 @@ pub(super) struct JournalArgs {
     #[arg(long, value_name = "SIZE")]
     journal_size: Option<Size>,
     /// Memory for what is new, until it is written to the file, beside `--memory`: 1MiB to 128MiB, and twice as much while
-    /// long readers still see what was in it; 0: none. Default: 40MiB, or a sixteenth of the file where that is more, up to
+    /// long readers still see what was in it; 0: none. Default: 32MiB, or a sixteenth of the file where that is more, up to
     /// 128MiB and a quarter of `--memory`
     #[arg(long, value_name = "SIZE")]
     journal_memory: Option<Size>,
     /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
-    /// 0: only after `--journal-size`
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
-    checkpoint_interval: Duration,
+    /// 0: only after `--journal-size`. Default: 60s
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    checkpoint_interval: Option<Duration>,
     /// Keep what is in the file already in the journal, too: so many bytes (10GiB) or for so long (7d). Unless told
     /// otherwise it is written over
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep)]
@@ -84,7 +84,7 @@ impl JournalArgs {
         if let Some(Size(bytes)) = self.journal_size {
             journal = journal.checkpoint_size(bytes);
         }
-        let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
+        let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL)));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {
             None => journal,
@@ -108,7 +108,7 @@ impl JournalArgs {
                 ("journal-memory", self.journal_memory.is_some_and(|Size(bytes)| bytes > 0)),
                 ("journal-size", self.journal_size.is_some()),
                 ("journal-keep", self.journal_keep.is_some()),
-                ("checkpoint-interval", self.checkpoint_interval != CHECKPOINT_INTERVAL),
+                ("checkpoint-interval", self.checkpoint_interval.is_some()),
             ];
             for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
                 wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));

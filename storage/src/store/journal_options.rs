@@ -39,8 +39,8 @@ impl JournalOptions {
     /// The default of [`Self::checkpoint_size`], where twice [`Self::memory`] is not more: 128 MiB.
     pub const DEFAULT_CHECKPOINT_SIZE: u64 = 128 << 20;
 
-    /// The default of [`Self::memory`], where a sixteenth of the file is not more: 40 MiB.
-    pub const DEFAULT_MEMORY: usize = 40 << 20;
+    /// The default of [`Self::memory`], where a sixteenth of the file is not more: 32 MiB.
+    pub const DEFAULT_MEMORY: usize = 32 << 20;
 
     /// The least for [`Self::memory`], but for none: 2 KiB.
     pub const LEAST_MEMORY: usize = 2 << 10;

@@ -177,7 +177,7 @@ impl Options {
     /// change in the file while a journal waits makes the two not fit
     /// ([`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit)); after [`Db::close`](crate::Db::close) the file can
     /// be used without it, moved, and changed by any bolt library. With a journal small changes stay in memory for a while,
-    /// 40 MiB unless [`JournalOptions::memory`] says otherwise. Default: none.
+    /// 32 MiB unless [`JournalOptions::memory`] says otherwise. Default: none.
     ///
     /// ```
     /// # fn main() -> boltkv_storage::Result<()> {

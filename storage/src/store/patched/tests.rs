@@ -84,14 +84,14 @@ fn memory_and_journal_grow_with_the_file_where_nothing_was_said_of_them() {
     const MIB: u64 = 1 << 20;
     let auto = JournalOptions::new();
     let cases = [
-        (auto.clone(), [(0, 40, 128), (640, 40, 128), (800, 50, 128), (1600, 100, 200), (10_000, 128, 256)]),
+        (auto.clone(), [(0, 32, 128), (512, 32, 128), (800, 50, 128), (1600, 100, 200), (10_000, 128, 256)]),
         (
             auto.clone().most_default_memory(64 << 20),
-            [(0, 40, 128), (640, 40, 128), (800, 50, 128), (1600, 64, 128), (10_000, 64, 128)],
+            [(0, 32, 128), (512, 32, 128), (800, 50, 128), (1600, 64, 128), (10_000, 64, 128)],
         ),
-        (auto.clone().most_default_memory(16 << 20), [0, 640, 800, 1600, 10_000].map(|file| (file, 16, 128))),
-        (auto.clone().memory(100 << 20), [0, 640, 800, 1600, 10_000].map(|file| (file, 100, 200))),
-        (auto.clone().memory(0), [0, 640, 800, 1600, 10_000].map(|file| (file, 0, 128))),
+        (auto.clone().most_default_memory(16 << 20), [0, 512, 800, 1600, 10_000].map(|file| (file, 16, 128))),
+        (auto.clone().memory(100 << 20), [0, 512, 800, 1600, 10_000].map(|file| (file, 100, 200))),
+        (auto.clone().memory(0), [0, 512, 800, 1600, 10_000].map(|file| (file, 0, 128))),
     ];
     for (options, files) in cases {
         for (file, memory, journal) in files {
@@ -122,7 +122,7 @@ fn a_file_that_grows_gets_more_memory_which_is_used() {
     };
     fill(0).unwrap();
     fill(1).unwrap();
-    assert_eq!(memory(), (40, 37), "all of it is taken, but for what is kept to move leaves");
+    assert_eq!(memory(), (32, 29), "all of it is taken, but for what is kept to move leaves");
     shared.writer.with(|writer| grow(shared, writer, (1 << 30) / writer.page_size)).unwrap();
     assert!((60..128).contains(&memory().0), "the commit that has made it grow tells it");
     fill(2).unwrap();
