@@ -34,13 +34,17 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
         options = options.max_size(max);
     }
     let name = path.display().to_string();
-    let (journal, discard) = (config.journal.clone(), config.discard_journal);
+    let (journal, discard, read_only) = (config.journal.clone(), config.discard_journal, config.read_only);
     let journal = journal.map(|journal| journal.most_default_memory(config.limits.all_memory() / 4));
     let opened = spawn_blocking(move || match journal {
         None => options.open(path),
         Some(journal) => match options.clone().journal(journal.clone()).open(&path) {
             Err(error) if discard && error.can_discard_journal() => {
-                warn!(%error, "the journal is given up; what it alone recorded is lost");
+                if read_only {
+                    warn!(%error, "the journal is passed over: the file is shown as it is, and neither is changed");
+                } else {
+                    warn!(%error, "the journal is given up; what it alone recorded is lost");
+                }
                 options.journal(journal.discard(true)).open(path)
             }
             opened => opened,

@@ -22,7 +22,7 @@ const LEAST_SIZE: Size = Size(JournalOptions::LEAST_CHECKPOINT_SIZE);
 const SENSIBLE_MEMORY: RangeInclusive<usize> = 1 << 20..=JournalOptions::MOST_MEMORY;
 
 /// The option's default.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+const CHECKPOINT_INTERVAL: &str = "60s";
 
 /// What takes longer to do again is told with the time that it took.
 const LONG: Duration = Duration::from_secs(1);
@@ -52,9 +52,9 @@ pub(super) struct JournalArgs {
     #[arg(long, value_name = "SIZE")]
     journal_memory: Option<Size>,
     /// The longest that a write is in the journal alone: the file is brought up to date so often, however little is written;
-    /// 0: only after `--journal-size`. Default: 60s
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    checkpoint_interval: Option<Duration>,
+    /// 0: only after `--journal-size`
+    #[arg(long, value_name = "TIME", default_value = CHECKPOINT_INTERVAL, value_parser = seconds)]
+    checkpoint_interval: Duration,
     /// Keep what is in the file already in the journal, too: so many bytes (10GiB) or for so long (7d). Unless told
     /// otherwise it is written over
     #[arg(long, value_name = "SIZE|TIME", value_parser = keep)]
@@ -84,7 +84,7 @@ impl JournalArgs {
         if let Some(Size(bytes)) = self.journal_size {
             journal = journal.checkpoint_size(bytes);
         }
-        let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval.unwrap_or(CHECKPOINT_INTERVAL)));
+        let journal = journal.checkpoint_every(never_if_zero(self.checkpoint_interval));
         let journal = journal.keep(self.journal_keep.unwrap_or_default());
         let journal = match self.journal_memory.map(|Size(bytes)| usize::try_from(bytes)) {
             None => journal,
@@ -103,17 +103,23 @@ impl JournalArgs {
             Place::In(folder) => Some(journal.folder(folder)),
         };
         if config.journal.is_none() {
+            let is_usual = seconds(CHECKPOINT_INTERVAL).is_ok_and(|usual| usual == self.checkpoint_interval);
             let asked = [
                 ("discard-journal", self.discard_journal),
                 ("journal-memory", self.journal_memory.is_some_and(|Size(bytes)| bytes > 0)),
                 ("journal-size", self.journal_size.is_some()),
                 ("journal-keep", self.journal_keep.is_some()),
-                ("checkpoint-interval", self.checkpoint_interval.is_some()),
+                ("checkpoint-interval", !is_usual && !self.checkpoint_interval.is_zero()),
             ];
             for (option, _) in asked.into_iter().filter(|(_, is_asked)| *is_asked) {
                 wrong.push(Wrong::new(option, "needs a journal, and --journal is off"));
             }
         }
+    }
+
+    /// Whether there is to be none.
+    pub(super) const fn is_off(&self) -> bool {
+        matches!(self.journal, Place::Off)
     }
 
     /// Whether the journal records what the file lacks, as far as that can be told.
@@ -154,8 +160,13 @@ fn as_asked(file: &Path, folder: &Path) -> PathBuf {
 }
 
 /// What can be done about a journal that keeps a file from being served. One that is needed is not to be done without.
-pub(super) fn advice(error: &Error, read_only: bool, is_needed: bool) -> &'static str {
+pub(super) fn advice(error: &Error, read_only: bool, is_off: bool, is_needed: bool) -> &'static str {
     match error {
+        Error::JournalWithoutFile { .. } if is_off => "; bring the file back, or move the journal away",
+        _ if is_off && error.can_discard_journal() => {
+            "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
+             up: `boltkv file journal --discard FILE`"
+        }
         Error::JournalIo { .. } if is_needed => {
             "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
              lies, or mend what is said, and start again"
@@ -282,14 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_is_needed_is_not_said_to_be_done_without() {
+    fn what_is_advised_can_be_done() {
+        let misfit = Error::FileOlderThanJournal { folder: "app.db-journal".into(), file: 2, held: 3 };
+        assert!(advice(&misfit, false, false, false).contains("--discard-journal"));
+        let off = advice(&misfit, false, true, false);
+        assert!(off.contains("boltkv file journal --discard") && !off.contains("--discard-journal"), "{off}");
         let full = || Error::JournalIo {
             op: "write the journal in",
             path: "app.db-journal".into(),
             source: std::io::ErrorKind::StorageFull.into(),
         };
-        assert!(advice(&full(), false, false).contains("--journal off"));
-        let needed = advice(&full(), false, true);
+        assert!(advice(&full(), false, false, false).contains("--journal off"));
+        let needed = advice(&full(), false, false, true);
         assert!(needed.contains("make room") && !needed.contains("--journal"), "{needed}");
     }
 
