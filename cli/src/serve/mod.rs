@@ -116,12 +116,8 @@ impl Settings {
             }
             Error::Open(error) => {
                 let is_needed = error.is_of_journal() && self.journal.is_needed(&self.db);
-                Failure::open(&self.db, error).followed_by(journal::advice(
-                    error,
-                    self.read_only,
-                    self.journal.is_off(),
-                    is_needed,
-                ))
+                let is_off = self.journal.is_off();
+                Failure::open(&self.db, error).followed_by(journal::advice(error, self.read_only, is_off, is_needed))
             }
             Error::Listen { .. } => Failure::unreachable(error.to_string()),
             Error::Limit { .. } => Failure::usage(error.to_string()),

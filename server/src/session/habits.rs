@@ -74,7 +74,7 @@ impl InARow {
 #[derive(Debug)]
 pub(super) struct Habits {
     shared: Arc<Shared>,
-    bursts: InARow,
+    in_a_row: InARow,
     /// Once it sends bursts. It is not given up before the connection's end.
     place: Option<Place>,
     alone_in_a_row: u32,
@@ -88,7 +88,7 @@ impl Habits {
     pub(super) fn new(shared: &Arc<Shared>) -> Self {
         Self {
             shared: Arc::clone(shared),
-            bursts: InARow::default(),
+            in_a_row: InARow::default(),
             place: None,
             alone_in_a_row: 0,
             among_others: 0,
@@ -99,7 +99,7 @@ impl Habits {
 
     /// Counts a turn in which so many requests were taken; it ended before all were, where it was `cut`.
     pub(super) const fn count(&mut self, taken: u32, cut: bool) {
-        self.bursts.count(taken, cut);
+        self.in_a_row.count(taken, cut);
     }
 
     /// Counts a write that was done where it came, or was not.
@@ -121,7 +121,7 @@ impl Habits {
     /// The threads that it is to be served by from now on, where that is another than before.
     fn next(&mut self) -> Option<Threads> {
         let bursts = self.shared.bursts.as_ref().filter(|_| !self.stays)?;
-        if self.bursts.bursts >= HABIT && self.place.is_none() {
+        if self.in_a_row.bursts >= HABIT && self.place.is_none() {
             let place = *self.place.insert(bursts.take_place());
             if place == Place::There {
                 return bursts.handle().cloned().map(Threads::ForBursts);
