@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::server::{PATIENCE, Server};
-use common::{boltkv, run};
+use common::{boltkv, feed, run};
 
 /// Serves a file that is not to be served, and returns what is said.
 #[track_caller]
@@ -106,14 +106,22 @@ fn without_arguments_it_serves_boltkv_db_here() {
     assert!(folder.path().join("boltkv.db").exists());
 }
 
+/// `boltkv serve`, which may write only so many KiB of a file.
+fn limited(kib: u32, db: &Path) -> Command {
+    let mut command = Command::new("sh");
+    // In blocks of 512 bytes.
+    let script = format!("ulimit -f {} && exec \"$@\"", 2 * kib);
+    command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_boltkv")]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--journal-size", "256KiB", "--db"]).arg(db);
+    command
+}
+
+// Promises: ops-file-limit.
 #[test]
 fn a_file_that_may_not_grow_refuses_what_does_not_fit_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("limited.db");
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -f 2048 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_boltkv")]);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--journal-size", "256KiB", "--db"]);
-    let server = Server::spawn(command.arg(&db));
+    let server = Server::spawn(&mut limited(1024, &db));
     let value = "v".repeat(30_000);
     let answers: Vec<String> = (0..200).map(|key| server.text(&format!("SET k{key} {value}\n"))).collect();
     let (written, refused): (Vec<&String>, Vec<_>) = answers.iter().partition(|answer| *answer == "OK\n");
@@ -126,6 +134,25 @@ fn a_file_that_may_not_grow_refuses_what_does_not_fit_and_loses_nothing() {
     drop(server.stop());
     assert_eq!(Server::start(&db).text("COUNT\n"), "1\n");
     run(args!["file", "check", &db]).done();
+}
+
+// Promises: ops-file-limit.
+#[test]
+fn a_file_of_which_not_every_byte_may_be_written_is_served_only_for_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("large.db");
+    let server = Server::start(&db);
+    server.run_with_input(["set", "large", "-"], &[b'v'; 500_000]).done();
+    server.stop().done();
+    let len = fs::metadata(&db).unwrap().len();
+
+    let said = feed(&mut limited(64, &db), b"").failed(3);
+    let expected = format!("it has {len} bytes already, and this process may write only the first 65536 of a file");
+    assert!(said.contains(&expected), "{said}");
+
+    let server = Server::spawn(limited(64, &db).arg("--read-only"));
+    assert_eq!(server.text("COUNT\n"), "1\n");
+    server.stop().done();
 }
 
 // Promises: ops-stop.

@@ -112,6 +112,9 @@ impl Shared {
             disk.sync().map_err(Error::io("sync", path))?;
         }
         let len = disk.len().map_err(Error::io("look at", path))?;
+        if !options.read_only {
+            may_write_all(&*disk, len).map_err(Error::io("write", path))?;
+        }
         let (mut meta, mut damaged_meta) = newest_meta(&*disk, len, path)?;
         meta.validate(len)?;
         if let Some(damaged) = &mut damaged_meta {
@@ -237,6 +240,17 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<(Meta, 
         (None, Err(fault)) => Err(fault.into()),
         (None, Ok(_)) => Err(Error::ChecksumMismatch),
     }
+}
+
+/// Whether this process may write wherever the file of `len` bytes has pages. Who may not would acknowledge what no checkpoint
+/// can bring to the file.
+fn may_write_all(disk: &dyn Disk, len: u64) -> io::Result<()> {
+    let Some(max) = disk.max_len().filter(|&max| max < len) else { return Ok(()) };
+    let what = format!(
+        "it has {len} bytes already, and this process may write only the first {max} of a file: raise that limit \
+         (ulimit -f, LimitFSIZE=), or open the file only for reading"
+    );
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, what))
 }
 
 /// Writes a meta where a damaged one stands, if the file may be written.
