@@ -142,7 +142,7 @@ fn a_file_of_which_not_every_byte_may_be_written_is_served_only_for_reading() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("large.db");
     let server = Server::start(&db);
-    server.run_with_input(["set", "large", "-"], &[b'v'; 500_000]).done();
+    server.run_with_input(["set", "large", "-"], &vec![b'v'; 500_000]).done();
     server.stop().done();
     let len = fs::metadata(&db).unwrap().len();
 
