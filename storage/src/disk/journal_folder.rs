@@ -33,6 +33,10 @@ pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
     /// Returns when all names would survive a power cut.
     fn sync(&self) -> io::Result<()>;
 
+    /// Whether a segment that was opened or made is still there under its name: somebody may have moved or removed it, or the
+    /// whole folder, and what is written to it meanwhile would not be found again.
+    fn holds(&self, name: &str) -> io::Result<bool>;
+
     /// A number that nobody can foresee.
     fn random(&self) -> io::Result<u64>;
 
@@ -173,6 +177,20 @@ impl JournalFolder for OsJournalFolder {
 
     fn sync(&self) -> io::Result<()> {
         self.folder.sync_all()
+    }
+
+    fn holds(&self, name: &str) -> io::Result<bool> {
+        let is_missing =
+            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let there = self.path.metadata().and_then(|there| self.path.join(name).metadata().map(|_| there));
+        match there {
+            Ok(there) => {
+                let ours = self.folder.metadata()?;
+                Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+            }
+            Err(error) if is_missing(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn random(&self) -> io::Result<u64> {

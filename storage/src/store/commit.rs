@@ -15,9 +15,10 @@ use std::io;
 use std::time::Instant;
 
 use super::durable::{
-    ask_if_of_use, checkpoint_if_due, fit_to_file, make_durable, number_of_sync_point, record, write_leaves_if_due,
+    ask_for_checkpoint, ask_if_of_use, checkpoint_if_due, fit_to_file, make_durable, number_of_sync_point, record,
+    write_leaves_if_due,
 };
-use super::room::{keep_reserve, pages, with_need, with_room};
+use super::room::{is_lost, keep_reserve, pages, with_need, with_room};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
 use crate::disk::is_no_room;
@@ -142,6 +143,8 @@ pub(super) fn write(
     let map = written.map_err(|error| {
         if is_no_room(&error) && !sync.is_point() {
             ask_if_of_use(shared, writer);
+        } else if is_lost(&error) {
+            ask_for_checkpoint(shared, writer);
         }
         writer.note_no_room(&error);
         writer.freelist.give_back(&prepared.taken);

@@ -203,10 +203,20 @@ impl Shared {
             }
             // The journal's next file could not be opened: nothing has been written that anything refers to.
             _ if is_out_of_files(&error) => Error::NoSpace { source: error },
+            _ if is_lost(&error) => {
+                let folder = self.journal().unwrap_or(Path::new(""));
+                Error::journal_io("make a segment of the journal in", folder)(error)
+            }
             io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: limit(&self.options, &*self.disk) },
             _ => self.poison("write pages to", error),
         }
     }
+}
+
+/// Whether the journal's next file could not be made because its folder is gone: of all that is written, it alone is looked for
+/// by name. What thereupon brings the file up to date ends the writes.
+pub(super) fn is_lost(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 /// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any

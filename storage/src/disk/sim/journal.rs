@@ -49,6 +49,10 @@ impl JournalFolder for SimJournalFolder {
         self.folder.sync(&self.path)
     }
 
+    fn holds(&self, name: &str) -> io::Result<bool> {
+        Ok(self.list()?.iter().any(|other| other == name))
+    }
+
     fn random(&self) -> io::Result<u64> {
         // A permutation of all numbers, so that none comes twice.
         let next = self.random.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9E37_79B9_7F4A_7C15);

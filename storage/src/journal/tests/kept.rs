@@ -59,6 +59,10 @@ impl JournalFolder for Counted {
         self.folder.sync()
     }
 
+    fn holds(&self, name: &str) -> io::Result<bool> {
+        self.folder.holds(name)
+    }
+
     fn random(&self) -> io::Result<u64> {
         self.folder.random()
     }
