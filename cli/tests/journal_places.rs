@@ -179,6 +179,11 @@ fn a_file_that_another_program_wrote_to_since_the_kill_is_refused_and_left_as_it
         said.contains("does not fit") && said.contains("boltkv file journal") && said.contains("--discard-journal"),
         "{said}"
     );
+    let server = Server::start_with(&db, ["--discard-journal", "--read-only"]);
+    assert_eq!(server.text("GET k\n"), "other\n");
+    let ended = server.stop();
+    assert!(ended.code == Some(0) && ended.stderr.contains("the journal is passed over"), "{}", ended.stderr);
+    assert_eq!(refused(&db, [""; 0]), said, "the journal was changed");
     assert!(fs::read(&db).unwrap() == before, "the file was changed");
     let server = Server::start_with(&db, ["--discard-journal"]);
     assert_eq!(server.text("GET k\n"), "other\n");

@@ -142,3 +142,22 @@ fn a_file_that_is_no_database_gets_no_folder_for_a_journal() {
     assert!(said.contains("notes.txt"), "{said}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "beside it is nothing");
 }
+
+#[test]
+fn what_is_asked_of_a_journal_that_is_off_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("a.db");
+    for (option, value) in [
+        ("checkpoint-interval", Some("5s")),
+        ("journal-keep", Some("7d")),
+        ("journal-memory", Some("8MiB")),
+        ("journal-size", Some("1MiB")),
+        ("discard-journal", None),
+    ] {
+        let mut command = common::boltkv(args!["serve", "--listen", "127.0.0.1:0", "--journal", "off", "--db", &db]);
+        command.arg(format!("--{option}")).args(value);
+        let said = Ran::from(command.output().unwrap()).failed(2);
+        assert!(said.contains(option) && said.contains("needs a journal, and --journal is off"), "{said}");
+    }
+    assert!(!db.exists());
+}

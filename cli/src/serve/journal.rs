@@ -117,19 +117,56 @@ impl JournalArgs {
         }
     }
 
-    /// Whether there is to be none.
-    pub(super) const fn is_off(&self) -> bool {
-        matches!(self.journal, Place::Off)
-    }
-
     /// Whether the journal records what the file lacks, as far as that can be told.
-    pub(super) fn is_needed(&self, file: &Path) -> bool {
+    fn is_needed(&self, file: &Path) -> bool {
         let folder = match &self.journal {
             Place::In(folder) => Some(folder.as_path()),
             Place::Beside | Place::Off => None,
         };
         let found = FileJournal::find(file, folder).ok().flatten();
         found.is_some_and(|journal| journal.segments().next().is_some() && !journal.is_contained())
+    }
+
+    /// What can be done about a journal that keeps `file` from being served. One that is needed is not to be done without.
+    pub(super) fn advice(&self, error: &Error, file: &Path, is_read_only: bool) -> &'static str {
+        let is_off = matches!(self.journal, Place::Off);
+        match error {
+            Error::JournalWithoutFile { .. } if is_off => "; bring the file back, or move the journal away",
+            _ if is_off && error.can_discard_journal() => {
+                "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
+                 up: `boltkv file journal --discard FILE`"
+            }
+            Error::JournalIo { .. } if self.is_needed(file) => {
+                "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
+                 lies, or mend what is said, and start again"
+            }
+            Error::JournalWaits { .. } if is_read_only => "; serve it once without --read-only, which applies it",
+            Error::JournalWaits { .. } => ", or serve it once with that journal, which applies it",
+            Error::JournalWithoutFile { .. } => {
+                "; bring the file back, or move the journal away, or let --discard-journal begin anew"
+            }
+            Error::NoSpace { .. } => {
+                "; what only the journal has is to be written to the file: make room on its disk, and start again"
+            }
+            Error::MetaLost { .. } => {
+                "; `boltkv file repair` salvages what can be reached; a file that was put back from a backup is served once its \
+                 journal's folder is moved aside"
+            }
+            Error::JournalInUse { .. } => "; a journal belongs to one file",
+            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "; make room there, and start again: nothing is lost. Where there is no journal yet, --journal DIR keeps it \
+                 elsewhere, --journal off does without"
+            }
+            Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
+            Error::FileOlderThanJournal { .. } => {
+                "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
+                 `boltkv restore --backup FILE --journal DIR NEW` makes a file of it and a kept journal"
+            }
+            _ if error.can_discard_journal() => {
+                "; --discard-journal serves the file as it is, without what only the journal has"
+            }
+            _ => "",
+        }
     }
 
     /// What is promised, as the line that says that the server is ready tells it.
@@ -157,47 +194,6 @@ fn replayed(transactions: u64, time: Duration) -> String {
 fn as_asked(file: &Path, folder: &Path) -> PathBuf {
     let beside = journal_beside(file);
     if beside.canonicalize().is_ok_and(|beside| beside == folder) { beside } else { folder.into() }
-}
-
-/// What can be done about a journal that keeps a file from being served. One that is needed is not to be done without.
-pub(super) fn advice(error: &Error, read_only: bool, is_off: bool, is_needed: bool) -> &'static str {
-    match error {
-        Error::JournalWithoutFile { .. } if is_off => "; bring the file back, or move the journal away",
-        _ if is_off && error.can_discard_journal() => {
-            "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
-             up: `boltkv file journal --discard FILE`"
-        }
-        Error::JournalIo { .. } if is_needed => {
-            "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
-             lies, or mend what is said, and start again"
-        }
-        Error::JournalWaits { .. } if read_only => "; serve it once without --read-only, which applies it",
-        Error::JournalWaits { .. } => ", or serve it once with that journal, which applies it",
-        Error::JournalWithoutFile { .. } => {
-            "; bring the file back, or move the journal away, or let --discard-journal begin anew"
-        }
-        Error::NoSpace { .. } => {
-            "; what only the journal has is to be written to the file: make room on its disk, and start again"
-        }
-        Error::MetaLost { .. } => {
-            "; `boltkv file repair` salvages what can be reached; a file that was put back from a backup is served once its \
-             journal's folder is moved aside"
-        }
-        Error::JournalInUse { .. } => "; a journal belongs to one file",
-        Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            "; make room there, and start again: nothing is lost. Where there is no journal yet, --journal DIR keeps it \
-             elsewhere, --journal off does without"
-        }
-        Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
-        Error::FileOlderThanJournal { .. } => {
-            "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
-             `boltkv restore --backup FILE --journal DIR NEW` makes a file of it and a kept journal"
-        }
-        _ if error.can_discard_journal() => {
-            "; --discard-journal serves the file as it is, without what only the journal has"
-        }
-        _ => "",
-    }
 }
 
 /// As it is written on the command line.
@@ -292,20 +288,25 @@ mod tests {
         assert_eq!(replayed(17, Duration::from_millis(2_340)), ", 17 transactions done again from it in 2.3 s");
     }
 
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        journal: JournalArgs,
+    }
+
     #[test]
     fn what_is_advised_can_be_done() {
-        let misfit = Error::FileOlderThanJournal { folder: "app.db-journal".into(), file: 2, held: 3 };
-        assert!(advice(&misfit, false, false, false).contains("--discard-journal"));
-        let off = advice(&misfit, false, true, false);
-        assert!(off.contains("boltkv file journal --discard") && !off.contains("--discard-journal"), "{off}");
-        let full = || Error::JournalIo {
-            op: "write the journal in",
-            path: "app.db-journal".into(),
-            source: std::io::ErrorKind::StorageFull.into(),
+        let advice = |error: &Error, line: &[&str]| {
+            let Line { journal } = clap::Parser::parse_from(line);
+            journal.advice(error, Path::new("no/such/file"), false)
         };
-        assert!(advice(&full(), false, false, false).contains("--journal off"));
-        let needed = advice(&full(), false, false, true);
-        assert!(needed.contains("make room") && !needed.contains("--journal"), "{needed}");
+        let misfit = Error::FileOlderThanJournal { folder: "app.db-journal".into(), file: 2, held: 3 };
+        assert!(advice(&misfit, &["serve"]).contains("--discard-journal"));
+        let off = advice(&misfit, &["serve", "--journal=off"]);
+        assert!(off.contains("boltkv file journal --discard") && !off.contains("--discard-journal"), "{off}");
+        let (path, source) = ("app.db-journal".into(), io::ErrorKind::StorageFull.into());
+        let full = Error::JournalIo { op: "write the journal in", path, source };
+        assert!(advice(&full, &["serve"]).contains("--journal off"));
     }
 
     #[test]

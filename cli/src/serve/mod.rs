@@ -56,8 +56,8 @@ Every option is also a key of the file that --config names, and a variable of th
 
 Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
 
-Exit codes: 0 stopped as told, 1 the disk failed, 2 an address, limit or configuration that cannot be used, 3 the file or the \
-configuration could not be opened or the address not be listened on.")]
+Exit codes: 0 stopped as told, 1 the disk failed or the journal was removed, 2 an address, limit or configuration that cannot be \
+used, 3 the file or the configuration could not be opened or the address not be listened on.")]
 pub(crate) struct Serve {
     #[command(flatten)]
     flags: Flags,
@@ -115,9 +115,7 @@ impl Settings {
                 Failure::unreachable(format!("{error}{}", holder::advice(&self.db, "--lock-timeout", None)))
             }
             Error::Open(error) => {
-                let is_needed = error.is_of_journal() && self.journal.is_needed(&self.db);
-                let is_off = self.journal.is_off();
-                Failure::open(&self.db, error).followed_by(journal::advice(error, self.read_only, is_off, is_needed))
+                Failure::open(&self.db, error).followed_by(self.journal.advice(error, &self.db, self.read_only))
             }
             Error::Listen { .. } => Failure::unreachable(error.to_string()),
             Error::Limit { .. } => Failure::usage(error.to_string()),
