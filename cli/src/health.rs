@@ -47,7 +47,7 @@ impl Health {
 fn check_writable(figures: &[(String, String)]) -> Outcome {
     let is_zero = |wanted: &str| figures.iter().any(|(name, value)| name == wanted && value == "0");
     if is_zero("writable") && is_zero("read_only") {
-        let what = "the server answers, but its disk has failed: it can write no more until it is started again";
+        let what = "the server answers, but writes have failed (its log says why): it can write no more until it is started again";
         return Err(Failure::not_done(what));
     }
     Ok(())

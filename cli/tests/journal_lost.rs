@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use common::logged::Logged;
 use common::run;
 use common::server::Server;
 
@@ -49,7 +50,7 @@ fn a_folder_that_is_removed_ends_the_writes_once_the_file_has_everything() {
     let ways: [(&str, &dyn Fn()); 4] =
         [("removed", &everything), ("emptied", &contents), ("moved", &away), ("replaced", &replaced)];
     for (nth, (way, lose)) in ways.into_iter().enumerate() {
-        let server = Server::start_with(&db, ["--checkpoint-interval", "1s"]);
+        let server = Server::start_with(&db, ["--checkpoint-interval", "0"]);
         assert_eq!(server.text(&format!("SET {nth} before\n")), "OK\n", "{way}");
         lose();
         assert_eq!(server.text(&format!("SET {nth} after\n")), "OK\n", "{way}");
@@ -78,4 +79,24 @@ fn a_segment_that_cannot_be_made_there_loses_nothing_that_was_answered() {
     let other = refused.into_iter().find(|answer| !is_told(answer));
     assert_eq!(other, None);
     ended_with_all_of(written, server, &db);
+}
+
+// Promises: ops-file-moved.
+#[test]
+fn a_file_that_is_moved_is_told_in_the_log_and_a_backup_has_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    let [db, moved, saved] = ["a.db", "moved.db", "saved.db"].map(|name| folder.path().join(name));
+    let logged = Logged::start(folder.path(), &[]);
+    assert_eq!(logged.server.text("SET before v\n"), "OK\n");
+    fs::rename(&db, &moved).unwrap();
+    let told = format!("{} was moved or removed while it is served", db.display());
+    logged.wait_for(&told, 1);
+    assert_eq!(logged.server.text("SET after v\n"), "OK\n");
+    logged.server.run(args!["backup", &saved]).done();
+    assert_eq!(logged.server.stop().code, Some(0));
+    let log = fs::read_to_string(folder.path().join("log")).unwrap();
+    assert_eq!(log.matches(&told).count(), 1, "{log}");
+    for file in [moved, saved] {
+        assert_eq!(Server::start_with(&file, ["--journal", "off"]).text("COUNT\n"), "2\n");
+    }
 }

@@ -150,6 +150,9 @@ fn a_file_of_which_not_every_byte_may_be_written_is_served_only_for_reading() {
     let expected = format!("it has {len} bytes already, and this process may write only the first 65536 of a file");
     assert!(said.contains(&expected), "{said}");
 
+    let said = feed(&mut limited(16, &folder.path().join("new.db")), b"").failed(3);
+    assert!(said.contains("ulimit -f") && !said.contains("--journal DIR"), "{said}");
+
     let server = Server::spawn(limited(64, &db).arg("--read-only"));
     assert_eq!(server.text("COUNT\n"), "1\n");
     server.stop().done();

@@ -1,16 +1,18 @@
 //! The server as a whole: what is opened before it runs, what runs, and in which order it stops.
 
+use std::mem;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use boltkv_storage::Displaced;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tracing::info;
+use tracing::{error, info};
 
 use crate::Error;
 use crate::access::{Access, AccessHandle};
@@ -255,17 +257,30 @@ fn first_port(addresses: &[Listen]) -> u16 {
 }
 
 /// Ready when no more writes can be done, where the server is to stop then. A write that fails says so itself; what the
-/// database does late or by itself, a sync or a checkpoint, is asked after.
+/// database does late or by itself, a sync or a checkpoint, is asked after, and whether its files are where they were.
 async fn end_of_writes(shared: &Shared, then: OnWriteFailure) {
     let executor = &shared.executor;
+    let mut is_told = false;
     loop {
         tokio::select! {
             () = executor.health().failed() => break,
-            () = sleep(LOOK_AFTER) => {
-                if let Some(reason) = executor.db().failure() {
-                    executor.health().fail(reason.to_owned());
-                }
-            }
+            () = sleep(LOOK_AFTER) => {}
+        }
+        let displaced = executor.db().displaced();
+        if displaced == Some(Displaced::Journal) && executor.is_writable() {
+            let db = executor.db().clone();
+            // Its error is the database's failure, or it is tried again.
+            let _ = spawn_blocking(move || db.checkpoint().map(drop)).await;
+        }
+        if displaced == Some(Displaced::File) && !mem::replace(&mut is_told, true) {
+            let file = executor.db().path().unwrap_or(Path::new("")).display();
+            error!(
+                "{file} was moved or removed while it is served, and what is written goes on to the file that it was: \
+                 `boltkv backup` makes another of it"
+            );
+        }
+        if let Some(reason) = executor.db().failure() {
+            executor.health().fail(reason.to_owned());
         }
     }
     if then == OnWriteFailure::ServeReads {

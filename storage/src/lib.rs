@@ -153,7 +153,9 @@ pub use handles::{
     Bucket, BucketHandle, BucketMut, Buckets, Cursor, CursorMut, Db, Deleted, Entry, KeyRange, Range, Tx, TxMut, Walk,
 };
 pub use journal::{JournalKeep, JournalPosition};
-pub use store::{CommitStats, DamagedMeta, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats};
+pub use store::{
+    CommitStats, DamagedMeta, Displaced, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats,
+};
 pub use tools::{
     Abandoned, BucketStats, BucketStructure, Cleared, Committed, CommittedChanges, CommittedTransaction, Copied,
     FileJournal, Follower, FollowerStop, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment,

@@ -1,7 +1,9 @@
 //! The folder of a journal that is named: whatever is there instead is an error, and never taken for an empty journal.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
-use boltkv_storage::{Db, JournalOptions, Options};
+use std::fs;
+
+use boltkv_storage::{Db, Displaced, Error, JournalOptions, Options};
 
 #[test]
 fn a_journal_that_is_named_and_not_there_or_no_folder_is_an_error() {
@@ -16,4 +18,62 @@ fn a_journal_that_is_named_and_not_there_or_no_folder_is_an_error() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let error = Options::new().journal(JournalOptions::new().folder(&pipe)).open(&file).unwrap_err();
     assert!(error.to_string().contains("Not a directory"), "{error}");
+}
+
+#[test]
+fn a_journal_that_is_removed_while_it_is_used_ends_the_writes_with_everything_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, journal) = (folder.path().join("a.db"), folder.path().join("a.db-journal"));
+    let options = Options::new().journal(JournalOptions::new());
+    let db = options.open(&file).unwrap();
+    let put = |key: &str| {
+        let mut tx = db.begin_mut().unwrap();
+        tx.create_bucket_if_not_exists("b").unwrap().put(key, "v").unwrap();
+        tx.commit()
+    };
+    put("before").unwrap();
+    assert_eq!(db.displaced(), None);
+    fs::remove_dir_all(&journal).unwrap();
+    put("after").unwrap();
+    assert_eq!(db.displaced(), Some(Displaced::Journal));
+    let error = db.checkpoint().unwrap_err();
+    assert!(error.to_string().contains("a.db-journal, or its newest segment, was removed"), "{error}");
+    assert!(matches!(db.begin_mut(), Err(Error::Poisoned { .. })));
+    drop(db);
+
+    let db = options.open(&file).unwrap();
+    assert_eq!(db.displaced(), None);
+    let tx = db.begin().unwrap();
+    let bucket = tx.bucket("b").unwrap();
+    assert!(["before", "after"].iter().all(|key| bucket.get(key).unwrap().is_some()));
+}
+
+#[test]
+fn a_clean_close_needs_no_journal_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, journal) = (folder.path().join("a.db"), folder.path().join("a.db-journal"));
+    let options = Options::new().journal(JournalOptions::new());
+    let db = options.open(&file).unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    tx.create_bucket("b").unwrap();
+    tx.commit().unwrap();
+    fs::rename(&journal, folder.path().join("moved")).unwrap();
+    db.close().unwrap();
+    assert!(Db::open(&file).unwrap().begin().unwrap().bucket("b").is_ok());
+}
+
+#[test]
+fn a_file_that_is_moved_while_it_is_used_is_told_and_written_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, moved) = (folder.path().join("a.db"), folder.path().join("moved.db"));
+    let db = Db::open(&file).unwrap();
+    fs::rename(&file, &moved).unwrap();
+    assert_eq!(db.displaced(), Some(Displaced::File));
+    fs::write(&file, "another").unwrap();
+    assert_eq!(db.displaced(), Some(Displaced::File));
+    let mut tx = db.begin_mut().unwrap();
+    tx.create_bucket("b").unwrap();
+    tx.commit().unwrap();
+    db.close().unwrap();
+    assert!(Db::open(&moved).unwrap().begin().unwrap().bucket("b").is_ok());
 }

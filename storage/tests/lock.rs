@@ -4,7 +4,7 @@
 
 mod common;
 
-use boltkv_storage::{Db, Error, Options};
+use boltkv_storage::{Db, Error, JournalOptions, Options};
 use common::{assert_check_clean, committed, open_when_closed};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -263,4 +263,18 @@ fn a_file_replaced_while_an_opener_waits_is_opened_as_what_it_is_now() {
     let content = committed(&reader(&file).unwrap());
     let names: Vec<_> = content.items.keys().map(Vec::as_slice).collect();
     assert_eq!(names, [b"of the replacement".as_slice(), b"of the waiter"]);
+}
+
+// Promises: ops-empty-link.
+#[test]
+fn an_empty_file_that_a_link_leads_to_is_filled_and_the_link_stays_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (real, link) = (folder.path().join("real/a.db"), folder.path().join("link.db"));
+    fs::create_dir(real.parent().unwrap()).unwrap();
+    fs::write(&real, "").unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    Options::new().journal(JournalOptions::new()).open(&link).unwrap().close().unwrap();
+    assert!(link.is_symlink());
+    assert!(real.with_file_name("a.db-journal").is_dir());
+    assert_eq!(fs::metadata(&real).unwrap().len(), 16_384);
 }

@@ -153,6 +153,9 @@ impl JournalArgs {
                  journal's folder is moved aside"
             }
             Error::JournalInUse { .. } => "; a journal belongs to one file",
+            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "; raise what a file of this process may have (ulimit -f, LimitFSIZE=): 32 KiB are the least for a journal"
+            }
             Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 "; make room there, and start again: nothing is lost. Where there is no journal yet, --journal DIR keeps it \
                  elsewhere, --journal off does without"

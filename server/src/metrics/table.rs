@@ -121,7 +121,7 @@ pub(super) const METRICS: &[Metric] = &[
         "The newest transaction.",
         |now, text| text.value(now.database.txid)),
     metric("boltkv_writable", Gauge, "",
-        "1: a write would be tried; 0: the server only reads, or the disk has failed.",
+        "1: a write would be tried; 0: the server only reads, or writes have failed.",
         |now, text| text.value(u8::from(now.shared.executor.is_writable()))),
     metric("boltkv_read_only", Gauge, "",
         "1: the server was told to write nothing.",

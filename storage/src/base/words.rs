@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 pub(super) fn size_limit(max: Option<u64>) -> String {
-    max.map_or_else(|| "what the system allows".into(), |max| format!("its limit of {max} bytes"))
+    max.map_or_else(
+        || "what the system allows".into(),
+        |max| format!("its limit of {max} bytes (max-size, or what the process may have: ulimit -f)"),
+    )
 }
 
 pub(super) fn follows(found: &[u64]) -> String {

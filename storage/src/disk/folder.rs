@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::MapOptions;
@@ -41,6 +41,11 @@ pub(crate) trait Folder {
 
     /// Removes a name.
     fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Where the links that `path` may be lead.
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.into())
+    }
 
     /// Returns when the names beside `path`, and its own, would survive a power cut.
     fn sync(&self, path: &Path) -> io::Result<()>;
@@ -125,6 +130,10 @@ impl Folder for OsFolder {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         std::fs::remove_file(path)
+    }
+
+    fn real(&self, path: &Path) -> io::Result<PathBuf> {
+        path.canonicalize()
     }
 
     fn sync(&self, path: &Path) -> io::Result<()> {

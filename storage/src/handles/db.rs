@@ -9,7 +9,7 @@ use super::{Tx, TxMut};
 use crate::check::Problem;
 use crate::format::TxId;
 use crate::journal::Tail;
-use crate::store::{DamagedMeta, Durability, Figures, Opened, Options, Shared, Stats};
+use crate::store::{DamagedMeta, Displaced, Durability, Figures, Opened, Options, Shared, Stats};
 use crate::tree::Batch;
 use crate::{Error, Result};
 
@@ -305,6 +305,13 @@ impl Db {
     #[must_use]
     pub fn failure(&self) -> Option<&str> {
         self.0.shared.failure()
+    }
+
+    /// Whether the file, or its journal, is not where it was opened any more, as far as the system says. To be asked now and
+    /// then, by who serves for long; it takes a few calls of the system, and waits for nobody.
+    #[must_use]
+    pub fn displaced(&self) -> Option<Displaced> {
+        self.0.shared.displaced()
     }
 
     /// What the writer of the journal tells those who follow it.

@@ -314,11 +314,6 @@ impl Journal {
         }
     }
 
-    /// Whether what is written would be found again. Where the system does not say, it is taken to be.
-    pub(crate) fn is_in_place(&self) -> bool {
-        self.folder.holds(&self.current.name).unwrap_or(true)
-    }
-
     /// The folder, for who looks at its bytes.
     #[cfg(fuzzing)]
     pub(crate) fn folder(&self) -> Arc<dyn JournalFolder> {

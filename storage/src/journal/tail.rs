@@ -94,6 +94,12 @@ impl Tail {
         &self.folder
     }
 
+    /// Whether what is written would be found again. Where the system does not say, it is taken to be.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let newest = self.now().segments.back().map(|(_, name)| name.clone());
+        newest.is_none_or(|name| self.folder.holds(&name).unwrap_or(true))
+    }
+
     /// Whether the segment of that number is still what it was.
     pub(super) fn keeps(&self, number: u64) -> bool {
         self.now().segments.front().is_some_and(|&(oldest, _)| oldest <= number)

@@ -4,8 +4,6 @@
 //! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
 //! because the links are what tells, after a crash, where the file stands in the journal.
 
-use std::io;
-use std::path::Path;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -290,30 +288,13 @@ impl Shared {
             }
             return Ok(());
         }
-        if !self.writer.with(|writer| writer.journal.as_ref().is_none_or(Journal::is_in_place)) {
-            return self.end_without_journal();
-        }
         // While much is written.
-        if is_near && self.checkpoint_beside(&self.turn_to_write())? {
+        if is_near && self.is_journal_in_place() && self.checkpoint_beside(&self.turn_to_write())? {
             return Ok(());
         }
         self.written_back(|writer| {
             let store_freelist = self.stores_freelist();
             if writer.wants_checkpoint() { sync_point(self, writer, store_freelist).map(drop) } else { Ok(()) }
-        })
-    }
-
-    /// Ends all writes where the journal is not in its place any more, so that a crash would take what it has, once the file has
-    /// everything: opened again it begins another.
-    fn end_without_journal(&self) -> Result<()> {
-        self.written_back(|writer| {
-            sync_point(self, writer, self.stores_freelist())?;
-            let folder = self.journal().unwrap_or(Path::new("")).display();
-            let what = format!(
-                "{folder}, or its newest segment, was removed or replaced while it was in use; the file has everything that \
-                 was committed"
-            );
-            Err(self.poison("go on with the journal of", io::Error::new(io::ErrorKind::NotFound, what)))
         })
     }
 
@@ -324,7 +305,9 @@ impl Shared {
         self.writer.with(|writer| {
             let done = written.and_then(|()| then(writer));
             close_patches(writer, false);
-            done
+            let done = done?;
+            self.keep_journal_in_place(writer)?;
+            Ok(done)
         })
     }
 

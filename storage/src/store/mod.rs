@@ -6,6 +6,7 @@
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
 //!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `beside`: a state is brought to the file while commits go on; `detached`: what commits have cut off, and is freed later
 //! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file is done again when it is opened
+//! - `place`: file and journal are where they were opened, or that is said
 //! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
 mod beside;
@@ -17,6 +18,7 @@ mod journal_options;
 mod open;
 mod options;
 mod patched;
+mod place;
 mod pressure;
 mod readers;
 mod recover;
@@ -35,6 +37,7 @@ pub(crate) use durable::sync_point;
 pub use journal_options::JournalOptions;
 pub(crate) use open::{new_database, open_locked};
 pub use options::{Durability, FreelistStored, Options};
+pub use place::Displaced;
 pub(crate) use readers::{Readers, Reading};
 pub(crate) use recover::refuse_orphans;
 pub(crate) use shared::{Opened, Shared};

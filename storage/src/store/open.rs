@@ -178,8 +178,9 @@ pub(crate) fn open_locked<F: Folder>(folder: &F, path: &Path, options: &Options)
             return Ok(file);
         }
         // An empty file is a new database (as in bbolt). It is filled by taking its place, so that
-        // a crash cannot leave half of it; whoever waits for the old file's lock opens again.
+        // a crash cannot leave half of it; whoever waits for the old file's lock opens again. A link to it stays one.
         let mode = folder.mode(&file).map_err(Error::io("look at", Some(path)))?;
+        let path = &folder.real(path).map_err(Error::io("look at", Some(path)))?;
         if let Some(file) = create(folder, path, mode, &new_database(options)?, Publish::OverEmpty)? {
             return Ok(file);
         }

@@ -94,6 +94,10 @@ impl Journal {
         let path = self.target.path();
         // A file that is not there either is another matter.
         drop(RawFile::open(path, None).map_err(|error| Failure::open(path, &error))?);
+        if let Some(folder) = &self.folder {
+            let what = format!("{}: it is not there, or no folder", folder.display());
+            return Err(Failure::unreachable(what));
+        }
         self.target.print(|out| {
             if !self.json {
                 writeln!(out, "{}: it has no journal", path.display())?;
