@@ -1,6 +1,7 @@
 //! Why a server could not start or did not end well. What goes wrong with a single request is told to its client only.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::config::Listen;
 
@@ -50,6 +51,12 @@ pub enum Error {
     WritesFailed {
         /// What failed first.
         reason: String,
+    },
+    /// Somebody has moved or removed the file while it was served. All is in it, wherever it is.
+    #[error("{} was moved or removed while it was served: all is in the file that it was, and only there", file.display())]
+    FileGone {
+        /// Where it was.
+        file: PathBuf,
     },
     /// The writer panicked: a defect. Writes that it had taken were answered with `STORAGE_FAILED`.
     #[error("the writer stopped unexpectedly; writes were refused from then on")]

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use boltkv_storage::{Db, FreelistStored, Options};
+use boltkv_storage::{Db, Displaced, FreelistStored, Options};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::warn;
@@ -101,7 +101,11 @@ fn tell(db: &Db) {
 pub(crate) async fn close(db: Db) -> Result<(), Error> {
     let closed = spawn_blocking(|| {
         let again = db.clone();
-        db.close().map_err(|source| Error::Close { source, all_in_journal: again.is_all_in_journal() })
+        db.close().map_err(|source| Error::Close { source, all_in_journal: again.is_all_in_journal() })?;
+        match (again.displaced(), again.path()) {
+            (Some(Displaced::File), Some(file)) => Err(Error::FileGone { file: file.into() }),
+            _ => Ok(()),
+        }
     });
     closed.await.map_err(|failed| Error::Thread(failed.into()))?
 }

@@ -203,7 +203,7 @@ impl Server {
     /// nobody waits for it.
     ///
     /// # Errors
-    /// [`Error::WritesFailed`], [`Error::WriterStopped`] and [`Error::Close`], once it has stopped.
+    /// [`Error::WritesFailed`], [`Error::WriterStopped`], [`Error::Close`] and [`Error::FileGone`], once it has stopped.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let Self { sockets, addresses, shared, writer, waiting, admin, on_write_failure, is_opened_here } = self;
         let stop = CancellationToken::new();

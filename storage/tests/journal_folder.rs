@@ -1,7 +1,12 @@
 //! The folder of a journal that is named: whatever is there instead is an error, and never taken for an empty journal.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
+mod common;
+
 use std::fs;
+use std::path::Path;
+
+use common::{copy_as_killed, folder_in_memory};
 
 use boltkv_storage::{Db, Displaced, Error, JournalOptions, Options};
 
@@ -76,4 +81,36 @@ fn a_file_that_is_moved_while_it_is_used_is_told_and_written_on() {
     tx.commit().unwrap();
     db.close().unwrap();
     assert!(Db::open(&moved).unwrap().begin().unwrap().bucket("b").is_ok());
+}
+
+#[test]
+fn segments_of_two_journals_are_refused_and_none_is_left_by_who_gives_them_up() {
+    let folder = folder_in_memory();
+    let small = || JournalOptions::new().checkpoint_size(256 << 10);
+    let put = |db: &Db, key: u32| {
+        db.update(|tx| tx.create_bucket_if_not_exists("b")?.put(key.to_be_bytes(), vec![7; 30_000])).unwrap();
+    };
+    let [ours, theirs] = ["ours", "theirs"].map(|name| {
+        let [file, killed] = ["db", "killed"].map(|end| folder.path().join(name).with_extension(end));
+        let db = Options::new().journal(small()).open(&file).unwrap();
+        (0..40).for_each(|key| put(&db, key));
+        copy_as_killed(&file, &killed);
+        killed
+    });
+    let journal = |file: &Path| file.with_extension("killed-journal");
+    for (nth, segment) in fs::read_dir(journal(&theirs)).unwrap().enumerate() {
+        fs::copy(segment.unwrap().path(), journal(&ours).join(format!("segment-9{nth}"))).unwrap();
+    }
+    let error = Options::new().journal(small()).open(&ours).unwrap_err();
+    assert!(error.to_string().contains("another journal") && error.can_discard_journal(), "{error}");
+    let db = Options::new().journal(small().discard(true)).open(&ours).unwrap();
+    put(&db, 40);
+    let again = folder.path().join("again.db");
+    copy_as_killed(&ours, &again);
+    db.close().unwrap();
+    for file in [again, ours] {
+        let db = Options::new().journal(small()).open(&file).unwrap();
+        let tx = db.begin().unwrap();
+        assert!(tx.bucket("b").unwrap().get(40_u32.to_be_bytes()).unwrap().is_some(), "what came after is done again");
+    }
 }

@@ -56,9 +56,9 @@ impl Import {
         if !self.target.path().exists() {
             try_first(&mut lines).map_err(|why| self.refused(&lines, 0, &why))?;
         }
-        let db = self.target.open_to_write()?;
         let in_file = Arc::new(AtomicU64::new(0));
         let _interrupt = self.interrupt(Arc::clone(&in_file))?;
+        let db = self.target.open_to_write()?;
         let mut committed = 0;
         loop {
             let batch = self.import_batch(&db, &mut lines, committed)?;

@@ -1,6 +1,6 @@
 //! The folder of a journal: files that are made once, to be written over again and again.
 
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
 
     /// Whether a segment that was opened or made is still there under its name: somebody may have moved or removed it, or the
-    /// whole folder, and what is written to it meanwhile would not be found again.
-    fn holds(&self, name: &str) -> io::Result<bool>;
+    /// whole folder, and what is written to it meanwhile would not be found again. What cannot be reached is not there.
+    fn holds(&self, name: &str) -> bool;
 
     /// A number that nobody can foresee.
     fn random(&self) -> io::Result<u64>;
@@ -179,18 +179,10 @@ impl JournalFolder for OsJournalFolder {
         self.folder.sync_all()
     }
 
-    fn holds(&self, name: &str) -> io::Result<bool> {
-        let is_missing =
-            |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-        let there = self.path.metadata().and_then(|there| self.path.join(name).metadata().map(|_| there));
-        match there {
-            Ok(there) => {
-                let ours = self.folder.metadata()?;
-                Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino()))
-            }
-            Err(error) if is_missing(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+    fn holds(&self, name: &str) -> bool {
+        let is_ours = |there: Metadata, ours: Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
+        let folder = self.path.metadata().and_then(|there| Ok(is_ours(there, self.folder.metadata()?)));
+        folder.unwrap_or(false) && self.path.join(name).symlink_metadata().is_ok()
     }
 
     fn random(&self) -> io::Result<u64> {

@@ -13,6 +13,9 @@ use super::walk::{Blocks, Payload};
 use crate::base::TxId;
 use crate::{Error, Result};
 
+/// The length of a file that is removed, for no segment is so short.
+const OF_NO_USE: u64 = 0;
+
 /// A place among the segments: which of them, and the offset in it.
 pub(super) type Place = (usize, u64);
 
@@ -123,10 +126,13 @@ impl Log {
 
     /// Whatever is recorded here is not read, and will be written over; `contains` is the last transaction in the file.
     pub(crate) fn discarded(self, contains: TxId) -> Waiting {
+        // What does not belong together is not left for the next opening, which would refuse it.
+        let is_kept = self.check().is_ok();
         let Self { folder, segments, headless, .. } = self;
         let store = segments.first().map(|segment| segment.header.store);
         let highest = segments.last().map_or(0, |segment| segment.header.number);
-        let free = headless.into_iter().chain(segments.iter().map(Segment::name_and_len)).collect();
+        let files = headless.into_iter().chain(segments.iter().map(Segment::name_and_len));
+        let free = files.map(|(name, len)| (name, if is_kept { len } else { OF_NO_USE })).collect();
         Waiting { folder, path: Vec::new(), free, store, highest, contains, first: 0, reach: None }
     }
 }

@@ -94,10 +94,10 @@ impl Tail {
         &self.folder
     }
 
-    /// Whether what is written would be found again. Where the system does not say, it is taken to be.
+    /// Whether what is written would be found again.
     pub(crate) fn is_in_place(&self) -> bool {
         let newest = self.now().segments.back().map(|(_, name)| name.clone());
-        newest.is_none_or(|name| self.folder.holds(&name).unwrap_or(true))
+        newest.is_none_or(|name| self.folder.holds(&name))
     }
 
     /// Whether the segment of that number is still what it was.

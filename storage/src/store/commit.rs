@@ -18,7 +18,8 @@ use super::durable::{
     ask_for_checkpoint, ask_if_of_use, checkpoint_if_due, fit_to_file, make_durable, number_of_sync_point, record,
     write_leaves_if_due,
 };
-use super::room::{is_lost, keep_reserve, pages, with_need, with_room};
+use super::place::is_lost;
+use super::room::{keep_reserve, pages, with_need, with_room};
 use super::{CommitStats, Shared, Writer};
 use crate::check::CheckOptions;
 use crate::disk::is_no_room;
@@ -137,7 +138,7 @@ pub(super) fn write(
         .map_err(|error| with_room(with_need(error, pages(&prepared.allocated), work), "file", shared.path()))
         .and_then(|()| {
             let reserved = writer.reserve_journal(work, sync);
-            reserved.map_err(|error| with_room(error, "journal", shared.journal()))
+            reserved.map_err(|error| with_room(shared.no_segment(error), "journal", shared.journal()))
         })
         .and_then(|()| writer.map(shared, prepared.meta.mark));
     let map = written.map_err(|error| {

@@ -8,6 +8,7 @@ use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::commit::{Sync, ids_used_up, write, write_out};
+use super::place::tells_of_lost;
 use super::{CommitStats, Reading, Shared, What, Writer};
 use crate::format::{Meta, TxId};
 use crate::journal::{Journal, MetaBytes};
@@ -329,9 +330,10 @@ impl Shared {
     }
 }
 
-/// Leaves that found no room stay in memory, and find it at the next checkpoint.
+/// Leaves that found no room stay in memory, and find it at the next checkpoint; it needs none in the journal, whose folder may
+/// be lost.
 pub(super) fn unless_full(error: Error) -> Result<()> {
-    if is_full(&error) { Ok(()) } else { Err(error) }
+    if is_full(&error) || tells_of_lost(&error) { Ok(()) } else { Err(error) }
 }
 
 /// An error that tells of a full disk or file: nothing was lost, and it can be tried again.

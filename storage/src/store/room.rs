@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use super::place::is_lost;
 use super::writer::map_size;
 use super::{Options, Shared, Writer};
 use crate::disk::{Disk, Room, free_bytes, is_no_room, is_out_of_files};
@@ -203,20 +204,11 @@ impl Shared {
             }
             // The journal's next file could not be opened: nothing has been written that anything refers to.
             _ if is_out_of_files(&error) => Error::NoSpace { source: error },
-            _ if is_lost(&error) => {
-                let folder = self.journal().unwrap_or(Path::new(""));
-                Error::journal_io("make a segment of the journal in", folder)(error)
-            }
+            _ if is_lost(&error) => self.journal_lost(error),
             io::ErrorKind::FileTooLarge => Error::MaxSizeReached { max: limit(&self.options, &*self.disk) },
             _ => self.poison("write pages to", error),
         }
     }
-}
-
-/// Whether the journal's next file could not be made because its folder is gone: of all that is written, it alone is looked for
-/// by name. What thereupon brings the file up to date ends the writes.
-pub(super) fn is_lost(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
 }
 
 /// Fails where a commit would leave too little room for one that only deletes: without any, nothing could be deleted any

@@ -49,8 +49,8 @@ impl JournalFolder for SimJournalFolder {
         self.folder.sync(&self.path)
     }
 
-    fn holds(&self, name: &str) -> io::Result<bool> {
-        Ok(self.list()?.iter().any(|other| other == name))
+    fn holds(&self, name: &str) -> bool {
+        self.folder.file(&self.path.join(name)).is_some()
     }
 
     fn random(&self) -> io::Result<u64> {

@@ -59,7 +59,7 @@ impl JournalFolder for Counted {
         self.folder.sync()
     }
 
-    fn holds(&self, name: &str) -> io::Result<bool> {
+    fn holds(&self, name: &str) -> bool {
         self.folder.holds(name)
     }
 
