@@ -270,7 +270,11 @@ async fn end_of_writes(shared: &Shared, then: OnWriteFailure) {
         if displaced == Some(Displaced::Journal) && executor.is_writable() {
             let db = executor.db().clone();
             // Its error is the database's failure, or it is tried again.
-            let _ = spawn_blocking(move || db.checkpoint().map(drop)).await;
+            if let Ok(Err(error)) = spawn_blocking(move || db.checkpoint()).await
+                && executor.db().failure().is_none()
+            {
+                error!(%error, "the journal is not in its place any more, and the file could not be brought up to date yet");
+            }
         }
         if displaced == Some(Displaced::File) && !mem::replace(&mut is_told, true) {
             let file = executor.db().path().unwrap_or(Path::new("")).display();

@@ -6,6 +6,7 @@
 //! - `fault`: every single call to the disk fails once
 //! - `full`: a process is killed whose disk is full, and what it left is opened with no more room
 //! - `limit`: a process whose file may not grow past some length ends cleanly all the same
+//! - `lost`: the journal is removed while it is used, and has no room left for anything
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
@@ -38,6 +39,7 @@ mod ground;
 mod journal;
 mod limit;
 mod losses;
+mod lost;
 #[path = "../../tests/common/model.rs"]
 #[allow(dead_code, unreachable_pub, clippy::expect_used, clippy::panic, reason = "shared with the integration tests")]
 mod model;

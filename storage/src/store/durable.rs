@@ -306,9 +306,10 @@ impl Shared {
         self.writer.with(|writer| {
             let done = written.and_then(|()| then(writer));
             close_patches(writer, false);
-            let done = done?;
-            self.keep_journal_in_place(writer)?;
-            Ok(done)
+            if done.as_ref().err().is_none_or(tells_of_lost) {
+                self.keep_journal_in_place(writer)?;
+            }
+            done
         })
     }
 

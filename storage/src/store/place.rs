@@ -77,7 +77,14 @@ impl Shared {
         if self.options.read_only || self.is_journal_in_place() {
             return Ok(());
         }
-        sync_point(self, writer, self.stores_freelist())?;
+        if let Err(error) = sync_point(self, writer, self.stores_freelist()) {
+            // Not even a link finds room: what nobody will find needs none.
+            if !tells_of_lost(&error) {
+                return Err(error);
+            }
+            writer.journal = None;
+            sync_point(self, writer, self.stores_freelist())?;
+        }
         let folder = self.journal().unwrap_or(Path::new("")).display();
         let what = format!(
             "{folder}, or its newest segment, was removed or replaced while it was in use; the file has everything that was \
