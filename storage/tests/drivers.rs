@@ -20,7 +20,7 @@ const EDITS: &str = "tests/common/edit.rs";
 const STEPS: &str = "tests/common/cursor_steps.rs";
 
 /// What of a `Db` changes nothing in it, or only calls what has `try_` before its name, or has `checkpoint` done elsewhere.
-const NOT_OF_ITS_OWN: [&str; 22] = [
+const NOT_OF_ITS_OWN: [&str; 23] = [
     "update",
     "batch",
     "begin",
@@ -29,6 +29,7 @@ const NOT_OF_ITS_OWN: [&str; 22] = [
     "try_view",
     "check",
     "checkpoint_soon",
+    "displaced",
     "path",
     "is_read_only",
     "page_size",
