@@ -61,6 +61,10 @@ impl JournalFolder for HeapJournalFolder {
         Ok(())
     }
 
+    fn holds(&self, name: &str) -> bool {
+        self.segments().contains_key(name)
+    }
+
     fn random(&self) -> io::Result<u64> {
         let drawn = self.drawn.fetch_add(1, Ordering::Relaxed) + 1;
         let mixed = (self.seed << 32 | drawn).wrapping_mul(0x9E37_79B9_7F4A_7C15);
