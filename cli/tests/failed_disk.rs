@@ -181,7 +181,7 @@ fn one_that_is_to_serve_reads_all_the_same_says_so_everywhere_and_ends_with_1() 
         assert_eq!(server.run(["get", "before"]).done_text(), "1");
         assert_eq!((figure(&server, "writable"), figure(&server, "read_only")), ("0".into(), "0".into()));
         let unhealthy = server.run(["health"]).failed(1);
-        assert!(unhealthy.contains("disk"), "{failing:?}: {unhealthy}");
+        assert!(unhealthy.contains("writes have failed"), "{failing:?}: {unhealthy}");
         // Of what is acknowledged there is a copy to be had, now that it is wanted most.
         let copy = disk.folder.path().join("copy.db");
         server.run(args!["backup", &copy]).done();
