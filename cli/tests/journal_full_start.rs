@@ -13,7 +13,7 @@ use common::server::Server;
 
 /// What the journal's header begins with.
 const MAGIC: &[u8] = b"boltkvJ\n";
-/// Moves the journal at $1 to the disk at $0, fills that but for $2 bytes, and runs the rest.
+/// Copies the journal at $1 to the disk at $0, fills that but for $2 bytes, and runs the rest.
 const FILLED: &str = r#"cp "$1"/* "$0" && { cat /dev/zero >"$0/filler" 2>/dev/null; truncate -s "-$2" "$0/filler"; } && shift 2 && exec "$@""#;
 
 /// A server of that file, whose journal is on a disk that has only so many bytes left.
@@ -48,7 +48,7 @@ fn a_killed_server_starts_again_with_32_kib_more_and_otherwise_says_what_is_miss
     killed_on_a_full_disk(&db, &journal);
     let said = Ran::from(serve_with(&mounted, &journal, 20_000).output().unwrap()).failed(3);
     assert!(said.contains("32768 bytes has to be made there") && said.contains("a.db-journal"), "{said}");
-    assert!(said.contains("make room") && !said.contains("--journal off"), "{said}");
+    assert!(said.contains("make room") && !said.contains("--journal"), "{said}");
 
     let server = Server::spawn(&mut serve_with(&mounted, &journal, 40_000));
     assert!(server.ready.contains("50 transactions done again"), "{}", server.ready);

@@ -5,20 +5,14 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::logged::Logged;
-use common::run;
 use common::server::Server;
+use common::{journal_of, run};
 
 /// Requests that more than fill the segments that there are.
 const MOST: usize = 20_000;
-
-fn journal_of(db: &Path) -> PathBuf {
-    let mut name = db.as_os_str().to_owned();
-    name.push("-journal");
-    name.into()
-}
 
 /// What the server says, which must have ended by itself, with 1; what was answered is in the file, whatever is beside it.
 #[track_caller]

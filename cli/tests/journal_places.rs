@@ -5,22 +5,16 @@ mod common;
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::mounted::Mounted;
 use common::server::Server;
-use common::{Ran, boltkv, run};
+use common::{Ran, boltkv, journal_of, run};
 
 #[track_caller]
 fn refused<A: AsRef<OsStr>>(db: &Path, more: impl IntoIterator<Item = A>) -> String {
     let mut command = boltkv(args!["serve", "--listen", "127.0.0.1:0", "--timeout", "0.1", "--db", db]);
     Ran::from(command.args(more).output().unwrap()).failed(3)
-}
-
-fn journal_of(db: &Path) -> PathBuf {
-    let mut name = db.as_os_str().to_owned();
-    name.push("-journal");
-    name.into()
 }
 
 /// Writes, and kills the server.

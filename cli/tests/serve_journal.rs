@@ -4,20 +4,14 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use common::server::Server;
-use common::{Ran, run};
+use common::{Ran, journal_of, run};
 
 fn refused<A: AsRef<std::ffi::OsStr>>(db: &Path, more: impl IntoIterator<Item = A>) -> String {
     let mut command = common::boltkv(args!["serve", "--listen", "127.0.0.1:0", "--timeout", "0.1", "--db", db]);
     Ran::from(command.args(more).output().unwrap()).failed(3)
-}
-
-fn journal_of(db: &Path) -> PathBuf {
-    let mut name = db.as_os_str().to_owned();
-    name.push("-journal");
-    name.into()
 }
 
 /// A file whose server was killed before it could bring the file up to date.

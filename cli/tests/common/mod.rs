@@ -24,7 +24,15 @@ pub mod text;
 
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+/// Where the journal of a database's file lies, unless it is told.
+pub fn journal_of(db: &Path) -> PathBuf {
+    let mut name = db.as_os_str().to_owned();
+    name.push("-journal");
+    name.into()
+}
 
 /// The binary, free of what the environment would tell it.
 pub fn boltkv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
