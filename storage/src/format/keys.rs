@@ -35,6 +35,12 @@ impl<'a, E: Element> TreePage<'a, E> {
         key: &[u8],
         between: Between,
     ) -> Option<std::result::Result<usize, usize>> {
+        let between = if between == Between::ANY && self.begins_alike(&within) {
+            // Nobody says it of a root. Prefixes would not decide anything there.
+            self.ends_of(&within, key)
+        } else {
+            between
+        };
         let wanted = prefix(key.get(between.alike..)?);
         search_or(
             within.clone(),
@@ -46,15 +52,27 @@ impl<'a, E: Element> TreePage<'a, E> {
         )
     }
 
+    #[inline]
+    fn begins_alike(&self, within: &Range<usize>) -> bool {
+        within.len() > 1 && self.sound_prefix(within.start, 0) == self.sound_prefix(within.end - 1, 0)
+    }
+
+    /// What these keys lie between themselves, to look for `key`.
+    #[inline(never)]
+    fn ends_of(&self, within: &Range<usize>, key: &[u8]) -> Between {
+        let last = within.end.checked_sub(1).and_then(|last| self.sound_key(last));
+        let (Some(first), Some(last)) = (self.sound_key(within.start), last) else { return Between::ANY };
+        let between = Between::new(first, last, key);
+        if first.get(..between.alike) == key.get(..between.alike) { between } else { Between::ANY }
+    }
+
     /// The same among keys that may have their first bytes alike, which were compared already: what their ends have in common is
-    /// passed over, or each would be compared whole. Where nobody says what a page's keys lie between, it is like that often.
+    /// passed over, or each would be compared whole.
     #[inline(never)]
     fn search_alike(&self, within: Range<usize>, key: &[u8]) -> Option<std::result::Result<usize, usize>> {
         let cmp = |index| Some(self.sound_key(index)?.cmp(key));
-        let ends = (self.sound_key(within.start), within.clone().next_back().and_then(|last| self.sound_key(last)));
-        let (Some(first), Some(last)) = ends else { return search_whole(within, cmp) };
-        let between = Between::new(first, last, key);
-        if between.alike == 0 || first.get(..between.alike) != key.get(..between.alike) {
+        let between = self.ends_of(&within, key);
+        if between.alike == 0 {
             return search_whole(within, cmp);
         }
         let wanted = prefix(key.get(between.alike..)?);

@@ -193,13 +193,37 @@ impl Between {
     /// Where in `within`, if the keys lie evenly, one of this prefix stands. Of a few it is not worth guessing.
     #[inline]
     pub(crate) fn guess(&self, within: &Range<usize>, wanted: u64) -> Option<usize> {
-        let whole = self.high.checked_sub(self.low).filter(|whole| *whole > 0 && within.len() > AT_ONCE)?;
-        let part = wanted.saturating_sub(self.low).min(whole);
+        if within.len() <= AT_ONCE {
+            return None;
+        }
+        let [low, high, wanted] = as_numbers([self.low, self.high, wanted]);
+        let whole = high.checked_sub(low).filter(|whole| *whole > 0)?;
+        let part = wanted.saturating_sub(low).min(whole);
         // 32 bits of each are precise enough, and their product does not overflow.
         let shift = whole.leading_zeros();
         let [part, whole] = [part, whole].map(|number| number << shift >> 32);
         Some(within.start + (part * within.len() as u64 / whole) as usize)
     }
+}
+
+/// Prefixes as numbers that lie evenly where keys do. Decimal numbers as text do not where they are taken for bytes: `19` and
+/// `20` are further apart than `10` and `19`. They are what many keys end with.
+#[inline]
+fn as_numbers(prefixes: [u64; 3]) -> [u64; 3] {
+    let [low, high, wanted] = prefixes;
+    // The ends may be shorter numbers, with zeros behind them.
+    let is_text = wanted & 0xF0F0_F0F0_F0F0_F0F0 == 0x3030_3030_3030_3030 && (low | high) & 0xC0C0_C0C0_C0C0_C0C0 == 0;
+    if is_text { prefixes.map(decimal) } else { prefixes }
+}
+
+/// The number that eight digits say: two are put together at a time, then four, then all. Each product has the digits that stand
+/// before, times ten and so on, above those behind them.
+#[inline]
+const fn decimal(digits: u64) -> u64 {
+    let ones = digits.swap_bytes() & 0x0F0F_0F0F_0F0F_0F0F;
+    let tens = (ones.wrapping_mul(10 << 8 | 1) >> 8) & 0x00FF_00FF_00FF_00FF;
+    let thousands = (tens.wrapping_mul(100 << 16 | 1) >> 16) & 0x0000_FFFF_0000_FFFF;
+    thousands.wrapping_mul(10_000 << 32 | 1) >> 32
 }
 
 #[cfg(test)]
@@ -303,5 +327,21 @@ mod tests {
         }
         assert_eq!(Between::ANY.guess(&(0..100), 5), None);
         assert_eq!(Between::prefixes(0, u64::MAX).guess(&(0..100), u64::MAX / 2), Some(49));
+    }
+
+    #[test]
+    fn a_guess_among_numbers_as_text_is_by_what_they_say() {
+        for (digits, number) in [(b"00000000", 0), (b"99999999", 99_999_999), (b"12345678", 12_345_678)] {
+            assert_eq!(decimal(prefix(digits)), number);
+        }
+        let between = Between::prefixes(prefix(b"00190000"), prefix(b"0021"));
+        for (wanted, guess) in
+            [(b"00190000", 0), (b"00195000", 25), (b"00199999", 49), (b"00200000", 50), (b"00300000", 100)]
+        {
+            assert_eq!(between.guess(&(0..100), prefix(wanted)), Some(guess), "{}", wanted.escape_ascii());
+        }
+        let not_all = Between::prefixes(prefix(b"0019"), prefix(b"a"));
+        let by_bytes = (prefix(b"0020") - prefix(b"0019")) * 100 / (prefix(b"a") - prefix(b"0019"));
+        assert_eq!(not_all.guess(&(0..100), prefix(b"00200000")), usize::try_from(by_bytes).ok());
     }
 }
