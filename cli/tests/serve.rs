@@ -339,7 +339,7 @@ fn what_cannot_be_used_is_told_before_anything_is_opened() {
     };
     refused(&["--durability", "interval"], "interval=100ms");
     refused(&["--durability", "sometimes"], "`always`, `interval=TIME` and `never` are known");
-    refused(&["--memory", "32MiB"], "--memory is 32MiB, but must lie between 64MiB and ");
+    refused(&["--memory", "32MiB"], "--memory is 32MiB, but must lie between 64MiB and 2TiB");
     refused(&["--max-frame", "1000"], "--max-frame is 1000, but must lie between 64KiB and 128MiB");
     refused(&["--max-frame", "1GiB"], "--max-frame is 1GiB");
     refused(&["--max-frame", "much"], "not a size");

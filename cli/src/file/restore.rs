@@ -116,7 +116,10 @@ impl Restore {
             Error::JournalDoesNotFit { .. } => Failure::storage(&self.backup, &error).followed_by(
                 ". A backup that a restore can begin with is made by `boltkv backup` from the server whose journal this is",
             ),
-            error if error.is_of_journal() => Failure::storage(&self.backup, &error),
+            // What cannot be read of the journal stops it as what cannot be read of the backup does.
+            error if error.is_of_journal() && !matches!(error, Error::JournalIo { .. }) => {
+                Failure::storage(&self.backup, &error)
+            }
             error => Failure::open(&self.backup, &error),
         })
     }

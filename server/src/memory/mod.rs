@@ -35,8 +35,8 @@ pub(crate) struct Memory {
 pub(crate) struct Lease(OwnedSemaphorePermit);
 
 impl Memory {
-    /// The largest budget that there can be, in bytes.
-    pub(crate) const MOST: usize = u32::MAX as usize * UNIT;
+    /// The largest budget that there can be, in bytes: a round number, for people, whose units can be counted.
+    pub(crate) const MOST: usize = 2 << 40;
 
     /// A budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {

@@ -280,7 +280,7 @@ impl<S: Socket> Connection<S> {
             Some(answers) => answers,
             none => none.insert(unbounded_channel()),
         };
-        Ticket::new(id, answer_to.clone())
+        Ticket::new(self.listed.id, id, answer_to.clone())
     }
 
     /// No more answers are due.

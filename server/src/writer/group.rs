@@ -256,7 +256,7 @@ mod tests {
     /// Does these requests as one group; answers the codes of their errors.
     fn run(groups: &mut Groups, requests: Vec<WriteRequest>) -> Vec<Option<ErrorCode>> {
         let (to, mut answers) = unbounded_channel();
-        let job = |(id, request)| Job::new(Write::new(request, Asker::default()), Ticket::new(id, to.clone()));
+        let job = |(id, request)| Job::new(Write::new(request, Asker::default()), Ticket::new(1, id, to.clone()));
         groups.run((0..).zip(requests).map(job).collect());
         let answers = std::iter::from_fn(|| answers.try_recv().ok());
         answers

@@ -94,7 +94,7 @@ fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
         // Who has something to do of its own keeps others from writing where they are.
         let own = usize::from(first.is_none());
         if own > 0 {
-            let _ = seat.come();
+            seat.begin();
         }
         let taken = seat.with(|work| {
             let mut group: Vec<Job> = first.into_iter().collect();
@@ -103,7 +103,6 @@ fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
             room.give_back(&group);
             let taken = group.len();
             if taken > 0 {
-                seat.note(taken);
                 work.run(group);
             }
             // However many groups there are, it has its turn after each.
@@ -184,7 +183,7 @@ mod tests {
     async fn what_waits_while_a_group_is_written_becomes_the_next_group() {
         let (writer, queue, open, groups) = gated(100, 1 << 20);
         let (to, mut answers) = unbounded_channel();
-        let push = |id| assert!(queue.push(set(1), Ticket::new(id, to.clone())).waits().is_none(), "there is room");
+        let push = |id| assert!(queue.push(set(1), Ticket::new(1, id, to.clone())).waits().is_none(), "there is room");
         push(0);
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         (1..=10).for_each(push);
@@ -201,7 +200,7 @@ mod tests {
     async fn who_finds_the_queue_full_waits_and_is_served_in_order() {
         let (writer, queue, open, groups) = gated(2, 1 << 20);
         let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(id, to.clone())).waits();
+        let push = |id| queue.push(set(1), Ticket::new(1, id, to.clone())).waits();
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
         assert!(push(1).is_none() && push(2).is_none());
@@ -236,7 +235,7 @@ mod tests {
         let long = Path::from_names(vec![vec![b'n'; 60_000]]).unwrap();
         let push = |id| {
             let delete = WriteRequest::DeleteBucket(long.clone());
-            queue.push(Write::new(delete, Asker::default()), Ticket::new(id, to.clone())).waits()
+            queue.push(Write::new(delete, Asker::default()), Ticket::new(1, id, to.clone())).waits()
         };
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
@@ -257,7 +256,7 @@ mod tests {
     async fn a_request_larger_than_the_queue_waits_until_it_is_empty() {
         let (writer, queue, open, groups) = gated(100, 1_000);
         let (to, mut answers) = unbounded_channel();
-        let push = |id, len| queue.push(set(len), Ticket::new(id, to.clone())).waits();
+        let push = |id, len| queue.push(set(len), Ticket::new(1, id, to.clone())).waits();
         assert!(push(0, 5_000).is_none(), "the queue is empty");
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         assert!(push(1, 1).is_none());
@@ -284,7 +283,7 @@ mod tests {
         })
         .unwrap();
         let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(id, to.clone())).waits();
+        let push = |id| queue.push(set(1), Ticket::new(1, id, to.clone())).waits();
         assert!(push(0).is_none());
         at_gate.recv_timeout(PATIENCE).unwrap();
         assert!(push(1).is_none() && push(2).is_none(), "queued behind it");
@@ -313,7 +312,7 @@ mod tests {
         })
         .unwrap();
         let (to, mut answers) = unbounded_channel();
-        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(id, to.clone()));
+        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(1, id, to.clone()));
         for id in 0..100 {
             drop(push(&queue, id));
             assert_eq!(codes(&mut answers, 1).await, [(id, None)]);

@@ -28,7 +28,7 @@ pub(crate) enum Pushed {
     Queued,
     /// It waits for one.
     Waits(Push),
-    /// It has its place, and nobody else writes: whoever brings it may do it. Let go, it is the writer's.
+    /// It has its place, and no other client writes: whoever brings it may do it. Let go, it is the writer's.
     Held(Held),
 }
 
@@ -101,14 +101,16 @@ impl Job {
 /// A promise that a request is answered: one that is dropped answers that the outcome is unknown.
 #[derive(Debug)]
 pub(crate) struct Ticket {
+    client: u64,
     id: u32,
     to: Option<UnboundedSender<Answered>>,
 }
 
 impl Ticket {
-    /// The answer to request `id` will be sent to `to`, which has room: connections bound what they have in flight.
-    pub(crate) const fn new(id: u32, to: UnboundedSender<Answered>) -> Self {
-        Self { id, to: Some(to) }
+    /// The answer to request `id` of this client will be sent to `to`, which has room: connections bound what they have in
+    /// flight.
+    pub(crate) const fn new(client: u64, id: u32, to: UnboundedSender<Answered>) -> Self {
+        Self { client, id, to: Some(to) }
     }
 
     /// Keeps the promise.
@@ -224,7 +226,7 @@ impl Queue {
         // Whoever takes the job gives them back.
         one.forget();
         bytes.forget();
-        if self.seat.come() {
+        if self.seat.come(job.ticket.client) {
             return Pushed::Held(Held { job: Some(job), queue: self.clone() });
         }
         self.post(job);

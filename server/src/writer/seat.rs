@@ -1,17 +1,18 @@
 //! The place of the one who writes: the writer's thread, or whoever brings a request while nobody else does.
 //!
 //! To hand a request to another thread and its answer back takes two threads that are woken, some tens of microseconds:
-//! a lone client that waits for each of its writes waits for that, too. Where requests have come one by one for a while,
-//! the next is therefore done where it arrives. As soon as two come at the same time, it is the thread again that gathers
-//! them.
+//! a lone client that waits for each of its writes waits for that, too. Where one client's requests have come one by one for
+//! a while, its next is therefore done where it arrives. As soon as two come at the same time, it is the thread again that
+//! gathers them; and as soon as one of another client comes, it is the thread's, because who serves many clients would keep
+//! those waiting, each time it writes for one of them.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Work;
 
-/// So many requests came one by one before one is done where it arrives.
+/// So many requests of a client came one by one before one is done where it arrives.
 const IN_A_ROW: u32 = 16;
 
 /// Whoever holds the lock writes.
@@ -20,7 +21,8 @@ pub(super) struct Seat {
     work: Mutex<Option<Box<dyn Work>>>,
     /// Requests that are queued, held or being done, and the thread where it has something to do of its own.
     under_way: AtomicUsize,
-    /// How many groups the thread took last that were of a single request.
+    /// Who came last, and how often it has come, one by one, since anybody else did.
+    last: AtomicU64,
     in_a_row: AtomicU32,
 }
 
@@ -33,12 +35,26 @@ impl fmt::Debug for Seat {
 impl Seat {
     pub(super) fn new(work: impl Work) -> Self {
         let work: Box<dyn Work> = Box::new(work);
-        Self { work: Mutex::new(Some(work)), under_way: AtomicUsize::new(0), in_a_row: AtomicU32::new(0) }
+        Self {
+            work: Mutex::new(Some(work)),
+            under_way: AtomicUsize::new(0),
+            last: AtomicU64::new(0),
+            in_a_row: AtomicU32::new(0),
+        }
     }
 
-    /// One more has something to do. Whether it is the only one, as for a while.
-    pub(super) fn come(&self) -> bool {
-        self.under_way.fetch_add(1, Ordering::AcqRel) == 0 && self.in_a_row.load(Ordering::Relaxed) >= IN_A_ROW
+    /// A request of this client has come. Whether it is the only one, and the client has been for a while.
+    pub(super) fn come(&self, client: u64) -> bool {
+        let is_alone = self.under_way.fetch_add(1, Ordering::AcqRel) == 0;
+        let is_same = self.last.swap(client, Ordering::Relaxed) == client;
+        let in_a_row = if is_alone && is_same { self.in_a_row.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        self.in_a_row.store(in_a_row, Ordering::Relaxed);
+        in_a_row >= IN_A_ROW
+    }
+
+    /// The thread has something to do of its own.
+    pub(super) fn begin(&self) {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Whether it still is.
@@ -54,12 +70,6 @@ impl Seat {
     /// So many have done what they had to do.
     pub(super) fn leave(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Ordering::AcqRel);
-    }
-
-    /// The thread has taken a group of so many.
-    pub(super) fn note(&self, requests: usize) {
-        let in_a_row = self.in_a_row.load(Ordering::Relaxed);
-        self.in_a_row.store(if requests == 1 { in_a_row.saturating_add(1) } else { 0 }, Ordering::Relaxed);
     }
 
     /// Has the thread do something, once nobody else does.
