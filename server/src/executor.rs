@@ -171,7 +171,7 @@ impl<'a> Access<'a> {
     fn queue(self, ticket: Ticket, write: impl FnOnce() -> Write) -> Pushed {
         let Some(writer) = &self.executor.writer else {
             ticket.answer(Reply::Error(takes_no_writes()).into());
-            return Pushed::Queued;
+            return Pushed::Queued(None);
         };
         writer.push(write(), ticket)
     }

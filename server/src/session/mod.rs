@@ -67,7 +67,7 @@ use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::silent::Silent;
 use crate::sockets::Speaks;
-use crate::writer::{Answered, Held, Push, Pushed, Ticket};
+use crate::writer::{Answered, Bell, Held, Push, Pushed, Ticket};
 
 /// What a connection has, before it is known what it speaks and after.
 pub(crate) struct Connection<S> {
@@ -97,6 +97,8 @@ pub(crate) struct Connection<S> {
     held: Option<Held>,
     /// That was done in this turn.
     did_held: bool,
+    /// The writer is to be told of its writes, and of others' that come until then.
+    bell: Option<Bell>,
     /// Whether it was asked to write since that was last looked at.
     has_written: bool,
     /// What waits for memory. Nothing is taken meanwhile.
@@ -161,6 +163,7 @@ impl<S: Socket> Connection<S> {
             queueing: None,
             held: None,
             did_held: false,
+            bell: None,
             has_written: false,
             starving: None,
             faulting: None,
@@ -236,6 +239,7 @@ impl<S: Socket> Connection<S> {
     fn hand_over(&mut self) -> io::Result<()> {
         self.wire.hand_over()?;
         self.alarm = Alarm::new();
+        self.bell = None;
         Ok(())
     }
 
@@ -261,7 +265,8 @@ impl<S: Socket> Connection<S> {
     fn pushed(&mut self, pushed: Pushed) {
         self.has_written = true;
         match pushed {
-            Pushed::Queued => {}
+            Pushed::Queued(None) => {}
+            Pushed::Queued(bell) => self.bell = bell,
             Pushed::Waits(push) => self.queueing = Some(push),
             Pushed::Held(held) => self.held = Some(held),
         }

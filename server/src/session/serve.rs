@@ -19,7 +19,7 @@ use super::snapshots::Leases;
 use super::socket::Socket;
 use super::stream::Streams;
 use super::tally::Tally;
-use super::turn::{Turn, after_others};
+use super::turn::Turn;
 use super::{Connection, Event};
 use crate::commands::{ColdReads, Outcome, Reader, Snapshot};
 use crate::counters::Command;
@@ -162,21 +162,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.make_input_room();
         self.end_turn();
         interrupted || streaming || held_up
-    }
-
-    /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.
-    ///
-    /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
-    /// is woken once for many, and not by each in the middle of the next one's request.
-    async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
-        // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
-        if again || !self.conn.wire.output.is_empty() && !self.conn.did_held {
-            after_others(again || self.conn.wire.is_output_large()).await;
-        }
-        let sent = self.flush().await?;
-        self.keep_paces();
-        // Where the output was full, there is room for more now.
-        Ok(again || sent && !(self.is_starved() && self.streams.is_empty()))
     }
 
     fn can_take(&mut self) -> bool {

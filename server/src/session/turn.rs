@@ -1,15 +1,18 @@
-//! How much a connection does before others have their turn on its thread.
+//! How much a connection does before others have their turn on its thread, and what it does after them.
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::io;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use boltkv_protocol::{SnapshotRead, StreamRequest};
 use tokio::task::yield_now;
 
-use super::codec::Asked;
+use super::codec::{Asked, Codec};
 use super::faults::has_waited_for_the_disk;
+use super::serve::Session;
+use super::socket::Socket;
 
 /// A turn ends after so many requests, where beginning a stream counts for many, and a transaction for its parts,
 const MOST: u32 = 1_024;
@@ -92,7 +95,7 @@ const AMONG: u8 = 64;
 ///
 /// Where turns are long, all that can go on now takes longer than anybody is to wait: there the runtime says when the turn
 /// has come again, which asks the sockets every now and then.
-pub(super) async fn after_others(is_long: bool) {
+async fn after_others(is_long: bool) {
     let among_long = if is_long { AMONG } else { AMONG_LONG.get().saturating_sub(1) };
     AMONG_LONG.set(among_long);
     if among_long > 0 {
@@ -107,6 +110,26 @@ pub(super) async fn after_others(is_long: bool) {
         Poll::Pending
     })
     .await;
+}
+
+impl<C: Codec, S: Socket> Session<C, S> {
+    /// Sends what there is to send, after the others on this thread have had their turn. `true` if there is more to do.
+    ///
+    /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
+    /// is woken once for many, and not by each in the middle of the next one's request. The writer is told of what all have
+    /// brought, for the same reason.
+    pub(super) async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
+        // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
+        let bell = self.conn.bell.take();
+        if again || bell.is_some() || !self.conn.wire.output.is_empty() && !self.conn.did_held {
+            after_others(again || self.conn.wire.is_output_large()).await;
+        }
+        drop(bell);
+        let sent = self.flush().await?;
+        self.keep_paces();
+        // Where the output was full, there is room for more now.
+        Ok(again || sent && !(self.is_starved() && self.streams.is_empty()))
+    }
 }
 
 #[cfg(test)]

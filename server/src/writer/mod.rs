@@ -20,8 +20,8 @@ use std::{io, thread};
 use boltkv_storage::Db;
 
 use group::Groups;
-pub(crate) use queue::{Answered, Held, Push, Pushed, Queue, Ticket};
-use queue::{Job, Message, Room};
+pub(crate) use queue::{Answered, Bell, Held, Push, Pushed, Queue, Ticket};
+use queue::{Job, Room, Waiting};
 use seat::Seat;
 
 use crate::commands::{Expiration, ReplyRoom};
@@ -52,9 +52,9 @@ impl Writer {
 
     fn start_with(requests: usize, bytes: u32, work: impl Work) -> io::Result<(Self, Queue)> {
         let seat = Arc::new(Seat::new(work));
-        let (queue, room, jobs) = Queue::new(requests, bytes, Arc::clone(&seat));
-        let last = LastOnDrop { room, seat };
-        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work_on(&jobs, &last))?;
+        let (queue, room, waiting, rung) = Queue::new(requests, bytes, Arc::clone(&seat));
+        let last = LastOnDrop { room, waiting, seat };
+        let thread = thread::Builder::new().name("boltkv-writer".into()).spawn(move || work_on(&rung, &last))?;
         Ok((Self { thread }, queue))
     }
 
@@ -79,26 +79,22 @@ trait Work: Send + 'static {
 }
 
 /// Takes groups until there will be no more.
-fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
-    let LastOnDrop { room, seat } = last;
+fn work_on(rung: &Receiver<()>, last: &LastOnDrop) {
+    let LastOnDrop { room, waiting, seat } = last;
     loop {
-        let first = match seat.with(Work::idle_for).flatten() {
-            None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(idle) => messages.recv_timeout(idle),
+        let told = match seat.with(Work::idle_for).flatten() {
+            None => rung.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(idle) => rung.recv_timeout(idle),
         };
-        let first = match first {
-            Ok(first) => first,
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        // Who has something to do of its own keeps others from writing where they are.
-        let own = usize::from(first.is_none());
-        if own > 0 {
-            seat.begin();
+        if told == Err(RecvTimeoutError::Disconnected) {
+            break;
         }
+        // It keeps others from writing where they are.
+        seat.begin();
         let taken = seat.with(|work| {
-            let mut group: Vec<Job> = first.into_iter().collect();
-            group.extend(messages.try_iter().flatten());
+            // All that was told of until now is taken now.
+            while rung.try_recv().is_ok() {}
+            let group = waiting.take();
             // Room is given back after the group is complete, so the queue's bounds are the group's too.
             room.give_back(&group);
             let taken = group.len();
@@ -109,19 +105,21 @@ fn work_on(messages: &Receiver<Message>, last: &LastOnDrop) {
             work.tidy();
             taken
         });
-        seat.leave(own + taken.unwrap_or(0));
+        seat.leave(1 + taken.unwrap_or(0));
     }
 }
 
-/// However the writer's thread ends, whoever waits for room in its queue is told, and nobody writes any more.
+/// However the writer's thread ends, whoever waits for it or for room in its queue is told, and nobody writes any more.
 struct LastOnDrop {
     room: Arc<Room>,
+    waiting: Arc<Waiting>,
     seat: Arc<Seat>,
 }
 
 impl Drop for LastOnDrop {
     fn drop(&mut self) {
         self.room.close();
+        self.waiting.end();
         self.seat.end();
     }
 }
@@ -138,7 +136,7 @@ mod tests {
     use super::*;
     use crate::commands::{Asker, Write};
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
     impl<F: FnMut(Vec<Job>) + Send + 'static> Work for F {
         fn run(&mut self, jobs: Vec<Job>) -> bool {
@@ -147,7 +145,7 @@ mod tests {
         }
     }
 
-    fn set(value_len: usize) -> Write {
+    pub(super) fn set(value_len: usize) -> Write {
         let path = Path::from_names(["b"]).unwrap();
         let value = Bytes::from(vec![0; value_len]);
         Write::new(WriteRequest::Set { path, key: "k".into(), value, cond: Cond::Always }, Asker::default())
@@ -168,7 +166,7 @@ mod tests {
         (writer, queue, open, groups)
     }
 
-    async fn codes(answers: &mut UnboundedReceiver<Answered>, count: u32) -> Vec<(u32, Option<ErrorCode>)> {
+    pub(super) async fn codes(answers: &mut UnboundedReceiver<Answered>, count: u32) -> Vec<(u32, Option<ErrorCode>)> {
         let mut codes = Vec::new();
         for _ in 0..count {
             let answered = timeout(PATIENCE, answers.recv()).await;
@@ -192,6 +190,37 @@ mod tests {
         open.send(()).unwrap();
         assert!(codes(&mut answers, 11).await.iter().all(|(_, code)| code.is_none()));
         drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_comes_before_the_writer_is_told_is_one_group_and_enough_of_it_is_told_at_once() {
+        let (writer, queue, open, groups) = gated(1_000, 1 << 20);
+        let (to, mut answers) = unbounded_channel();
+        let push = |id: u32| match queue.push(set(1), Ticket::new(id.into(), id, to.clone())) {
+            Pushed::Queued(bell) => bell,
+            _ => panic!("there is room, and they do not come alone"),
+        };
+        let bell = push(0);
+        assert!(bell.is_some() && (1..10).all(|id| push(id).is_none()), "one of them tells of all");
+        drop(bell);
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 10);
+        open.send(()).unwrap();
+        let late = push(10);
+        assert!((11..42).all(|id| push(id).is_none()));
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 32, "nobody has told of them yet");
+        open.send(()).unwrap();
+        let next = push(42);
+        drop(late);
+        drop(next);
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        open.send(()).unwrap();
+        assert!(codes(&mut answers, 43).await.iter().all(|(_, code)| code.is_none()));
+        let last = push(43);
+        drop(queue);
+        drop(last);
+        open.send(()).unwrap();
+        assert_eq!(codes(&mut answers, 1).await, [(43, None)], "told of as the last way to the writer ends");
         assert!(writer.join());
     }
 
@@ -296,64 +325,5 @@ mod tests {
         assert!(push(4).is_none(), "nobody waits for a writer that is gone");
         assert_eq!(codes(&mut answers, 1).await, [(4, failed)]);
         assert!(!writer.join(), "the panic is reported");
-    }
-
-    /// A writer that says on which thread it does each group. Requests have come to it one by one.
-    async fn for_one(
-        mut each: impl FnMut() + Send + 'static,
-    ) -> (Writer, Queue, Gate<thread::ThreadId>, UnboundedReceiver<Answered>, impl Fn(&Queue, u32) -> Pushed) {
-        let (report, threads) = channel();
-        let (writer, queue) = Writer::start_with(100, 1 << 20, move |jobs: Vec<Job>| {
-            report.send(thread::current().id()).unwrap();
-            each();
-            for job in jobs {
-                job.ticket.answer(Reply::Written { txid: 1 }.into());
-            }
-        })
-        .unwrap();
-        let (to, mut answers) = unbounded_channel();
-        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(1, id, to.clone()));
-        for id in 0..100 {
-            drop(push(&queue, id));
-            assert_eq!(codes(&mut answers, 1).await, [(id, None)]);
-            assert_ne!(threads.recv().unwrap(), thread::current().id(), "what is let go is the writer's");
-            queue.until_idle().await;
-        }
-        (writer, queue, threads, answers, push)
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn what_comes_alone_is_done_where_it_comes_and_what_does_not_is_the_writers() {
-        let (writer, queue, threads, mut answers, push) = for_one(|| ()).await;
-        let here = thread::current().id();
-        for id in 0..3 {
-            let Pushed::Held(held) = push(&queue, id) else { panic!("nobody else is there") };
-            assert!(held.run(false));
-            assert_eq!((threads.try_recv(), answers.try_recv().map(|(id, _)| id)), (Ok(here), Ok(id)));
-        }
-        let Pushed::Held(held) = push(&queue, 3) else { panic!("nobody else is there") };
-        assert!(matches!(push(&queue, 4), Pushed::Queued), "one is held");
-        // Done here or by the thread, whichever is first.
-        held.run(false);
-        assert_eq!(codes(&mut answers, 2).await, [(3, None), (4, None)]);
-        assert!(threads.try_iter().any(|thread| thread != here), "the other one is the thread's");
-        drop(queue);
-        assert!(writer.join());
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn who_panics_where_it_comes_is_the_last_to_write() {
-        let mut left = 100;
-        let (writer, queue, _threads, mut answers, push) = for_one(move || {
-            left -= 1;
-            assert!(left >= 0, "a defect");
-        })
-        .await;
-        let Pushed::Held(held) = push(&queue, 1) else { panic!("nobody else is there") };
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| held.run(false))).is_err());
-        assert!(!writer.join(), "the thread notices, and its end is told");
-        drop(push(&queue, 2));
-        let failed = Some(ErrorCode::StorageFailed);
-        assert_eq!(codes(&mut answers, 2).await, [(1, failed), (2, failed)]);
     }
 }

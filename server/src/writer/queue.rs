@@ -1,8 +1,9 @@
 //! The way to the writer: a queue with bounds in requests and in bytes, first in, first out; and the way back of the answers.
 
+use std::mem::{replace, take};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -20,12 +21,15 @@ pub(crate) type Answered = (u32, Outcome);
 /// outcome is unknown, though nothing was written.
 pub(crate) type Push = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// So many requests are enough for a group: the writer is told of them at once.
+const ENOUGH: usize = 32;
+
 /// What became of a request that was to go to the writer.
 #[must_use]
 #[expect(clippy::large_enum_variant, reason = "it is moved once, and most of it is the request")]
 pub(crate) enum Pushed {
-    /// It has its place.
-    Queued,
+    /// It has its place. The writer is told of it, and of those that come until then, by who has the bell.
+    Queued(Option<Bell>),
     /// It waits for one.
     Waits(Push),
     /// It has its place, and no other client writes: whoever brings it may do it. Let go, it is the writer's.
@@ -66,13 +70,58 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Some(job) = self.job.take() {
-            self.queue.post(job);
+            drop(self.queue.post(job));
         }
     }
 }
 
-/// What the writer's thread is sent: a request, or that there may be something to do sooner than it knew.
-pub(super) type Message = Option<Job>;
+/// Tells the writer, when it is dropped, that requests wait. Whoever has it lets others bring theirs first, where they can do
+/// so at once: a group for one of them, and another for the rest, would be two syncs.
+#[must_use]
+pub(crate) struct Bell(Queue);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let is_due = take(&mut self.0.waiting.lock().is_to_be_told);
+        if is_due {
+            self.0.tell();
+        }
+    }
+}
+
+/// The requests that wait.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Mutex<Gathered>);
+
+#[derive(Debug, Default)]
+struct Gathered {
+    jobs: Vec<Job>,
+    /// Somebody has the bell.
+    is_to_be_told: bool,
+    /// The writer is gone.
+    is_over: bool,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Gathered> {
+        // Nothing that is done while it is held stops half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them, in the order in which they came.
+    pub(super) fn take(&self) -> Vec<Job> {
+        take(&mut self.lock().jobs)
+    }
+
+    /// There is no writer any more: what waits, and what comes, is answered by its ticket.
+    pub(super) fn end(&self) {
+        let mut gathered = self.lock();
+        gathered.is_over = true;
+        let jobs = take(&mut gathered.jobs);
+        drop(gathered);
+        drop(jobs);
+    }
+}
 
 /// A request on its way to the writer.
 #[derive(Debug)]
@@ -166,22 +215,24 @@ impl Room {
 /// Where requests wait for the writer. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
-    jobs: mpsc::Sender<Message>,
+    bell: mpsc::Sender<()>,
+    waiting: Arc<Waiting>,
     room: Arc<Room>,
     seat: Arc<Seat>,
 }
 
 impl Queue {
-    pub(super) fn new(requests: usize, bytes: u32, seat: Arc<Seat>) -> (Self, Arc<Room>, Receiver<Message>) {
-        // The channel itself has no bound: the room has.
-        let (jobs, receiver) = mpsc::channel();
+    /// The queue, and for the writer: that somebody tells it to look, and what waits.
+    pub(super) fn new(requests: usize, bytes: u32, seat: Arc<Seat>) -> (Self, Arc<Room>, Arc<Waiting>, Receiver<()>) {
+        let (bell, rung) = mpsc::channel();
         let room = Arc::new(Room {
             requests: Semaphore::new(requests),
             bytes: Semaphore::new(bytes as usize),
             requests_bound: requests,
             bytes_bound: bytes,
         });
-        (Self { jobs, room: Arc::clone(&room), seat }, room, receiver)
+        let waiting = Arc::<Waiting>::default();
+        (Self { bell, waiting: Arc::clone(&waiting), room: Arc::clone(&room), seat }, room, waiting, rung)
     }
 
     /// How many requests wait in it, and their bytes.
@@ -205,7 +256,7 @@ impl Queue {
             // The writer is gone; the ticket says so.
             Err(TryAcquireError::Closed) => drop(job),
         }
-        Pushed::Queued
+        Pushed::Queued(None)
     }
 
     /// Waits until nothing is queued, or being done.
@@ -229,20 +280,36 @@ impl Queue {
         if self.seat.come(job.ticket.client) {
             return Pushed::Held(Held { job: Some(job), queue: self.clone() });
         }
-        self.post(job);
-        Pushed::Queued
+        Pushed::Queued(self.post(job))
     }
 
-    fn post(&self, job: Job) {
-        // A job that cannot be sent comes back and is dropped: its ticket answers.
-        let _ = self.jobs.send(Some(job));
+    /// Adds a job to those that wait. Who gets the bell is to tell the writer.
+    fn post(&self, job: Job) -> Option<Bell> {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_over {
+            return None;
+        }
+        waiting.jobs.push(job);
+        let is_enough = waiting.jobs.len().is_multiple_of(ENOUGH);
+        let will_be_told = replace(&mut waiting.is_to_be_told, !is_enough);
+        drop(waiting);
+        if is_enough {
+            self.tell();
+            return None;
+        }
+        (!will_be_told).then(|| Bell(self.clone()))
+    }
+
+    /// Has the writer look what waits. One that is gone has answered all.
+    fn tell(&self) {
+        let _ = self.bell.send(());
     }
 
     /// Does a job, if nobody else writes, and takes it away.
     fn do_here(&self, job: &mut Option<Job>) -> bool {
         let done = self.seat.try_with(|work| {
             // Also where this stops half way the thread is to look.
-            let mut look = LookOnDrop(Some(&self.jobs));
+            let mut look = LookOnDrop(Some(&self.bell));
             let group: Vec<Job> = job.take().into_iter().collect();
             self.room.give_back(&group);
             if !work.run(group) {
@@ -257,12 +324,12 @@ impl Queue {
 }
 
 /// Has the writer's thread look what there is to do, or that there will be nothing any more.
-struct LookOnDrop<'a>(Option<&'a mpsc::Sender<Message>>);
+struct LookOnDrop<'a>(Option<&'a mpsc::Sender<()>>);
 
 impl Drop for LookOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(jobs) = self.0 {
-            let _ = jobs.send(None);
+        if let Some(bell) = self.0 {
+            let _ = bell.send(());
         }
     }
 }

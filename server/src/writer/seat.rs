@@ -19,7 +19,7 @@ const IN_A_ROW: u32 = 16;
 pub(super) struct Seat {
     /// `None` once it is over.
     work: Mutex<Option<Box<dyn Work>>>,
-    /// Requests that are queued, held or being done, and the thread where it has something to do of its own.
+    /// Requests that are queued, held or being done, and the thread where it looks what there is to do.
     under_way: AtomicUsize,
     /// Who came last, and how often it has come, one by one, since anybody else did.
     last: AtomicU64,
@@ -47,12 +47,18 @@ impl Seat {
     pub(super) fn come(&self, client: u64) -> bool {
         let is_alone = self.under_way.fetch_add(1, Ordering::AcqRel) == 0;
         let is_same = self.last.swap(client, Ordering::Relaxed) == client;
-        let in_a_row = if is_alone && is_same { self.in_a_row.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
+        let before = self.in_a_row.load(Ordering::Relaxed);
+        let in_a_row = match (is_same, is_alone) {
+            (false, _) => 0,
+            // The thread may have something to do of its own, or not have seen yet that it has done the last one.
+            (true, false) => before / 2,
+            (true, true) => before.saturating_add(1),
+        };
         self.in_a_row.store(in_a_row, Ordering::Relaxed);
-        in_a_row >= IN_A_ROW
+        is_alone && in_a_row >= IN_A_ROW
     }
 
-    /// The thread has something to do of its own.
+    /// The thread looks what there is to do.
     pub(super) fn begin(&self) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
     }
@@ -92,5 +98,95 @@ impl Seat {
     pub(super) fn end(&self) {
         let work = self.work.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(work);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use boltkv_protocol::{ErrorCode, Reply};
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::super::queue::Job;
+    use super::super::tests::{codes, set};
+    use super::super::{Answered, Pushed, Queue, Ticket, Writer};
+    use super::{IN_A_ROW, Seat};
+
+    #[test]
+    fn a_client_has_come_alone_when_no_other_has_since_and_nothing_else_is_under_way() {
+        let seat = Seat::new(|_: Vec<Job>| ());
+        let once = |client| {
+            let is_alone = seat.come(client);
+            seat.leave(1);
+            is_alone
+        };
+        assert!((0..IN_A_ROW).all(|_| !once(1)) && once(1));
+        assert!(!once(2) && !once(1), "two take turns");
+        assert!((1..IN_A_ROW).all(|_| !once(1)) && once(1));
+        seat.begin();
+        assert!(!once(1), "the thread looks what there is to do");
+        seat.leave(1);
+        assert!(!once(1) && (0..IN_A_ROW).any(|_| once(1)), "that is soon made up for");
+    }
+
+    /// A writer that says on which thread it does each group. Requests have come to it one by one.
+    async fn for_one(
+        mut each: impl FnMut() + Send + 'static,
+    ) -> (Writer, Queue, Receiver<thread::ThreadId>, UnboundedReceiver<Answered>, impl Fn(&Queue, u32) -> Pushed) {
+        let (report, threads) = channel();
+        let (writer, queue) = Writer::start_with(100, 1 << 20, move |jobs: Vec<Job>| {
+            report.send(thread::current().id()).unwrap();
+            each();
+            for job in jobs {
+                job.ticket.answer(Reply::Written { txid: 1 }.into());
+            }
+        })
+        .unwrap();
+        let (to, mut answers) = unbounded_channel();
+        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(1, id, to.clone()));
+        for id in 0..100 {
+            drop(push(&queue, id));
+            assert_eq!(codes(&mut answers, 1).await, [(id, None)]);
+            assert_ne!(threads.recv().unwrap(), thread::current().id(), "what is let go is the writer's");
+            queue.until_idle().await;
+        }
+        (writer, queue, threads, answers, push)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_comes_alone_is_done_where_it_comes_and_what_does_not_is_the_writers() {
+        let (writer, queue, threads, mut answers, push) = for_one(|| ()).await;
+        let here = thread::current().id();
+        for id in 0..3 {
+            let Pushed::Held(held) = push(&queue, id) else { panic!("nobody else is there") };
+            assert!(held.run(false));
+            assert_eq!((threads.try_recv(), answers.try_recv().map(|(id, _)| id)), (Ok(here), Ok(id)));
+        }
+        let Pushed::Held(held) = push(&queue, 3) else { panic!("nobody else is there") };
+        assert!(matches!(push(&queue, 4), Pushed::Queued(_)), "one is held");
+        // Done here or by the thread, whichever is first.
+        held.run(false);
+        assert_eq!(codes(&mut answers, 2).await, [(3, None), (4, None)]);
+        assert!(threads.try_iter().any(|thread| thread != here), "the other one is the thread's");
+        drop(queue);
+        assert!(writer.join());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_panics_where_it_comes_is_the_last_to_write() {
+        let mut left = 100;
+        let (writer, queue, _threads, mut answers, push) = for_one(move || {
+            left -= 1;
+            assert!(left >= 0, "a defect");
+        })
+        .await;
+        let Pushed::Held(held) = push(&queue, 1) else { panic!("nobody else is there") };
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| held.run(false))).is_err());
+        assert!(!writer.join(), "the thread notices, and its end is told");
+        drop(push(&queue, 2));
+        let failed = Some(ErrorCode::StorageFailed);
+        assert_eq!(codes(&mut answers, 2).await, [(1, failed), (2, failed)]);
     }
 }
