@@ -8,6 +8,7 @@ use std::path::Path;
 
 use common::server::Server;
 use common::{Ran, journal_of, run};
+use serde_json::Value;
 
 fn refused<A: AsRef<std::ffi::OsStr>>(db: &Path, more: impl IntoIterator<Item = A>) -> String {
     let mut command = common::boltkv(args!["serve", "--listen", "127.0.0.1:0", "--timeout", "0.1", "--db", db]);
@@ -72,6 +73,24 @@ fn what_only_the_journal_has_is_not_served_without_it_and_is_there_with_it() {
     for db in [&db, &alone] {
         run(args!["file", "check", db]).done();
         assert_eq!(Server::start_with(db, ["--journal", "off"]).text("GET k\n"), "acknowledged\n");
+    }
+}
+
+#[test]
+fn the_room_that_a_killed_server_has_kept_in_the_file_is_given_back_when_the_next_one_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = folder.path().join("db");
+    let lines: String = (0..20_000_u64).map(|n| format!("SET {:016x} {n:0100}\n", n.reverse_bits())).collect();
+    for _ in 0..2 {
+        let server = Server::start(&db);
+        assert_eq!(server.text(&lines).lines().filter(|line| *line == "OK").count(), 20_000);
+        server.kill();
+        let killed = fs::metadata(&db).unwrap().len();
+        Server::start(&db).stop().done();
+        let info: Value = serde_json::from_slice(&run(args!["file", "info", "--json", &db]).done()).unwrap();
+        let used = info["pages"].as_u64().unwrap() * info["page_size"].as_u64().unwrap();
+        assert_eq!(fs::metadata(&db).unwrap().len(), used);
+        assert!(used < killed, "{used} of {killed}");
     }
 }
 

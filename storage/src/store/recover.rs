@@ -214,6 +214,9 @@ impl Shared {
         let (base, max_size) = self.writer.with(|writer| {
             writer.is_replaying = true;
             writer.left = if way == Way::Fast { LEFT } else { 0 };
+            // Nobody has closed it, and given back the room that was kept behind its pages.
+            let is_left_open = is_behind || writer.stored_freelist.is_none();
+            writer.len_without_room = is_left_open.then(|| writer.durable.used_len());
             // What was committed is not refused, whatever the limit was then.
             (writer.durable, writer.max_size.take())
         });
