@@ -131,6 +131,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 (Event::Progress | Event::Deadline, _) => {}
             }
         }
+        self.conn.bell = None;
         if self.resetting {
             self.conn.wire.reset();
             return Ok(Until::Ended);

@@ -216,11 +216,19 @@ mod tests {
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         open.send(()).unwrap();
         assert!(codes(&mut answers, 43).await.iter().all(|(_, code)| code.is_none()));
-        let last = push(43);
-        drop(queue);
-        drop(last);
+        drop(push(43));
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
+        drop(push(44));
+        let kept = push(45);
         open.send(()).unwrap();
-        assert_eq!(codes(&mut answers, 1).await, [(43, None)], "told of as the last way to the writer ends");
+        assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 2, "the other one was told of");
+        let last = push(46);
+        assert!(kept.is_some() && last.is_some(), "who keeps the bell of what was taken keeps nobody from telling");
+        open.send(()).unwrap();
+        drop((kept, queue, last));
+        open.send(()).unwrap();
+        let expected: Vec<_> = (43..47).map(|id| (id, None)).collect();
+        assert_eq!(codes(&mut answers, 4).await, expected, "told of as the last way to the writer ends");
         assert!(writer.join());
     }
 

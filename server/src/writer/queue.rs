@@ -108,9 +108,12 @@ impl Waiting {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of them, in the order in which they came.
+    /// All of them, in the order in which they came. Whoever still has the bell tells of none of these, and keeps nobody from
+    /// telling of the next.
     pub(super) fn take(&self) -> Vec<Job> {
-        take(&mut self.lock().jobs)
+        let mut gathered = self.lock();
+        gathered.is_to_be_told = false;
+        take(&mut gathered.jobs)
     }
 
     /// There is no writer any more: what waits, and what comes, is answered by its ticket.
