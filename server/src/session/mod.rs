@@ -97,7 +97,7 @@ pub(crate) struct Connection<S> {
     held: Option<Held>,
     /// That was done in this turn.
     did_held: bool,
-    /// The writer is to be told of its writes, and of others' that come until then.
+    /// The writer is to be told of its writes, and of others' that come until then: when this turn ends.
     bell: Option<Bell>,
     /// Whether it was asked to write since that was last looked at.
     has_written: bool,
@@ -239,7 +239,6 @@ impl<S: Socket> Connection<S> {
     fn hand_over(&mut self) -> io::Result<()> {
         self.wire.hand_over()?;
         self.alarm = Alarm::new();
-        self.bell = None;
         Ok(())
     }
 

@@ -109,13 +109,15 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) async fn run(&mut self) -> io::Result<Until> {
         loop {
             let again = self.work();
+            // However this turn ends, it is rung then.
+            let bell = self.conn.bell.take();
             if self.resetting || self.is_finished() {
                 break;
             }
             if let Some(there) = self.move_over() {
                 return Ok(Until::Moved(there));
             }
-            let again = self.pass_on(again).await?;
+            let again = self.pass_on(again, bell).await?;
             let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
             debug_assert!(again || read || self.waits_for_its_own(), "nothing but a deadline would ever come");
             let event = tokio::select! {
@@ -131,7 +133,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 (Event::Progress | Event::Deadline, _) => {}
             }
         }
-        self.conn.bell = None;
         if self.resetting {
             self.conn.wire.reset();
             return Ok(Until::Ended);

@@ -13,6 +13,7 @@ use super::codec::{Asked, Codec};
 use super::faults::has_waited_for_the_disk;
 use super::serve::Session;
 use super::socket::Socket;
+use crate::writer::Bell;
 
 /// A turn ends after so many requests, where beginning a stream counts for many, and a transaction for its parts,
 const MOST: u32 = 1_024;
@@ -118,9 +119,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// In that order the replies of all leave one after the other, when nothing else is left to do: whoever waits for them
     /// is woken once for many, and not by each in the middle of the next one's request. The writer is told of what all have
     /// brought, for the same reason.
-    pub(super) async fn pass_on(&mut self, again: bool) -> io::Result<bool> {
+    pub(super) async fn pass_on(&mut self, again: bool, bell: Option<Bell>) -> io::Result<bool> {
         // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
-        let bell = self.conn.bell.take();
         if again || bell.is_some() || !self.conn.wire.output.is_empty() && !self.conn.did_held {
             after_others(again || self.conn.wire.is_output_large()).await;
         }

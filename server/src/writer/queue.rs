@@ -312,7 +312,7 @@ impl Queue {
     fn do_here(&self, job: &mut Option<Job>) -> bool {
         let done = self.seat.try_with(|work| {
             // Also where this stops half way the thread is to look.
-            let mut look = LookOnDrop(Some(&self.bell));
+            let mut look = LookOnDrop(Some(self));
             let group: Vec<Job> = job.take().into_iter().collect();
             self.room.give_back(&group);
             if !work.run(group) {
@@ -327,12 +327,10 @@ impl Queue {
 }
 
 /// Has the writer's thread look what there is to do, or that there will be nothing any more.
-struct LookOnDrop<'a>(Option<&'a mpsc::Sender<()>>);
+struct LookOnDrop<'a>(Option<&'a Queue>);
 
 impl Drop for LookOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(bell) = self.0 {
-            let _ = bell.send(());
-        }
+        self.0.into_iter().for_each(Queue::tell);
     }
 }
