@@ -39,7 +39,10 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     let command = format!("cargo build --release -p boltkv\n{}", servers.command);
     headed((&command, servers.quick), "## Servers", ABOUT, page);
     let rounds = servers.rounds;
-    page.paragraph(&format!("Requests a second; of scans, entries. {rounds} rounds of {} s.", digits(servers.seconds)));
+    page.paragraph(&format!(
+        "Requests a second; of scans, entries. {rounds} rounds of {} s, or of three scans.",
+        digits(servers.seconds)
+    ));
     let measured = || rows().iter().filter(|row| servers.runs.iter().any(|run| run.row == row.name));
     let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
     page.table(&head, &measured().map(|row| rates(servers, row)).collect::<Vec<_>>());

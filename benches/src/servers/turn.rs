@@ -15,6 +15,9 @@ use crate::process;
 /// Of the time that a round takes, so much goes before it to warm up.
 const WARM_UP: u32 = 5;
 
+/// How many whole scans are a round.
+const SCANS: u64 = 3;
+
 /// Two measurements beside each other: the row's, and the SETs'.
 type Both = (Measured, Option<Measured>);
 
@@ -32,7 +35,8 @@ impl Host {
             connections: row.connections,
             pipeline: row.pipeline,
             scan_length: 0,
-            limit: Limit::Time(plan.time),
+            // In a time a scan that lasts as long would be there once or not at all.
+            limit: if row.scan { Limit::Requests(SCANS) } else { Limit::Time(plan.time) },
             ..Self::work(row.data, plan)
         };
         let warming = Work { limit: Limit::Time(plan.time / WARM_UP), seed: 3, ..work.clone() };
