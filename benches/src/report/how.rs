@@ -56,19 +56,24 @@ const PROMISES: [[&str; 4]; 5] = [
 
 /// How, then the machines and the versions of all.
 pub(super) fn section(measured: &[Measured], page: &mut Page) {
+    // Servers elsewhere have their own table, which says where.
+    let last = measured.iter().rposition(|measured| measured.servers().is_some());
+    let counted =
+        |(at, measured): (usize, _)| (Measured::servers(measured).is_none() || Some(at) == last).then_some(measured);
+    let measured: Vec<_> = measured.iter().enumerate().filter_map(counted).collect();
     page.heading("## How it is measured");
     page.paragraph(HOW);
     page.paragraph(UNSYNCED);
     page.table(&["engine", "a commit writes", "after `kill -9`", "after a power cut"], &PROMISES.map(Vec::from));
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (what, of) in MACHINE {
-        rows.push(vec![what.to_owned(), each(measured, |measured| of(measured.on().0))]);
+        rows.push(vec![what.to_owned(), each(&measured, |measured| of(measured.on().0))]);
     }
     let names: BTreeSet<_> = measured.iter().flat_map(|measured| measured.on().1.keys()).collect();
     for name in names {
         rows.push(vec![
             name.clone(),
-            each(measured, |measured| measured.on().1.get(name).cloned().unwrap_or_default()),
+            each(&measured, |measured| measured.on().1.get(name).cloned().unwrap_or_default()),
         ]);
     }
     page.heading("## Machine and versions");
@@ -96,7 +101,7 @@ const MACHINE: [(&str, Tell); 9] = [
 
 /// What is said of all that was measured: once where it is the same, else with what it is said of. Nothing is said of
 /// what is not known.
-fn each(measured: &[Measured], of: impl Fn(&Measured) -> String) -> String {
+fn each(measured: &[&Measured], of: impl Fn(&Measured) -> String) -> String {
     let mut by_value: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in measured {
         by_value.entry(of(one)).or_default().push(one.name());

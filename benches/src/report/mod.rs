@@ -48,7 +48,8 @@ pub enum Measured {
     Servers(Servers),
 }
 
-/// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts.
+/// Writes `benchmarks.md` and the folder of its plots into `docs`. Of several results of a suite the last one counts;
+/// of servers the others are told beside it, shorter.
 ///
 /// # Errors
 /// Nothing was measured; a file that cannot be written.
@@ -78,8 +79,10 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
         page.note(&name(suite))?;
         left_out(&results.left_out, &mut page);
     }
-    if let Some(servers) = measured.iter().rev().find_map(Measured::servers) {
+    let mut all_servers = measured.iter().rev().filter_map(Measured::servers);
+    if let Some(servers) = all_servers.next() {
         servers::section(servers, &mut page)?;
+        all_servers.for_each(|elsewhere| servers::elsewhere(elsewhere, &mut page));
         page.note("servers")?;
         left_out(&servers.left_out, &mut page);
     }
@@ -220,9 +223,11 @@ mod tests {
         let mut results: Vec<_> = SUITES.into_iter().map(made_up).collect();
         results.push(Measured::Shell(shell::made_up()));
         results.push(Measured::Servers(servers::made_up()));
+        results.push(Measured::Servers(servers::made_up()));
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
-        assert_eq!(text.matches("```sh\n").count(), results.len());
+        assert_eq!(text.matches("```sh\n").count(), results.len() - 1, "the command is the same for both");
+        assert_eq!(text.matches("### On another machine").count(), 1);
         assert_eq!(text.matches("given up after 60 s").count(), SUITES.len());
         assert!(text.contains("it \\| cracked") && text.contains("| hyperfine 1.2.3 |"));
         for plot in text.split("](benchmarks/").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -71,6 +71,34 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     Ok(())
 }
 
+/// What was measured on another machine: how the rates stand to Redis' there.
+pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
+    let machine = &servers.machine;
+    page.heading("### On another machine");
+    page.paragraph(&format!(
+        "The same by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second, on {}; {} rounds. Processor: the \
+         server's, a request, in microseconds.",
+        machine.commit, machine.processor, machine.threads, machine.syncs, machine.day, servers.rounds
+    ));
+    let kinds = [Who::Fresh, Who::Aged, Who::Redis];
+    let cells = |row: &Row| {
+        let median = |who: Who, of: fn(&Run) -> f64| {
+            servers.summary(row.name, who.title(), |run| Some(of(run))).map(|found| found.median)
+        };
+        median(Who::Fresh, |run| run.rate)?;
+        let mut cells = vec![row.title.to_owned()];
+        cells.extend(kinds.map(|who| median(who, |run| run.rate).map_or_else(dash, short)));
+        cells.extend([Who::Fresh, Who::Aged].map(|who| {
+            let ratio = servers.ratio(row.name, [who, Who::Redis].map(Who::title), |run| run.rate);
+            ratio.map_or_else(dash, |ratio| spread(ratio, digits))
+        }));
+        cells.extend(kinds.map(|who| median(who, |run| run.cpu * 1e6).map_or_else(dash, digits)));
+        Some(cells)
+    };
+    let head = ["work", "boltkv", "aged", "Redis", "× Redis", "aged", "processor", "aged", "Redis"];
+    page.table(&head, &rows().iter().filter_map(cells).collect::<Vec<_>>());
+}
+
 fn rates(servers: &Servers, row: &Row) -> Vec<String> {
     let rate = |who: Who| {
         let rates = servers.summary(row.name, who.title(), |run| Some(run.rate));
