@@ -89,7 +89,7 @@ impl Journal {
         now_ms: u64,
     ) -> io::Result<Self> {
         after.sync()?;
-        let mut found = after.into_found();
+        let mut found = after.into_found(limits.keep, contains, now_ms);
         let (store, epoch) = (found.store.map_or_else(|| folder.random(), Ok)?, folder.random()?);
         let follows = found.last.max(contains);
         let header = Header {
@@ -97,8 +97,7 @@ impl Journal {
             number: next_number(found.highest)?,
             generation: folder.random()?,
             epoch,
-            // A clock that went back does not go back here.
-            time_ms: found.last_time_ms.max(now_ms),
+            time_ms: found.needed.now_ms,
             before: found.end,
             // What was found was synced just now.
             synced: found.end,
@@ -111,7 +110,7 @@ impl Journal {
         let mut free = found.free(&*folder, &limits);
         // A full disk is no reason not to open: what was used before is used again, and what has to be made may be short,
         // unless nothing is there yet that waits.
-        let first = match free.pop().or_else(|| found.unneeded(&*folder, &limits, contains, header.time_ms)) {
+        let first = match free.pop().or_else(|| found.unneeded(&*folder, &limits)) {
             Some(spare) => spare,
             None if found.store.is_some() => Spare::make_or_shortest(&*folder, limits.segment_size)?,
             None => Spare::make(&*folder, limits.segment_size)?,
@@ -122,7 +121,7 @@ impl Journal {
         let synced = Position { segment: header.number, offset: BLOCK_LEN };
         let newest = JournalPosition { epoch, txid: follows };
         let known = found.history.names().chain([(header.number, current.name.clone())]).collect();
-        let doubtful = found.history.unneeded(contains, limits.keep, header.time_ms);
+        let doubtful = found.doubtful();
         let tail = Arc::new(Tail::new(Arc::clone(&folder), synced, newest, known, doubtful));
         let mut journal = Self {
             folder,
@@ -311,6 +310,7 @@ impl Journal {
             self.checkpoint = Checkpoint { upto: recorded, meanwhile };
             self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();
+            self.trim();
         }
     }
 

@@ -3,24 +3,29 @@
 use super::block::Position;
 use super::judge::Waiting;
 use super::log::Segment;
-use super::retain::{History, JournalLimits, Used};
+use super::retain::{History, JournalKeep, JournalLimits, Needed, Used};
 use super::segment::Spare;
 use crate::base::TxId;
 use crate::disk::JournalFolder;
 
 impl Waiting {
     /// What a new segment's header says of those before it.
-    pub(super) fn into_found(self) -> FoundLog {
+    pub(super) fn into_found(self, keep: JournalKeep, contains: TxId, now_ms: u64) -> FoundLog {
         let last = self.last();
         let (store, highest, reach) = (self.store, self.highest, self.reach);
         let mut found = FoundLog {
             store,
             highest,
             last,
-            last_time_ms: reach.map_or(0, |reach| reach.last_time_ms),
             waiting_records: self.records(),
             waiting_bytes: self.bytes(),
-            first: self.first,
+            needed: Needed {
+                link: self.first,
+                contains,
+                keep,
+                // A clock that went back does not go back here.
+                now_ms: now_ms.max(reach.map_or(0, |reach| reach.last_time_ms)),
+            },
             end: Position::default(),
             end_crc: 0,
             history: History::default(),
@@ -47,11 +52,10 @@ pub(super) struct FoundLog {
     pub(super) store: Option<u64>,
     pub(super) highest: u64,
     pub(super) last: TxId,
-    pub(super) last_time_ms: u64,
     pub(super) waiting_records: u64,
     pub(super) waiting_bytes: u64,
-    /// As of [`Waiting`].
-    first: u64,
+    /// What the next opening needs, if this one comes to nothing: it begins no further back than this one, as of [`Waiting`].
+    pub(super) needed: Needed,
     pub(super) end: Position,
     pub(super) end_crc: u32,
     pub(super) history: History,
@@ -59,7 +63,7 @@ pub(super) struct FoundLog {
 }
 
 impl FoundLog {
-    /// The files that can be written over; what is too much, or too short, or too long, is removed.
+    /// The files that can be written over; what is too much, or too short, or too long, is removed, also of what was kept.
     pub(super) fn free(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Vec<Spare> {
         let mut spares = Vec::new();
         for (name, len) in self.free.drain(..) {
@@ -70,19 +74,20 @@ impl FoundLog {
                 _ => drop(folder.remove(&name)),
             }
         }
+        while let Some(used) = self.history.take_surplus(&self.needed, limits) {
+            let _ = folder.remove(&used.name);
+        }
         spares
     }
 
-    /// The oldest segment, where the next opening, if this one comes to nothing, does not need it either: that begins no
-    /// further back than this one.
-    pub(super) fn unneeded(
-        &mut self,
-        folder: &dyn JournalFolder,
-        limits: &JournalLimits,
-        contains: TxId,
-        now_ms: u64,
-    ) -> Option<Spare> {
-        while let Some(used) = self.history.take_unneeded(self.first, contains, limits.keep, now_ms) {
+    /// The number of the newest segment that may have been in use again before: see [`History::newest_unneeded`].
+    pub(super) fn doubtful(&self) -> u64 {
+        self.history.newest_unneeded(&Needed { link: u64::MAX, ..self.needed })
+    }
+
+    /// The oldest segment, where nobody needs it.
+    pub(super) fn unneeded(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Option<Spare> {
+        while let Some(used) = self.history.take_unneeded(&self.needed) {
             if used.len == limits.segment_size {
                 return folder.open(&used.name).ok().map(|disk| Spare { name: used.name, disk, len: used.len });
             }

@@ -43,6 +43,12 @@ impl JournalLimits {
     pub(super) fn most_free(&self) -> usize {
         usize::try_from(self.checkpoint_size / self.segment_size).unwrap_or(usize::MAX).saturating_add(2)
     }
+
+    /// The same of those that hold what nobody needs any more: what a checkpoint leaves, and what is written while the next one is
+    /// made. More were kept for a time, or filled when the journal was to be larger.
+    fn most_unneeded(&self) -> usize {
+        self.most_free().saturating_mul(2)
+    }
 }
 
 /// A segment that is full, or was found.
@@ -84,24 +90,49 @@ impl History {
         self.0.iter().map(|used| used.len).sum()
     }
 
-    /// The oldest one, if nobody needs it any more: its number is below `link`, all up to `contains` is in the file, and it is
-    /// kept no longer.
-    pub(super) fn take_unneeded(&mut self, link: u64, contains: TxId, keep: JournalKeep, now_ms: u64) -> Option<Used> {
-        let oldest = self.0.front().filter(|oldest| oldest.number < link && oldest.last <= contains)?;
-        let is_kept = match keep {
-            JournalKeep::UntilCheckpoint => false,
-            JournalKeep::Bytes(bytes) => self.bytes() - oldest.len < bytes,
-            JournalKeep::Time(time) => u128::from(now_ms.saturating_sub(oldest.last_time_ms)) < time.as_millis(),
-        };
-        if is_kept { None } else { self.0.pop_front() }
+    /// The oldest one, if nobody needs it any more.
+    pub(super) fn take_unneeded(&mut self, needed: &Needed) -> Option<Used> {
+        if self.unneeded(needed).next().is_none() { None } else { self.0.pop_front() }
+    }
+
+    /// The oldest one, if there are more that nobody needs than are worth keeping.
+    pub(super) fn take_surplus(&mut self, needed: &Needed, limits: &JournalLimits) -> Option<Used> {
+        let surplus = self.unneeded(needed).nth(limits.most_unneeded());
+        surplus.is_some().then(|| self.0.pop_front()).flatten()
     }
 
     /// The number of the newest one that may have been in use again before the journal was opened; 0: none.
-    pub(super) fn unneeded(&self, contains: TxId, keep: JournalKeep, now_ms: u64) -> u64 {
-        let (mut rest, mut newest) = (Self(self.0.clone()), 0);
-        while let Some(unneeded) = rest.take_unneeded(u64::MAX, contains, keep, now_ms) {
-            newest = unneeded.number;
+    pub(super) fn newest_unneeded(&self, needed: &Needed) -> u64 {
+        self.unneeded(needed).last().map_or(0, |used| used.number)
+    }
+
+    /// Those that nobody needs any more, from the oldest on.
+    fn unneeded(&self, needed: &Needed) -> impl Iterator<Item = &Used> {
+        let mut behind = self.bytes();
+        self.0.iter().take_while(move |used| {
+            behind -= used.len;
+            used.number < needed.link && used.last <= needed.contains && !needed.keeps(used, behind)
+        })
+    }
+}
+
+/// What of a journal is needed: what begins with the segment `link`, or records what is not in the file, which `contains` all up to
+/// that, or is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needed {
+    pub(super) link: u64,
+    pub(super) contains: TxId,
+    pub(super) keep: JournalKeep,
+    pub(super) now_ms: u64,
+}
+
+impl Needed {
+    /// Whether a segment is to be kept, with so many bytes in those behind it.
+    fn keeps(&self, used: &Used, behind: u64) -> bool {
+        match self.keep {
+            JournalKeep::UntilCheckpoint => false,
+            JournalKeep::Bytes(bytes) => behind < bytes,
+            JournalKeep::Time(time) => u128::from(self.now_ms.saturating_sub(used.last_time_ms)) < time.as_millis(),
         }
-        newest
     }
 }

@@ -6,8 +6,12 @@ use std::thread;
 
 use super::Journal;
 use super::block::BLOCK_LEN;
+use super::retain::Needed;
 use super::segment::{SHORTEST_SEGMENT, Spare, with_len};
 use crate::disk::is_out_of_files;
+
+/// How many segments are removed at a checkpoint: whoever writes waits for it.
+const AT_ONCE: usize = 8;
 
 impl Journal {
     /// Sees to it that there is a spare when the next segment is needed, without waiting for it.
@@ -46,11 +50,8 @@ impl Journal {
 
     /// The oldest segment, where it is needed no more.
     fn reuse(&mut self) -> Option<Spare> {
-        let now_ms = self.current.last_time_ms;
-        // A meta must be named somewhere on the disk: by its link, until it is by a header.
-        let (link, header) = self.named_in;
-        let link = if self.synced.segment >= header { u64::MAX } else { link };
-        while let Some(used) = self.history.take_unneeded(link, self.base.0, self.limits.keep, now_ms) {
+        let needed = self.needed();
+        while let Some(used) = self.history.take_unneeded(&needed) {
             // One of another size goes, so that a full disk does not come to hold many short ones; one that cannot be opened,
             // or removed, is left to the next opening, which removes it.
             let is_as_long = used.len == self.limits.segment_size;
@@ -70,6 +71,24 @@ impl Journal {
             }
         }
         None
+    }
+
+    /// Removes some of what nobody needs, if it is more than is worth keeping.
+    pub(super) fn trim(&mut self) {
+        let needed = self.needed();
+        for _ in 0..AT_ONCE {
+            let Some(used) = self.history.take_surplus(&needed, &self.limits) else { return };
+            self.tail.forget(used.number);
+            // One that cannot be removed is left to the next opening.
+            let _ = self.folder.remove(&used.name);
+        }
+    }
+
+    fn needed(&self) -> Needed {
+        // A meta must be named somewhere on the disk: by its link, until it is by a header.
+        let (link, header) = self.named_in;
+        let link = if self.synced.segment >= header { u64::MAX } else { link };
+        Needed { link, contains: self.base.0, keep: self.limits.keep, now_ms: self.current.last_time_ms }
     }
 }
 

@@ -196,3 +196,50 @@ fn all_that_is_kept_is_read_with_few_segments_open_at_a_time() {
     assert_eq!(found, 49 * 5 + 1);
     assert!(cost.most_open < 10, "{cost:?}");
 }
+
+/// Five records and a checkpoint, so many times, the first with this number, at this time.
+fn go_on(journal: &mut Journal, rounds: std::ops::Range<u64>, time_ms: u64) {
+    for round in rounds {
+        for txid in round * 10..round * 10 + 5 {
+            journal.append(txid, time_ms, &[&effects(txid, 5000)]).unwrap();
+        }
+        journal.link(round * 10 + 4, &meta(round * 10 + 5), journal.recorded()).unwrap();
+        journal.sync().unwrap();
+        journal.checkpointed();
+    }
+}
+
+#[test]
+fn room_that_was_kept_is_given_back_by_the_next_opening_or_some_at_each_checkpoint() {
+    // Four segments between two checkpoints, and so at most a dozen that nobody needs, beside those of a round or two.
+    let limits = |keep| JournalLimits { keep, checkpoint_size: 4 * LIMITS.segment_size, ..LIMITS };
+    let few = 2 * 6 + 8;
+    let folder = folder();
+    let len = || folder.list().unwrap().len();
+    let found = waiting(&folder, 1).unwrap();
+    let keeps = limits(JournalKeep::Time(std::time::Duration::from_secs(1)));
+    let mut journal = Journal::begin(Arc::clone(&folder), &keeps, found, &meta(1), 1, 0).unwrap();
+    go_on(&mut journal, 1..50, 1);
+    let kept = len();
+    assert!(kept > 100, "{kept}");
+    go_on(&mut journal, 50..52, 2000);
+    let trimmed = len();
+    assert!(trimmed < kept && trimmed > few, "{trimmed} of {kept}: some at a time");
+    for round in 52..81 {
+        go_on(&mut journal, round..round + 1, 2000 * round);
+    }
+    assert!(len() <= few, "{}", len());
+    go_on(&mut journal, 81..130, 200_000);
+    let kept = len();
+    assert!(kept > 100, "{kept}");
+    journal.append(1300, 200_000, &[b"behind the last checkpoint"]).unwrap();
+    journal.sync().unwrap();
+    drop(journal);
+    let found = waiting(&folder, 1295).unwrap();
+    let contains = found.contains();
+    let none = limits(JournalKeep::UntilCheckpoint);
+    let journal = Journal::begin(Arc::clone(&folder), &none, found, &meta(1295), contains, 0).unwrap();
+    assert!(len() <= few, "{}", len());
+    drop(journal);
+    assert_eq!(waiting(&folder, 1295).unwrap().records(), 1, "what waits is there");
+}
