@@ -220,8 +220,71 @@ fn a_plot_is_written() {
     server.run(SMALL.iter().chain(&plot)).done();
     let svg = BufReader::new(fs::File::open(&file).unwrap()).lines().next().unwrap().unwrap();
     assert!(svg.starts_with("<svg"), "{svg}");
-    let nowhere = ["-t", "get", "--plot", "/proc/none/plot.svg"];
-    let ran = server.run(SMALL.iter().chain(&nowhere));
-    assert!(ran.code == Some(1) && ran.stderr.contains("cannot draw /proc/none/plot.svg"), "{}", ran.stderr);
+    for nowhere in ["/proc/none/plot.svg", "plot.png", "/tmp"] {
+        let said = server.run(SMALL.iter().chain(&["-t", "get", "--plot", nowhere])).failed(2);
+        assert!(said.contains(&format!("--plot {nowhere}")), "{said}");
+    }
+    // What cannot be told before.
+    let ran = server.run(SMALL.iter().chain(&["-t", "get", "--plot", "/proc/plot.svg"]));
+    assert!(ran.code == Some(1) && ran.stderr.contains("cannot draw /proc/plot.svg"), "{}", ran.stderr);
     assert!(String::from_utf8_lossy(&ran.stdout).contains("\nget "), "what was measured is not lost");
+}
+
+#[test]
+fn each_test_draws_its_own_keys_and_the_same_when_it_is_run_again() {
+    let (_folder, server) = server();
+    let missing = || {
+        let args = ["bench", "-c", "1", "-n", "500", "--keys", "2000", "--warm-up", "0", "-t", "delete,get", "--json"];
+        object(server.run(args))["tests"][1]["missing"].as_u64().unwrap()
+    };
+    let first = missing();
+    assert!((50..250).contains(&first), "a fifth of the keys are gone, not all that are asked for: {first}");
+    assert_eq!(missing(), first);
+}
+
+#[test]
+fn a_rate_that_was_not_reached_is_told_also_of_a_number_of_requests() {
+    let (_folder, server) = server();
+    let said = server.run([
+        "bench",
+        "-n",
+        "20000",
+        "--keys",
+        "100",
+        "-c",
+        "2",
+        "--warm-up",
+        "0",
+        "-t",
+        "set",
+        "--rate",
+        "10000000",
+    ]);
+    let said = said.done_text();
+    assert!(said.contains("set: 10,000,000 requests/s were due, "), "{said}");
+    assert!(said.contains(" after no warm-up\n"), "{said}");
+    let said =
+        server.run(["bench", "-n", "20", "--keys", "100", "--warm-up", "0", "-t", "set", "--rate", "100"]).done_text();
+    assert!(!said.contains("were due"), "{said}");
+}
+
+#[test]
+fn a_server_that_goes_away_is_a_failure_and_not_one_that_was_never_there() {
+    let (_folder, server) = server();
+    let child = server
+        .command(["bench", "-t", "set", "--keys", "100", "--warm-up", "0", "--duration", "1h"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let given_up = std::time::Instant::now() + common::server::PATIENCE;
+    while server.run(["scan", "--count", "--bucket", "boltkv-bench"]).stdout != b"100\n" {
+        assert!(std::time::Instant::now() < given_up);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    server.kill();
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("bucket boltkv-bench was left as it is"), "{}", ran.stderr);
 }

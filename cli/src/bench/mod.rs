@@ -190,6 +190,7 @@ impl Bench {
         for test in &self.tests {
             Work { mix: *test, ..work.clone() }.check().map_err(failure)?;
         }
+        self.plot.as_deref().map_or(Ok(()), settings::may_plot)?;
         let stop = Stop::at_signals()?;
         let version = server.version().map_err(failure)?;
         let mut report = Report { server, version, work, before: Vec::new(), tests: Vec::new() };
@@ -202,11 +203,13 @@ impl Bench {
         let told = if report.before.is_empty() && report.tests.is_empty() { Ok(()) } else { self.tell(&report) };
         measured?;
         told?;
-        removed.map_err(|error| error.prefixed(&format!("{} was left as it is", report.server.place())))?;
-        stop.outcome()?;
-        match report.failed() {
-            0 => Ok(()),
-            failed => Err(Failure::not_done(format!("{failed} requests failed: see above"))),
+        let left = removed.map_err(|error| error.prefixed(&format!("{} was left as it is", report.server.place())));
+        match (report.failed(), left) {
+            (0, left) => left.and_then(|()| stop.outcome()),
+            (failed, left) => {
+                let left = left.err().map_or_else(String::new, |error| format!("; {error}"));
+                Err(Failure::not_done(format!("{failed} requests failed: see above{left}")))
+            }
         }
     }
 
@@ -215,11 +218,12 @@ impl Bench {
         if !self.reuse && self.load != Load::None {
             self.load(report, stop)?;
         }
-        for test in &self.tests {
+        for (index, test) in (0..).zip(&self.tests) {
             if stop.is_set() {
                 break;
             }
-            let work = Work { mix: *test, ..report.work.clone() };
+            // With the same draws each test would ask for the keys that the one before it has just changed.
+            let work = Work { mix: *test, seed: self.seed.wrapping_add(index), ..report.work.clone() };
             if !self.warm_up.is_zero() {
                 let warming = Work { limit: Limit::Time(self.warm_up), ..work.clone() };
                 run_told(&report.server, &warming, stop, &format!("{test}, warming up"))?;
@@ -278,6 +282,9 @@ impl Report {
 /// Runs, and shows how far it is to people who watch.
 fn run_told(server: &Server, work: &Work, stop: &Stop, what: &str) -> Outcome<Measured> {
     let mut line = Line::new(what, work.limit);
+    // The server was there: one that cannot be reached any more is not one that was never asked.
+    let failure =
+        |error| if let Error::Impossible(_) = error { failure(error) } else { Failure::not_done(error.to_string()) };
     run(server, work, stop.flag(), &mut |live| line.show(live)).map_err(failure)
 }
 

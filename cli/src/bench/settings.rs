@@ -91,6 +91,16 @@ fn usual_threads() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() / CORES_A_THREAD).clamp(1, 4))
 }
 
+/// Says before anything is measured what would keep it from being drawn.
+pub(super) fn may_plot(file: &Path) -> Outcome {
+    let wrong = |why: &str| Err(Failure::usage(format!("--plot {}: {why}", file.display())));
+    if !file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+        return wrong("it is an SVG that is drawn, and its name ends with .svg");
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() && !file.is_dir() { Ok(()) } else { wrong("no file can be there") }
+}
+
 /// Draws what was measured.
 pub(super) fn plot(file: &Path, report: &Report) -> Outcome {
     let lines: Vec<_> = report.tests.iter().map(|(mix, measured)| (mix.to_string(), measured)).collect();

@@ -16,6 +16,8 @@ use crate::failure::one_line;
 const BUSY: f64 = 0.9;
 /// An open loop that sent less was not what was asked for.
 const KEPT_UP: f64 = 0.99;
+/// So long after it was due the last of some requests may be answered.
+const LAST_ANSWER: Duration = Duration::from_millis(100);
 const COLUMNS: [&str; 8] = ["requests/s", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
@@ -68,11 +70,12 @@ fn heading(bench: &Bench, report: &Report, out: &mut impl Write) -> io::Result<(
         Limit::Time(time) => format!("{time:?} each"),
         Limit::Requests(count) => format!("{} requests each", HumanCount(count)),
     };
+    let warm_up = if bench.warm_up.is_zero() { "no".to_owned() } else { format!("{:?} of", bench.warm_up) };
     let threads = if work.threads == 1 { String::new() } else { format!(", {} threads", work.threads) };
     writeln!(
         out,
-        "{} connections, {} in flight each, {pace}, {limit} after {:?} of warm-up{threads}",
-        work.connections, work.pipeline, bench.warm_up
+        "{} connections, {} in flight each, {pace}, {limit} after {warm_up} warm-up{threads}",
+        work.connections, work.pipeline
     )
 }
 
@@ -128,10 +131,12 @@ fn remarks(test: &str, measured: &Measured, bench: &Bench, report: &Report, out:
         let unsent = HumanCount(measured.unsent);
         writeln!(out, "{test}: {unsent} requests were due and could not be sent; their wait is in the latencies")?;
     }
-    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    let wanted = report.work.rate.map_or(0.0, |rate| rate as f64);
-    if matches!(report.work.limit, Limit::Time(_)) && !measured.interrupted && measured.rate() < wanted * KEPT_UP {
-        writeln!(out, "{test}: {} requests/s were due, {} were answered", whole(wanted), whole(measured.rate()))?;
+    if let Some(wanted) = report.work.rate
+        && !measured.interrupted
+        && is_behind(measured, wanted, report.work.limit)
+    {
+        let wanted = HumanCount(wanted);
+        writeln!(out, "{test}: {wanted} requests/s were due, {} were answered", whole(measured.rate()))?;
     }
     #[expect(clippy::cast_precision_loss, reason = "a number of threads")]
     let time = measured.elapsed.as_secs_f64() * report.work.threads.min(bench.clients) as f64;
@@ -141,6 +146,18 @@ fn remarks(test: &str, measured: &Measured, bench: &Bench, report: &Report, out:
         writeln!(out, "{test}: the generator was busy for {percent} % of the time; more --threads may find more")?;
     }
     Ok(())
+}
+
+/// Whether less was answered than was due.
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn is_behind(measured: &Measured, wanted: u64, limit: Limit) -> bool {
+    let wanted = wanted as f64;
+    match limit {
+        Limit::Time(_) => measured.rate() < wanted * KEPT_UP,
+        Limit::Requests(count) => {
+            measured.elapsed.as_secs_f64() > count as f64 / wanted / KEPT_UP + LAST_ANSWER.as_secs_f64()
+        }
+    }
 }
 
 fn errors(what: &str, measured: &Measured, out: &mut impl Write) -> io::Result<()> {

@@ -54,7 +54,7 @@ const EVENT_INTERVAL: u32 = 256;
 Every option is also a key of the file that --config names, and a variable of the environment: --max-frame is max-frame in \
 [limits], and BOLTKV_MAX_FRAME. Flags come before variables, variables before the file. `boltkv config show` tells what holds.
 
-Scripts that pause between lines of the text dialect use `nc -N`, CRLF, or `--text-linger 0`.
+Scripts that pause between lines of the text dialect use CRLF (`nc -C`), or `nc -N` with `--text-linger 0`.
 
 Exit codes: 0 stopped as told, 1 the disk failed or the journal was removed, 2 an address, limit or configuration that cannot be \
 used, 3 the file or the configuration could not be opened or the address not be listened on.")]
