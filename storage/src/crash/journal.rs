@@ -74,10 +74,16 @@ struct Setup {
 
 impl Setup {
     fn random(random: &mut Random) -> Self {
-        let keep = [JournalKeep::UntilCheckpoint, JournalKeep::UntilCheckpoint, JournalKeep::Bytes(40_000)];
         let segment_size = 4096 * [2, 3, 4, 8][random.below(4)];
-        let limits = JournalLimits { segment_size, checkpoint_size: 30_000, keep: keep[random.below(3)], ahead: false };
+        let checkpoint_size = [9_000, 30_000][random.below(2)];
+        let limits = JournalLimits { segment_size, checkpoint_size, keep: Self::keep(random), ahead: false };
         Self { limits, synced: [1, 1, 4, 1000][random.below(4)] }
+    }
+
+    /// How much a process keeps. One that keeps less than the one before it has segments to remove.
+    fn keep(random: &mut Random) -> JournalKeep {
+        let long = JournalKeep::Bytes([40_000, 200_000][random.below(2)]);
+        if random.once_in(2) { long } else { JournalKeep::UntilCheckpoint }
     }
 }
 
@@ -259,12 +265,13 @@ impl<'a> Worker<'a> {
 
     /// What a killed process has written is there, if not on the disk: the cache of the system has it.
     fn next_process(self) -> Self {
-        let Self { setup, random, place, contained, journal, states, durable, mut happened, .. } = self;
+        let Self { mut setup, random, place, contained, journal, states, durable, mut happened, .. } = self;
         drop(journal);
         place.trap.disarm();
         let (content, _) = place.content(contained).expect("nothing was lost");
         assert!(states[durable..].contains(&content), "a process that was killed has lost something");
         let before = states.len();
+        setup.limits.keep = Setup::keep(random);
         let mut next = Worker::open(setup, random, place, contained);
         // What was found is one of the states before until the first sync of it.
         for (_, allowed) in &mut next.happened {
