@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use common::server::Server;
 use common::{Ran, run};
@@ -188,10 +188,9 @@ fn what_cannot_be_done_is_refused_before_anything_is() {
     assert!(other.contains("is no memcached server"), "{other}");
 }
 
-#[test]
-fn a_signal_ends_it_early_with_what_it_has_and_without_its_bucket() {
-    let (_folder, server) = server();
-    let mut command = server.command(["bench", "-t", "get,set", "--keys", "100", "--warm-up", "0", "--duration", "1h"]);
+/// A call that would take an hour.
+fn at_its_first_test(server: &Server, tests: &str) -> Child {
+    let mut command = server.command(["bench", "-t", tests, "--keys", "100", "--warm-up", "0", "--duration", "1h"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let given_up = std::time::Instant::now() + common::server::PATIENCE;
     // It is at its first test when all keys are there.
@@ -200,6 +199,13 @@ fn a_signal_ends_it_early_with_what_it_has_and_without_its_bucket() {
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     std::thread::sleep(std::time::Duration::from_millis(200));
+    child
+}
+
+#[test]
+fn a_signal_ends_it_early_with_what_it_has_and_without_its_bucket() {
+    let (_folder, server) = server();
+    let child = at_its_first_test(&server, "get,set");
     let sent = std::process::Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().unwrap();
     assert!(sent.success());
     let ran = Ran::from(child.wait_with_output().unwrap());
@@ -271,18 +277,7 @@ fn a_rate_that_was_not_reached_is_told_also_of_a_number_of_requests() {
 #[test]
 fn a_server_that_goes_away_is_a_failure_and_not_one_that_was_never_there() {
     let (_folder, server) = server();
-    let child = server
-        .command(["bench", "-t", "set", "--keys", "100", "--warm-up", "0", "--duration", "1h"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let given_up = std::time::Instant::now() + common::server::PATIENCE;
-    while server.run(["scan", "--count", "--bucket", "boltkv-bench"]).stdout != b"100\n" {
-        assert!(std::time::Instant::now() < given_up);
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    let child = at_its_first_test(&server, "set");
     server.kill();
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);

@@ -92,13 +92,14 @@ impl History {
 
     /// The oldest one, if nobody needs it any more.
     pub(super) fn take_unneeded(&mut self, needed: &Needed) -> Option<Used> {
-        if self.unneeded(needed).next().is_none() { None } else { self.0.pop_front() }
+        self.unneeded(needed).next()?;
+        self.0.pop_front()
     }
 
     /// The oldest one, if there are more that nobody needs than are worth keeping.
     pub(super) fn take_surplus(&mut self, needed: &Needed, limits: &JournalLimits) -> Option<Used> {
-        let surplus = self.unneeded(needed).nth(limits.most_unneeded());
-        surplus.is_some().then(|| self.0.pop_front()).flatten()
+        self.unneeded(needed).nth(limits.most_unneeded())?;
+        self.0.pop_front()
     }
 
     /// The number of the newest one that may have been in use again before the journal was opened; 0: none.

@@ -1,9 +1,11 @@
 //! What opening reads does not grow with how long the journal is kept.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::super::{Journal, JournalKeep, JournalLimits, JournalPosition, Log, Until};
 use super::{LIMITS, effects, folder, meta, read, waiting};
@@ -100,6 +102,18 @@ impl Disk for CountedDisk {
     }
 }
 
+/// Five records and a checkpoint, in each of these rounds, at this time.
+fn go_on(journal: &mut Journal, rounds: Range<u64>, time_ms: u64) {
+    for round in rounds {
+        for txid in round * 10..round * 10 + 5 {
+            journal.append(txid, time_ms, &[&effects(txid, 5000)]).unwrap();
+        }
+        journal.link(round * 10 + 4, &meta(round * 10 + 5), journal.recorded()).unwrap();
+        journal.sync().unwrap();
+        journal.checkpointed();
+    }
+}
+
 /// What opening has read behind the headers, and how many segments were open at a time.
 #[derive(Debug, PartialEq)]
 struct Cost {
@@ -117,16 +131,8 @@ fn looked<T>(checkpoints: u64, closed: bool, look: impl FnOnce(Log, u64) -> T) -
     let folder = folder();
     let found = waiting(&folder, 1).unwrap();
     let mut journal = Journal::begin(Arc::clone(&folder), &KEEPS, found, &meta(1), 1, 0).unwrap();
-    let mut newest = 1;
-    for round in 1..=checkpoints {
-        for txid in round * 10..round * 10 + 5 {
-            journal.append(txid, txid, &[&effects(txid, 5000)]).unwrap();
-        }
-        newest = round * 10 + 5;
-        journal.link(newest - 1, &meta(newest), journal.recorded()).unwrap();
-        journal.sync().unwrap();
-        journal.checkpointed();
-    }
+    go_on(&mut journal, 1..checkpoints + 1, 1);
+    let newest = checkpoints * 10 + 5;
     journal.append(newest + 1, newest, &[&effects(newest, 5000)]).unwrap();
     journal.sync().unwrap();
     if closed {
@@ -197,18 +203,6 @@ fn all_that_is_kept_is_read_with_few_segments_open_at_a_time() {
     assert!(cost.most_open < 10, "{cost:?}");
 }
 
-/// Five records and a checkpoint, so many times, the first with this number, at this time.
-fn go_on(journal: &mut Journal, rounds: std::ops::Range<u64>, time_ms: u64) {
-    for round in rounds {
-        for txid in round * 10..round * 10 + 5 {
-            journal.append(txid, time_ms, &[&effects(txid, 5000)]).unwrap();
-        }
-        journal.link(round * 10 + 4, &meta(round * 10 + 5), journal.recorded()).unwrap();
-        journal.sync().unwrap();
-        journal.checkpointed();
-    }
-}
-
 #[test]
 fn room_that_was_kept_is_given_back_by_the_next_opening_or_some_at_each_checkpoint() {
     // Four segments between two checkpoints, and so at most a dozen that nobody needs, beside those of a round or two.
@@ -217,7 +211,7 @@ fn room_that_was_kept_is_given_back_by_the_next_opening_or_some_at_each_checkpoi
     let folder = folder();
     let len = || folder.list().unwrap().len();
     let found = waiting(&folder, 1).unwrap();
-    let keeps = limits(JournalKeep::Time(std::time::Duration::from_secs(1)));
+    let keeps = limits(JournalKeep::Time(Duration::from_secs(1)));
     let mut journal = Journal::begin(Arc::clone(&folder), &keeps, found, &meta(1), 1, 0).unwrap();
     go_on(&mut journal, 1..50, 1);
     let kept = len();
