@@ -118,6 +118,12 @@ impl Executor {
         !self.is_read_only() && self.failure().is_none()
     }
 
+    /// Who answers reads, all from the one state of `snapshot`. They are the same for whoever asks.
+    pub(crate) const fn reader<'a>(&'a self, snapshot: &'a Snapshot) -> Reader<'a> {
+        let Self { db, expiry, room, .. } = self;
+        Reader::new(db, snapshot, expiry, room)
+    }
+
     /// Lets a caller in.
     pub(crate) const fn admit<'a>(&'a self, caller: &'a Caller) -> Access<'a> {
         Access { executor: self, caller }
@@ -125,12 +131,6 @@ impl Executor {
 }
 
 impl<'a> Access<'a> {
-    /// Who answers reads, all from the one state of `snapshot`.
-    pub(crate) fn reader(self, snapshot: &'a Snapshot) -> Reader<'a> {
-        let Executor { db, expiry, room, .. } = self.executor;
-        Reader::new(db, snapshot, expiry, room)
-    }
-
     /// Opens a snapshot of the newest state.
     pub(crate) fn open_snapshot(self) -> Result<NamedSnapshot, ErrorReply> {
         self.executor.snapshots.open(&self.executor.db)

@@ -98,9 +98,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Answers what is the dialect's own, outside a turn.
     pub(super) fn say(&mut self, own: C::Own) {
-        let (shared, caller) = (Arc::clone(&self.conn.shared), Arc::clone(&self.caller));
-        let snapshot = Snapshot::default();
-        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
+        let (shared, snapshot) = (Arc::clone(&self.conn.shared), Snapshot::default());
+        let mut reader = shared.executor.reader(&snapshot);
         self.answer_own(own, &mut reader);
     }
 

@@ -206,10 +206,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Takes what has arrived. `true` if it stopped for others to have their turn.
     fn take_requests(&mut self) -> bool {
-        let shared = Arc::clone(&self.conn.shared);
-        let caller = Arc::clone(&self.caller);
-        let snapshot = Snapshot::default();
-        let mut reader = shared.executor.admit(&caller).reader(&snapshot);
+        let (shared, snapshot) = (Arc::clone(&self.conn.shared), Snapshot::default());
+        let mut reader = shared.executor.reader(&snapshot);
         let is_wary = shared.executor.cold().is_wary();
         let (mut turn, mut over) = (Turn::new(), false);
         while self.can_take() {
