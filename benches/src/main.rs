@@ -126,6 +126,10 @@ struct OverNetwork {
     /// Where files are made; on the disk to be measured. [default: the system's folder for such]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// While a server is measured its disk does at most so many writes a second, as clouds rent them out. Takes root, and Linux'
+    /// control groups.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    disk_writes: Option<u32>,
     /// boltkv's program. [default: that beside this one]
     #[arg(long, value_name = "FILE")]
     server: Option<PathBuf>,
@@ -244,6 +248,7 @@ impl OverNetwork {
             quick: self.quick,
             server: self.server,
             folder: self.folder.unwrap_or_else(std::env::temp_dir),
+            disk_writes: self.disk_writes,
             command: asked(),
         };
         let measured = servers::measure(&plan)?;

@@ -222,12 +222,14 @@ mod tests {
         let docs = tempfile::tempdir().unwrap();
         let mut results: Vec<_> = SUITES.into_iter().map(made_up).collect();
         results.push(Measured::Shell(shell::made_up()));
+        results.push(Measured::Servers(crate::servers::Servers { disk_writes: Some(70), ..servers::made_up() }));
         results.push(Measured::Servers(servers::made_up()));
         results.push(Measured::Servers(servers::made_up()));
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len() - 1, "the command is the same for both");
         assert_eq!(text.matches("### On another machine").count(), 1);
+        assert_eq!(text.matches("### On a disk of 70 writes a second").count(), 1);
         assert_eq!(text.matches("given up after 60 s").count(), SUITES.len());
         assert!(text.contains("it \\| cracked") && text.contains("| hyperfine 1.2.3 |"));
         for plot in text.split("](benchmarks/").skip(1).filter_map(|rest| rest.split(')').next()) {

@@ -71,14 +71,30 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     Ok(())
 }
 
-/// What was measured on another machine: how the rates stand to Redis' there.
+/// What was measured on another machine, or on a disk that does less: how the rates stand to Redis' there.
 pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
     let machine = &servers.machine;
-    page.heading("### On another machine");
+    match servers.disk_writes {
+        None => page.heading("### On another machine"),
+        Some(writes) => {
+            page.heading(&format!("### On a disk of {writes} writes a second"));
+            page.paragraph(&format!(
+                "As clouds rent them out: while a server is measured the system lets it write {writes} times a second, and a \
+                 sync is one or two of that.\n\n```sh\n{}\n```",
+                servers.command
+            ));
+        }
+    }
     page.paragraph(&format!(
-        "The same by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second, on {}; {} rounds. Processor: the \
+        "The same by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second{}, on {}; {} rounds. Processor: the \
          server's, a request, in microseconds.",
-        machine.commit, machine.processor, machine.threads, machine.syncs, machine.day, servers.rounds
+        machine.commit,
+        machine.processor,
+        machine.threads,
+        machine.syncs,
+        if servers.disk_writes.is_some() { " without that limit" } else { "" },
+        machine.day,
+        servers.rounds
     ));
     let kinds = [Who::Fresh, Who::Aged, Who::Redis];
     let cells = |row: &Row| {
@@ -209,6 +225,7 @@ pub(super) fn made_up() -> Servers {
         quick: false,
         rounds: 1,
         seconds: 5.0,
+        disk_writes: None,
         versions: std::iter::once(("Redis".to_owned(), "Redis 7.0".to_owned())).collect(),
         runs: runs.collect(),
         files: vec![Files { server: Who::Aged.title().to_owned(), loaded: 100, aged: 180 }],

@@ -1,6 +1,7 @@
 //! Servers measured over the network by one generator: boltkv on a fresh file and on one on which was written for long,
 //! Redis and memcached. All of them run at once, each is asked in its turn, and a row's rounds are interleaved.
 
+mod disk;
 mod host;
 mod proc;
 mod results;
@@ -16,6 +17,7 @@ use anyhow::Result;
 use crate::machine::Machine;
 use crate::measure::progress;
 use crate::results::LeftOut;
+use disk::SlowDisk;
 use host::Host;
 pub use results::{Files, Run, Servers};
 pub use rows::{Row, Who, rows};
@@ -35,6 +37,8 @@ pub struct Plan {
     pub server: Option<PathBuf>,
     /// Where files are made; on the disk to be measured.
     pub folder: PathBuf,
+    /// How many writes a second that disk does at most for a server that is measured; `None`: as many as it can.
+    pub disk_writes: Option<u32>,
     /// The command that asked for this.
     pub command: String,
 }
@@ -49,8 +53,9 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
     if rows.is_empty() {
         anyhow::bail!("no row {}: there are {}", plan.only.join(", "), names());
     }
-    // Dropped last: no server outlives its folder.
+    // Dropped last: no server outlives its folder, nor the group that it is in.
     let folder = tempfile::tempdir_in(&plan.folder)?;
+    let disk = plan.disk_writes.map(|writes| SlowDisk::new(folder.path(), writes)).transpose()?;
     let (mut hosts, mut left_out, mut versions) = (Vec::new(), Vec::new(), BTreeMap::new());
     for who in Who::ALL {
         progress(&format!("servers: {} is loaded", who.title()));
@@ -81,7 +86,7 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
                     plan.rounds,
                     host.who.title()
                 ));
-                runs.push(host.turn(row, plan)?);
+                runs.push(host.turn(row, plan, disk.as_ref())?);
             }
         }
     }
@@ -94,6 +99,7 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
         quick: plan.quick,
         rounds: plan.rounds,
         seconds: plan.time.as_secs_f64(),
+        disk_writes: plan.disk_writes,
         versions,
         runs,
         files,

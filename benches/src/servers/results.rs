@@ -21,6 +21,9 @@ pub struct Servers {
     pub rounds: usize,
     /// How long each time.
     pub seconds: f64,
+    /// How many writes a second the disk did at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_writes: Option<u32>,
     /// The servers, with their versions.
     pub versions: BTreeMap<String, String>,
     /// What was measured.

@@ -6,6 +6,7 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use boltkv_load::{Limit, Measured, Op, Work, run};
 
+use super::disk::SlowDisk;
 use super::host::Host;
 use super::proc::Counters;
 use super::rows::{Row, Who};
@@ -22,14 +23,15 @@ const SCANS: u64 = 3;
 type Both = (Measured, Option<Measured>);
 
 impl Host {
-    /// Measures a row once.
+    /// Measures a row once, held to a slow disk where there is one.
     ///
     /// # Errors
-    /// The server cannot be made anew, or not be asked at all.
-    pub(super) fn turn(&mut self, row: &Row, plan: &Plan) -> Result<Run> {
+    /// The server cannot be made anew, not be held to that disk, or not be asked at all.
+    pub(super) fn turn(&mut self, row: &Row, plan: &Plan, disk: Option<&SlowDisk>) -> Result<Run> {
         if row.writes && self.who == Who::Fresh {
             self.make_anew()?;
         }
+        let _held = disk.map(|disk| disk.hold(self.daemon.id())).transpose()?;
         let work = Work {
             mix: row.mix.parse()?,
             connections: row.connections,
