@@ -1,7 +1,8 @@
 //! A disk that does no more than so many writes a second, as clouds rent them out: Linux' control groups hold the servers to
 //! it while they are measured, not while they are loaded. What waits for a sync waits longer there than on a disk of one's own.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -49,7 +50,7 @@ impl SlowDisk {
             }
             let limit = slow.group.join(way.limit);
             let told = format!("{disk} {}{writes}", way.unit);
-            if fs::write(&limit, &told).is_ok() && fs::read_to_string(&limit)?.contains(&told) {
+            if write(&limit, &told).is_ok() && fs::read_to_string(&limit)?.contains(&told) {
                 return Ok(slow);
             }
         }
@@ -65,7 +66,7 @@ impl SlowDisk {
     pub(super) fn hold(&self, process: u32) -> Result<Held> {
         let free = self.group.with_file_name("cgroup.procs");
         let to = self.group.join("cgroup.procs");
-        fs::write(&to, process.to_string()).with_context(|| format!("{} does not take it", to.display()))?;
+        write(&to, &process.to_string()).with_context(|| format!("{} does not take it", to.display()))?;
         Ok(Held { process, free })
     }
 }
@@ -80,8 +81,13 @@ impl Drop for SlowDisk {
 impl Drop for Held {
     fn drop(&mut self) {
         // One that has ended meanwhile is in no group.
-        let _ = fs::write(&self.free, self.process.to_string());
+        let _ = write(&self.free, &self.process.to_string());
     }
+}
+
+/// Writes to a file of the system's; one that is not there is not made.
+fn write(file: &Path, told: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).open(file)?.write_all(told.as_bytes())
 }
 
 /// The number of the disk that a folder is on; of all of it, where that is a part of one.

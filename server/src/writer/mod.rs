@@ -1,10 +1,12 @@
 //! The writer: one thread, the only one that changes the database, but for requests that come alone (`seat`).
 //!
 //! It takes all that waits in its queue, applies it in one transaction, commits once and answers each request. While it syncs,
-//! the next group gathers; there is no timer, and a lone write waits for nobody. It never waits for a client, and no client
-//! waits for it in vain: whatever becomes of it, every request that it was given is answered. Between groups it removes keys
-//! that have expired, a few at a time (`reclaim`).
+//! the next group gathers, and a lone write waits for nobody; where syncs take long, those who were just answered are waited
+//! for, for two milliseconds at most (`company`). It depends on no client, and no client waits for it in vain: whatever becomes
+//! of it, every request that it was given is answered. Between groups it removes keys that have expired, a few at a time
+//! (`reclaim`).
 
+mod company;
 mod group;
 mod queue;
 mod reclaim;
@@ -19,6 +21,7 @@ use std::{io, thread};
 
 use boltkv_storage::Db;
 
+use company::{Company, Moment};
 use group::Groups;
 pub(crate) use queue::{Answered, Bell, Held, Push, Pushed, Queue, Ticket};
 use queue::{Job, Room, Waiting};
@@ -81,6 +84,7 @@ trait Work: Send + 'static {
 /// Takes groups until there will be no more.
 fn work_on(rung: &Receiver<()>, last: &LastOnDrop) {
     let LastOnDrop { room, waiting, seat } = last;
+    let mut company = Company::default();
     loop {
         let told = match seat.with(Work::idle_for).flatten() {
             None => rung.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -88,6 +92,9 @@ fn work_on(rung: &Receiver<()>, last: &LastOnDrop) {
         };
         if told == Err(RecvTimeoutError::Disconnected) {
             break;
+        }
+        if told.is_ok() {
+            company.await_in(waiting, rung);
         }
         // It keeps others from writing where they are.
         seat.begin();
@@ -99,7 +106,9 @@ fn work_on(rung: &Receiver<()>, last: &LastOnDrop) {
             room.give_back(&group);
             let taken = group.len();
             if taken > 0 {
+                let since = Moment::now();
                 work.run(group);
+                company.note(taken, since, waiting.len());
             }
             // However many groups there are, it has its turn after each.
             work.tidy();

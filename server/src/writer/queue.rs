@@ -116,6 +116,11 @@ impl Waiting {
         take(&mut gathered.jobs)
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
     /// There is no writer any more: what waits, and what comes, is answered by its ticket.
     pub(super) fn end(&self) {
         let mut gathered = self.lock();
