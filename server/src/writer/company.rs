@@ -54,8 +54,8 @@ impl Company {
     /// Notes a group of so many requests, begun then, after which others waited already.
     pub(super) fn note(&mut self, taken: usize, since: Moment, waiting: usize) {
         let waited = since.wall.elapsed().saturating_sub(processor_time().saturating_sub(since.processor));
-        // One that stands still for seconds says nothing of the next syncs.
-        self.waited = self.waited - self.waited / WEIGHT + waited.min(8 * MOST) / WEIGHT;
+        // One that stands still for seconds says little of the next syncs.
+        self.waited = self.waited - self.waited / WEIGHT + waited.min(64 * MOST) / WEIGHT;
         self.under_way = taken + waiting;
     }
 }
