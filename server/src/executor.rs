@@ -130,7 +130,7 @@ impl Executor {
     }
 }
 
-impl<'a> Access<'a> {
+impl Access<'_> {
     /// Opens a snapshot of the newest state.
     pub(crate) fn open_snapshot(self) -> Result<NamedSnapshot, ErrorReply> {
         self.executor.snapshots.open(&self.executor.db)

@@ -55,7 +55,7 @@ impl Company {
     pub(super) fn note(&mut self, taken: usize, since: Moment, waiting: usize) {
         let waited = since.wall.elapsed().saturating_sub(processor_time().saturating_sub(since.processor));
         // One that stands still for seconds says little of the next syncs.
-        self.waited = self.waited - self.waited / WEIGHT + waited.min(64 * MOST) / WEIGHT;
+        self.waited = (self.waited * (WEIGHT - 1) + waited.min(64 * MOST)) / WEIGHT;
         self.under_way = taken + waiting;
     }
 }
