@@ -20,6 +20,7 @@ pub mod data;
 pub mod engines;
 pub mod goal;
 pub mod goprogram;
+mod group;
 pub mod machine;
 pub mod measure;
 pub mod print;

@@ -2,7 +2,6 @@
 //! connection takes beside them. Once with all the machine's memory, from an empty cache on, and once in a control group
 //! that has a tenth of the file.
 
-mod group;
 mod load;
 mod table;
 
@@ -14,9 +13,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use crate::daemon::{Daemon, Ready};
+use crate::group::Group;
 use crate::measure::progress;
 use crate::shell::{files, target, tools};
-use group::Group;
 use load::{Burst, Figures};
 pub use table::table;
 
@@ -78,7 +77,7 @@ pub fn measure(plan: &Plan) -> Result<Measured> {
     let entries = plan.memory * TIMES / (plan.value as u64 + ENTRY);
     let bytes = files::fill(&path, entries, |n| load::value(n, plan.value))?;
     let mut measured = Measured { entries, bytes, rows: Vec::new(), unlimited: None };
-    let group = match Group::new(plan.memory) {
+    let group = match Group::of_memory(plan.memory) {
         Ok(group) => Some(group),
         Err(why) => {
             measured.unlimited = Some(format!("{why:#}"));

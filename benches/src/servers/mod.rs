@@ -1,7 +1,6 @@
 //! Servers measured over the network by one generator: boltkv on a fresh file and on one on which was written for long,
 //! Redis and memcached. All of them run at once, each is asked in its turn, and a row's rounds are interleaved.
 
-mod disk;
 mod host;
 mod proc;
 mod results;
@@ -14,10 +13,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::group::Group;
 use crate::machine::Machine;
 use crate::measure::progress;
 use crate::results::LeftOut;
-use disk::SlowDisk;
 use host::Host;
 pub use results::{Files, Run, Servers};
 pub use rows::{Row, Who, rows};
@@ -55,7 +54,7 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
     }
     // Dropped last: no server outlives its folder, nor the group that it is in.
     let folder = tempfile::tempdir_in(&plan.folder)?;
-    let disk = plan.disk_writes.map(|writes| SlowDisk::new(folder.path(), writes)).transpose()?;
+    let disk = plan.disk_writes.map(|writes| Group::of_slow_disk(folder.path(), writes)).transpose()?;
     let (mut hosts, mut left_out, mut versions) = (Vec::new(), Vec::new(), BTreeMap::new());
     for who in Who::ALL {
         progress(&format!("servers: {} is loaded", who.title()));

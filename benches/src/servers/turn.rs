@@ -6,11 +6,11 @@ use std::thread;
 use anyhow::{Context as _, Result};
 use boltkv_load::{Limit, Measured, Op, Work, run};
 
-use super::disk::SlowDisk;
 use super::host::Host;
 use super::proc::Counters;
 use super::rows::{Row, Who};
 use super::{Plan, Run};
+use crate::group::Group;
 use crate::process;
 
 /// Of the time that a round takes, so much goes before it to warm up.
@@ -27,7 +27,7 @@ impl Host {
     ///
     /// # Errors
     /// The server cannot be made anew, not be held to that disk, or not be asked at all.
-    pub(super) fn turn(&mut self, row: &Row, plan: &Plan, disk: Option<&SlowDisk>) -> Result<Run> {
+    pub(super) fn turn(&mut self, row: &Row, plan: &Plan, disk: Option<&Group>) -> Result<Run> {
         if row.writes && self.who == Who::Fresh {
             self.make_anew()?;
         }
