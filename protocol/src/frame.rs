@@ -12,7 +12,7 @@ use std::io;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio_util::codec::{Decoder, Encoder};
 
-use crate::field::EncodeError;
+use crate::field::{EncodeError, make_room};
 use crate::{ErrorCode, ErrorReply};
 
 /// The length of a frame's header in bytes.
@@ -244,7 +244,7 @@ pub(crate) fn write_frame(
     room: usize,
     body: impl FnOnce(&mut BytesMut) -> Result<(), EncodeError>,
 ) -> Result<(), EncodeError> {
-    out.reserve(room);
+    make_room(out, room);
     let start = begin_frame(out, id, op, flags);
     let written = body(out).and_then(|()| end_frame(out, start));
     if written.is_err() {

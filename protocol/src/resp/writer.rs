@@ -1,8 +1,13 @@
 //! Replies.
 
-use std::io::Write as _;
-
 use bytes::{BufMut, BytesMut};
+
+use crate::field::make_room;
+
+/// What a line ends with.
+const END: &[u8; 2] = b"\r\n";
+/// The longest line of a number: its kind, a sign and 19 digits, the end.
+const LINE: usize = 1 + 20 + END.len();
 
 /// The version of the protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -82,9 +87,7 @@ impl<'o> Writer<'o> {
 
     /// A number.
     pub fn integer(&mut self, number: i64) {
-        let mut digits = [0; 24];
-        let digits = decimal(number, &mut digits);
-        self.line(b':', digits);
+        self.number(b':', number);
     }
 
     /// How many there are of something.
@@ -99,11 +102,12 @@ impl<'o> Writer<'o> {
 
     /// Bytes.
     pub fn bulk(&mut self, bytes: &[u8]) {
-        let mut digits = [0; 24];
-        let digits = decimal(i64::try_from(bytes.len()).unwrap_or(i64::MAX), &mut digits);
-        self.line(b'$', digits);
+        if self.len + bytes.len() <= self.room {
+            make_room(self.out, LINE + bytes.len() + END.len());
+        }
+        self.head(b'$', bytes.len());
         self.put(bytes);
-        self.put(b"\r\n");
+        self.put(END);
     }
 
     /// Bytes, or that there are none.
@@ -119,13 +123,10 @@ impl<'o> Writer<'o> {
         match self.version {
             Version::Two => self.bulk(text.as_bytes()),
             Version::Three => {
-                let len = i64::try_from(text.len() + 4).unwrap_or(i64::MAX);
-                let mut digits = [0; 24];
-                let digits = decimal(len, &mut digits);
-                self.line(b'=', digits);
+                self.head(b'=', text.len() + 4);
                 self.put(b"txt:");
                 self.put(text.as_bytes());
-                self.put(b"\r\n");
+                self.put(END);
             }
         }
     }
@@ -168,15 +169,24 @@ impl<'o> Writer<'o> {
     }
 
     fn head(&mut self, kind: u8, len: usize) {
-        let mut digits = [0; 24];
-        let digits = decimal(i64::try_from(len).unwrap_or(i64::MAX), &mut digits);
-        self.line(kind, digits);
+        self.number(kind, i64::try_from(len).unwrap_or(i64::MAX));
+    }
+
+    /// A line of a number. It goes in one piece: such lines are what short replies are made of.
+    fn number(&mut self, kind: u8, number: i64) {
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(number).as_bytes();
+        let mut line = [kind; LINE];
+        let (text, rest) = line[1..].split_at_mut(digits.len());
+        text.copy_from_slice(digits);
+        rest[..END.len()].copy_from_slice(END);
+        self.put(&line[..1 + digits.len() + END.len()]);
     }
 
     fn line(&mut self, kind: u8, text: &[u8]) {
         self.put(&[kind]);
         self.put(text);
-        self.put(b"\r\n");
+        self.put(END);
     }
 
     /// Replies that were written elsewhere.
@@ -196,13 +206,4 @@ pub fn write_error_line(line: &str, out: &mut BytesMut) {
         out.put_u8(if matches!(byte, b'\r' | b'\n') { b' ' } else { byte });
     }
     out.put_slice(b"\r\n");
-}
-
-fn decimal(number: i64, digits: &mut [u8; 24]) -> &[u8] {
-    let room = digits.len();
-    let mut rest = &mut digits[..];
-    // A number of 64 bits has 20 digits at most.
-    let _ = write!(rest, "{number}");
-    let len = room - rest.len();
-    &digits[..len]
 }

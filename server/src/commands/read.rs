@@ -144,13 +144,14 @@ pub(crate) struct Reader<'a> {
     room: &'a ReplyRoom,
     /// The snapshot as it is to be seen, once somebody has looked.
     view: OnceCell<View<'a, Tx>>,
-    /// The bucket that was looked up last.
+    /// The bucket that was looked up last; of a first look-up it is not kept, for most turns have one.
     last: Option<(Path, Shown<'a>)>,
+    has_looked: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(db: &'a Db, snapshot: &'a Snapshot, expiry: &'a Expiration, room: &'a ReplyRoom) -> Self {
-        Self { db, snapshot, expiry, room, view: OnceCell::new(), last: None }
+        Self { db, snapshot, expiry, room, view: OnceCell::new(), last: None, has_looked: false }
     }
 
     /// Answers a read.
@@ -216,7 +217,9 @@ impl<'a> Reader<'a> {
             return Ok((*shown, view.moment()));
         }
         let shown = view.bucket(path).map_err(refusal)?;
-        self.last = Some((path.clone(), shown));
+        if std::mem::replace(&mut self.has_looked, true) {
+            self.last = Some((path.clone(), shown));
+        }
         Ok((shown, view.moment()))
     }
 }

@@ -263,15 +263,17 @@ impl<S: Socket> Wire<S> {
         let received = if input.capacity() - input.len() > READ {
             ready!(poll_read_buf(Pin::new(&mut self.socket), cx, input))?
         } else {
-            if input.is_empty() {
-                // An empty buffer still holds the memory of what was taken from it.
-                *input = BytesMut::new();
-            }
             // By way of the stack, so that who waits for bytes holds no memory for them.
             let mut space = [MaybeUninit::uninit(); READ];
             let mut read = ReadBuf::uninit(&mut space);
-            ready!(Pin::new(&mut self.socket).poll_read(cx, &mut read))?;
-            input.extend_from_slice(read.filled());
+            let polled = Pin::new(&mut self.socket).poll_read(cx, &mut read);
+            if input.is_empty() {
+                // An empty buffer still holds the memory of what was taken from it.
+                *input = BytesMut::from(read.filled());
+            } else {
+                input.extend_from_slice(read.filled());
+            }
+            ready!(polled)?;
             read.filled().len()
         };
         self.ended = received == 0;

@@ -201,7 +201,7 @@ impl Between {
         let part = wanted.saturating_sub(low).min(whole);
         // 32 bits of each are precise enough, and their product does not overflow.
         let shift = whole.leading_zeros();
-        let [part, whole] = [part, whole].map(|number| number << shift >> 32);
+        let (part, whole) = (part << shift >> 32, whole << shift >> 32);
         Some(within.start + (part * within.len() as u64 / whole) as usize)
     }
 }
@@ -213,7 +213,7 @@ fn as_numbers(prefixes: [u64; 3]) -> [u64; 3] {
     let [low, high, wanted] = prefixes;
     // The ends may be shorter numbers, with zeros behind them.
     let is_text = wanted & 0xF0F0_F0F0_F0F0_F0F0 == 0x3030_3030_3030_3030 && (low | high) & 0xC0C0_C0C0_C0C0_C0C0 == 0;
-    if is_text { prefixes.map(decimal) } else { prefixes }
+    if is_text { [decimal(low), decimal(high), decimal(wanted)] } else { prefixes }
 }
 
 /// The number that eight digits say: two are put together at a time, then four, then all. Each product has the digits that stand

@@ -8,6 +8,7 @@ use super::range::prefix_bounds;
 use super::{Cursor, CursorMut, Range};
 use crate::base::BucketPath;
 use crate::format::{LeafEntry, Pgid, bucket_value};
+use crate::pages::Top;
 use crate::tree::{BucketId, Child, Fill, Root, Source, Work};
 use crate::{Error, Result};
 
@@ -28,6 +29,12 @@ impl<'tx> Bucket<'tx> {
     /// The root bucket of a snapshot.
     pub(crate) fn root(source: Source<'tx>, root: Pgid, sequence: u64) -> Self {
         Self { source, root: Root::Tree(Child::Page(root)), name: b"", sequence, state: None }
+    }
+
+    /// A top-level bucket of a snapshot, which has noted where it begins.
+    #[inline]
+    pub(crate) fn top(source: Source<'tx>, top: &'tx Top) -> Self {
+        Self { source, root: source.tree(top.root), name: top.name(), sequence: top.sequence, state: None }
     }
 
     /// A bucket that a write transaction has opened.
@@ -109,14 +116,13 @@ impl<'tx> Bucket<'tx> {
         error
     }
 
-    /// The bucket that a path of names leads to from here.
+    /// The bucket that a path of names leads to from here, from a bucket at the top; this one for no names.
     ///
     /// # Errors
-    /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
-    pub(crate) fn descend<N: AsRef<[u8]>>(self, path: impl IntoIterator<Item = N>) -> Result<Self> {
-        let mut names = path.into_iter();
-        let first = names.next().ok_or(Error::BucketNameRequired)?;
-        let mut bucket = self.bucket(first)?;
+    /// As [`Self::bucket`].
+    #[inline]
+    pub(crate) fn descend<N: AsRef<[u8]>>(self, names: impl IntoIterator<Item = N>) -> Result<Self> {
+        let mut bucket = self;
         let mut above: Vec<&[u8]> = Vec::new();
         for name in names {
             let inner = bucket.bucket(name).map_err(|mut error| {

@@ -42,10 +42,7 @@ impl Model {
     fn new() -> Arc<Self> {
         let meta = Meta { page_size: 1024, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
         let map = Arc::new(Map::of_region(Region::new(64).unwrap(), 64));
-        Arc::new(Self {
-            readers: registry(Snapshot { meta, map, recents: Recents::default() }),
-            pages: Default::default(),
-        })
+        Arc::new(Self { readers: registry(Snapshot::new(meta, map, Recents::default())), pages: Default::default() })
     }
 
     fn page(&self, id: Pgid) -> &AtomicU64 {
@@ -176,7 +173,7 @@ fn grown(txid: TxId) -> Snapshot {
     let region = Region::new(len).unwrap();
     region.write(len - 8, &txid.to_le_bytes());
     let meta = Meta { page_size: 64, root: 2, sequence: 0, freelist: NO_FREELIST, mark, txid };
-    Snapshot { meta, map: Arc::new(Map::of_region(region, len)), recents: Recents::default() }
+    Snapshot::new(meta, Arc::new(Map::of_region(region, len)), Recents::default())
 }
 
 #[test]

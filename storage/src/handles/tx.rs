@@ -83,7 +83,15 @@ impl Tx {
     /// # Errors
     /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where the file is damaged.
     pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Bucket<'_>> {
-        self.root().bucket(name)
+        let (name, tops) = (name.as_ref(), &self.snapshot.tops);
+        if let Some(top) = tops.get(name) {
+            return Ok(Bucket::top(self.source(), top));
+        }
+        let bucket = self.root().bucket(name)?;
+        if let Some(root) = bucket.root_page() {
+            tops.note(name, root, bucket.sequence());
+        }
+        Ok(bucket)
     }
 
     /// The bucket that a path of names leads to, from the top down.
@@ -91,7 +99,9 @@ impl Tx {
     /// # Errors
     /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
     pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
-        self.root().descend(path)
+        let mut names = path.into_iter();
+        let first = names.next().ok_or(Error::BucketNameRequired)?;
+        self.bucket(first)?.descend(names)
     }
 
     /// The top-level buckets with their names, in the order of the names.
@@ -232,7 +242,9 @@ impl TxMut {
     /// # Errors
     /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
     pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
-        self.root().descend(path)
+        let mut names = path.into_iter();
+        let first = names.next().ok_or(Error::BucketNameRequired)?;
+        self.bucket(first)?.descend(names)
     }
 
     /// The top-level buckets with their names, in the order of the names.

@@ -152,7 +152,7 @@ pub(super) fn write(
         writer.keep_map(shared);
         shared.unwritten(error)
     })?;
-    let snapshot = Snapshot { meta: prepared.meta, map, recents: work.recents(txid, sync.is_point()) };
+    let snapshot = Snapshot::new(prepared.meta, map, work.recents(txid, sync.is_point()));
     if shared.options.strict
         && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {

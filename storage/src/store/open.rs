@@ -134,7 +134,7 @@ impl Shared {
             let locked = usize::try_from(len).map_err(io::Error::other).and_then(|len| map.lock(len));
             locked.map_err(Error::io("lock in memory", path))?;
         }
-        let snapshot = Snapshot { meta, map, recents: Recents::default() };
+        let snapshot = Snapshot::new(meta, map, Recents::default());
         let mut figures = Figures::default();
         let writer = if options.read_only {
             if options.pre_load_freelist {

@@ -124,7 +124,7 @@ impl<'a> Beside<'a> {
             writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
                 shared,
-                state: Snapshot { meta, map, recents: Recents { table: Some(table), upto: meta.txid } },
+                state: Snapshot::new(meta, map, Recents { table: Some(table), upto: meta.txid }),
                 names,
                 slots: slots.into(),
                 copies: Vec::new(),
@@ -297,7 +297,7 @@ impl<'a> Beside<'a> {
         let current = shared.readers.current();
         // Copies may lie behind where the state's pages ended. No leaf is read but by its copy, buckets' before what is in them.
         let meta = Meta { mark: current.meta.mark, ..state.meta };
-        let base = Snapshot { meta, map: Arc::clone(&current.map), recents: Recents::default() };
+        let base = Snapshot::new(meta, Arc::clone(&current.map), Recents::default());
         let mut work = Work::new(Arc::new(base), Spare::default(), shared.options.fill);
         let key = |copy: &Copy| &keys[copy.key.0..copy.key.1];
         copies.sort_unstable_by(|one, other| (one.bucket, key(one)).cmp(&(other.bucket, key(other))));
