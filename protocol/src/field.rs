@@ -160,8 +160,8 @@ impl Fields {
     }
 }
 
-/// The first room that a buffer of replies or requests is given: enough for a short one, or some.
-const FIRST: usize = 256;
+/// The first room that a buffer of replies or requests is given: enough for a short one.
+const FIRST: usize = 128;
 
 /// Makes room for `len` bytes more. What has had none is given all of it at once, which takes a third of growing.
 #[inline]

@@ -138,7 +138,7 @@ impl Client {
     /// Notes what it has done. Only its own connection does, so that nothing is waited for.
     pub(crate) fn note(&self, done: &Done) {
         if done.answered > 0 {
-            self.requests.fetch_add(done.answered, Relaxed);
+            self.requests.store(self.requests.load(Relaxed) + done.answered, Relaxed);
         }
         if let Some(last) = done.last {
             self.command.store(last.index() as u64 + 1, Relaxed);

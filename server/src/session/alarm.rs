@@ -1,7 +1,8 @@
 //! One timer for all of a connection's deadlines. Setting a later deadline costs nothing: the timer finds out when it goes off.
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -9,23 +10,36 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Debug)]
 pub(super) struct Alarm {
     sleep: Pin<Box<Sleep>>,
+    /// It was asked, and will wake the task.
+    is_set: bool,
 }
 
 impl Alarm {
     pub(super) fn new() -> Self {
-        Self { sleep: Box::pin(sleep_until(Instant::now())) }
+        Self { sleep: Box::pin(sleep_until(Instant::now())), is_set: false }
     }
 
-    /// Waits until `deadline`; for ever without one. Can be dropped and called again at any time.
+    /// Waits until `deadline`; for ever without one. Can be dropped and called again at any time, by one task.
     pub(super) async fn until(&mut self, deadline: Option<Instant>) {
         let Some(deadline) = deadline else { return pending().await };
+        poll_fn(|cx| self.poll_until(deadline, cx)).await;
+    }
+
+    fn poll_until(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            if self.sleep.deadline() > deadline || self.sleep.is_elapsed() {
-                self.sleep.as_mut().reset(deadline);
+            if self.sleep.is_elapsed() && Instant::now() >= deadline {
+                return Poll::Ready(());
             }
-            self.sleep.as_mut().await;
-            if Instant::now() >= deadline {
-                return;
+            if self.sleep.is_elapsed() || self.sleep.deadline() > deadline {
+                self.sleep.as_mut().reset(deadline);
+                self.is_set = false;
+            }
+            // The clock knows already whom to wake: to tell it each time is a tenth of a short request.
+            if !self.is_set {
+                self.is_set = self.sleep.as_mut().poll(cx).is_pending();
+            }
+            if self.is_set {
+                return Poll::Pending;
             }
         }
     }

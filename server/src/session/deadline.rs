@@ -103,22 +103,28 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .codec
             .not_introduced()
             .map(|_| (self.unknown_since + self.conn.shared.timeouts.hello, Overdue::Introduction));
-        let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
-        let is_waiting = self.waiting.is_some() || !self.ahead.is_empty();
-        // Snapshots are held for no longer than they are used, or leased.
-        let is_waiting = is_waiting || !self.leases.is_empty();
-        let lease = self.leases.next_end().map(|at| (at, Overdue::Lease));
-        let is_executing = self.in_flight() > 0 || is_waiting || executing.iter().any(Option::is_some);
-        let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
         let expiry = self.expires_at.map(|at| (at, Overdue::Expired));
-        let mut first = introduction;
-        for other in [expiry, self.item_deadline(), self.next_look(), quiet, lease] {
-            first = sooner(first, other);
+        let first = sooner(sooner(introduction, expiry), self.item_deadline());
+        if self.is_at_rest() {
+            return sooner(first, Some(self.quiet_deadline()));
         }
-        for other in executing {
-            first = sooner(first, other);
-        }
-        first
+        // Snapshots are held for no longer than they are used, or leased.
+        let lease = self.leases.next_end().map(|at| (at, Overdue::Lease));
+        let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
+        let is_executing = !self.is_idle() || executing.iter().any(Option::is_some);
+        let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
+        let others = [self.next_look(), quiet, lease];
+        others.into_iter().chain(executing).fold(first, sooner)
+    }
+
+    /// Whether nothing was taken that is not answered, and no snapshot is held.
+    fn is_idle(&self) -> bool {
+        self.in_flight() == 0 && self.waiting.is_none() && self.ahead.is_empty() && self.leases.is_empty()
+    }
+
+    /// Whether there is nothing that the connection waits for but its client.
+    fn is_at_rest(&self) -> bool {
+        self.is_idle() && self.conn.starving.is_none()
     }
 
     fn item_deadline(&self) -> Option<Deadline> {

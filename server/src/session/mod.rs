@@ -37,10 +37,11 @@ mod text;
 mod turn;
 mod wire;
 
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use boltkv_protocol::WriteRequest;
 use rustls::ServerConfig;
@@ -78,6 +79,10 @@ pub(crate) struct Connection<S> {
     stop: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What ends this connection.
     end: CancellationToken,
+    /// `stop` was asked, and will wake the task.
+    listens: bool,
+    /// What has come so far, to look in between whether the connection is to end.
+    events: u32,
     pub(crate) peer: Peer,
     /// What may be spoken on it.
     pub(crate) speaks: Speaks,
@@ -106,6 +111,9 @@ pub(crate) struct Connection<S> {
     /// What waits for the disk. Nothing is taken meanwhile.
     faulting: Option<FaultIn>,
 }
+
+/// So many events are taken before it is looked whether the connection is to end, however many there are.
+const END_LOOK: u32 = 64;
 
 /// What waits for memory, and for how much.
 struct Starving {
@@ -154,6 +162,8 @@ impl<S: Socket> Connection<S> {
             listed,
             end: stop.clone(),
             stop: Box::pin(stop.cancelled_owned()),
+            listens: false,
+            events: 0,
             peer,
             known: None,
             speaks,
@@ -194,14 +204,20 @@ impl<S: Socket> Connection<S> {
 
     /// Waits for whatever comes first. Bytes are read only if `read`.
     pub(crate) async fn event(&mut self, read: bool, deadline: Option<Instant>) -> io::Result<Event> {
+        // Every now and then first, or a client that always has something to send or to take would keep the server from
+        // stopping.
+        self.events = self.events.wrapping_add(1);
+        if self.events.is_multiple_of(END_LOOK) && !self.stopping && self.end.is_cancelled() {
+            self.stopping = true;
+            return Ok(Event::Stop);
+        }
         tokio::select! {
             biased;
-            // First, or a client that always has something to send or to take would keep the server from stopping.
-            () = &mut self.stop, if !self.stopping => {
+            moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
+            () = until_ended(&mut self.stop, &self.end, &mut self.listens), if !self.stopping => {
                 self.stopping = true;
                 Ok(Event::Stop)
             }
-            moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
             answered = next_answer(&mut self.answers) => Ok(Event::Answered(answered)),
             () = until_queued(&mut self.queueing) => Ok(Event::Progress),
             (use_for, lease) = until_fed(&mut self.starving) => {
@@ -238,7 +254,7 @@ impl<S: Socket> Connection<S> {
     /// The system's; then it stays where it was.
     fn hand_over(&mut self) -> io::Result<()> {
         self.wire.hand_over()?;
-        self.alarm = Alarm::new();
+        (self.alarm, self.listens) = (Alarm::new(), false);
         Ok(())
     }
 
@@ -307,6 +323,19 @@ async fn next_answer(answers: &mut Option<(UnboundedSender<Answered>, UnboundedR
         return answered;
     }
     pending().await
+}
+
+/// Waits until the connection is to end. Once the task is known to be woken then, only that is looked at which says so: the rest
+/// would be a twentieth of a short request.
+async fn until_ended(stop: &mut Pin<Box<WaitForCancellationFutureOwned>>, end: &CancellationToken, listens: &mut bool) {
+    poll_fn(|cx| {
+        if *listens && !end.is_cancelled() {
+            return Poll::Pending;
+        }
+        *listens = true;
+        stop.as_mut().poll(cx)
+    })
+    .await;
 }
 
 /// Waits until the writer's queue has taken what is to go there.

@@ -107,8 +107,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// # Errors
     /// The socket's.
     pub(super) async fn run(&mut self) -> io::Result<Until> {
+        let mut again = false;
         loop {
-            let again = self.work();
+            again = self.work(again);
             // However this turn ends, it is rung then.
             let bell = self.conn.bell.take();
             if self.resetting || self.is_finished() {
@@ -117,7 +118,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             if let Some(there) = self.move_over() {
                 return Ok(Until::Moved(there));
             }
-            let again = self.pass_on(again, bell).await?;
+            again = self.pass_on(again, bell).await?;
             let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
             debug_assert!(again || read || self.waits_for_its_own(), "nothing but a deadline would ever come");
             let event = tokio::select! {
@@ -152,10 +153,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
         Ok(Until::Ended)
     }
 
-    /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
-    fn work(&mut self) -> bool {
+    /// Does what can be done without waiting; `again` if it stopped before. `true` if it stopped only because the turn of other
+    /// connections has come.
+    fn work(&mut self, again: bool) -> bool {
         self.take_answers();
-        let interrupted = self.take_requests();
+        let interrupted = self.take_requests(again);
         self.do_held();
         self.take_answers();
         let streaming = self.step_stream();
@@ -204,12 +206,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
         (self.closing || ended && self.refusal.is_none()) && self.in_flight() == 0 && self.conn.queueing.is_none()
     }
 
-    /// Takes what has arrived. `true` if it stopped for others to have their turn.
-    fn take_requests(&mut self) -> bool {
+    /// Takes what has arrived, or the rest of it. `true` if it stopped for others to have their turn.
+    fn take_requests(&mut self, rest: bool) -> bool {
         let (shared, snapshot) = (Arc::clone(&self.conn.shared), Snapshot::default());
         let mut reader = shared.executor.reader(&snapshot);
         let is_wary = shared.executor.cold().is_wary();
-        let (mut turn, mut over) = (Turn::new(), false);
+        // What has just arrived came with the time.
+        let started = if rest { Instant::now() } else { self.conn.wire.received().last };
+        let (mut turn, mut over) = (Turn::since(started.into_std()), false);
         while self.can_take() {
             if turn.is_over() {
                 over = true;
