@@ -60,7 +60,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Some(&self.caller.standing).filter(|standing| token.is_none() && standing.is_holder()).cloned();
         let admitted = match by_certificate {
             Some(standing) => Ok(standing),
-            None => self.conn.shared.access.admit(token, &self.conn.peer, &self.conn.end),
+            None => self.conn.shared.access.admit(token, &self.conn.peer, self.conn.ending.token()),
         };
         match admitted {
             Ok(standing) => {
@@ -75,8 +75,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
                 let (own, at) = (self.codec.instead(own, error), Instant::now() + wait);
                 if !C::MAY_TRY_AGAIN || !self.caller.standing.is_holder() {
                     // Those who wait for a no make room for each other, and take none from who may get a yes.
-                    self.conn.stranger =
-                        Some(self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.end.clone()));
+                    self.conn.stranger = Some(
+                        self.conn.shared.turned_away.add(self.conn.peer.origin(), self.conn.ending.token().clone()),
+                    );
                 }
                 if C::MAY_TRY_AGAIN {
                     self.refusal = Some((at, own));
@@ -130,10 +131,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let Some(at) = self.answer_at else { return true };
         tokio::select! {
             () = sleep_until(at) => true,
-            () = &mut self.conn.stop, if !self.conn.stopping => {
-                self.conn.stopping = true;
-                false
-            }
+            () = self.conn.ending.come(), if !self.conn.ending.has_come() => false,
         }
     }
 

@@ -105,8 +105,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
             .map(|_| (self.unknown_since + self.conn.shared.timeouts.hello, Overdue::Introduction));
         let expiry = self.expires_at.map(|at| (at, Overdue::Expired));
         let first = sooner(sooner(introduction, expiry), self.item_deadline());
-        if self.is_at_rest() {
-            return sooner(first, Some(self.quiet_deadline()));
+        if self.streams.is_empty() && self.leases.is_empty() && self.conn.starving.is_none() {
+            // As nearly always: writes under way have no deadline of their own.
+            return sooner(first, self.is_idle().then(|| self.quiet_deadline()));
         }
         // Snapshots are held for no longer than they are used, or leased.
         let lease = self.leases.next_end().map(|at| (at, Overdue::Lease));
@@ -120,11 +121,6 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Whether nothing was taken that is not answered, and no snapshot is held.
     fn is_idle(&self) -> bool {
         self.in_flight() == 0 && self.waiting.is_none() && self.ahead.is_empty() && self.leases.is_empty()
-    }
-
-    /// Whether there is nothing that the connection waits for but its client.
-    fn is_at_rest(&self) -> bool {
-        self.is_idle() && self.conn.starving.is_none()
     }
 
     fn item_deadline(&self) -> Option<Deadline> {

@@ -6,7 +6,8 @@
 //!   side; `multi`: its transactions
 //! - `socket`, `wire`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
-//!   `ahead`, `faults`: what waits for the disk; `habits`: which threads serve one that sends much at once, or writes alone; `pace`, `alarm`: whether something goes on, and when not
+//!   `ahead`, `faults`: what waits for the disk; `habits`: which threads serve one that sends much at once, or writes alone;
+//!   `pace`, `alarm`: whether something goes on, and when not; `ending`: the end that others bring about
 //!
 //! A session is one task. It turns bytes into requests and replies into bytes, and bounds what one client can ask for at a
 //! time; what a request does, it leaves to the executor. It waits at one place, [`Connection::event`], for everything.
@@ -18,6 +19,7 @@ mod binary;
 mod codec;
 mod credit;
 mod deadline;
+mod ending;
 mod faults;
 mod flow;
 mod habits;
@@ -37,20 +39,19 @@ mod text;
 mod turn;
 mod wire;
 
-use std::future::{Future, pending, poll_fn};
+use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 use boltkv_protocol::WriteRequest;
 use rustls::ServerConfig;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 
 use alarm::Alarm;
 pub(crate) use binary::BinaryCodec;
+use ending::Ending;
 pub(crate) use resp::RespCodec;
 pub(crate) use serve::Session;
 use socket::Encrypting;
@@ -68,7 +69,7 @@ use crate::peer::Peer;
 use crate::shared::Shared;
 use crate::silent::Silent;
 use crate::sockets::Speaks;
-use crate::writer::{Answered, Bell, Held, Push, Pushed, Ticket};
+use crate::writer::{Answered, Bell, Held, Mailbox, Push, Pushed, Ticket};
 
 /// What a connection has, before it is known what it speaks and after.
 pub(crate) struct Connection<S> {
@@ -76,13 +77,7 @@ pub(crate) struct Connection<S> {
     pub(crate) shared: Arc<Shared>,
     pub(crate) opened: Instant,
     alarm: Alarm,
-    stop: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What ends this connection.
-    end: CancellationToken,
-    /// `stop` was asked, and will wake the task.
-    listens: bool,
-    /// What has come so far, to look in between whether the connection is to end.
-    events: u32,
+    ending: Ending,
     pub(crate) peer: Peer,
     /// What may be spoken on it.
     pub(crate) speaks: Speaks,
@@ -92,10 +87,9 @@ pub(crate) struct Connection<S> {
     known: Option<Standing>,
     /// Its place among those of whom nobody knows who they are.
     pub(crate) stranger: Option<Silent>,
-    /// The connection is to end: nothing more is taken.
-    stopping: bool,
-    /// Where the writer's answers arrive, and the end that goes along with each write; only while there are writes.
-    answers: Option<(UnboundedSender<Answered>, UnboundedReceiver<Answered>)>,
+    /// Where the writer's answers arrive; and whether any are due.
+    answers: Mailbox,
+    has_due: bool,
     /// A write that waits for room in the writer's queue. Nothing is taken meanwhile, so that writes keep their order.
     queueing: Option<Push>,
     /// A write that came alone, while requests are taken: the next one shows that it did not.
@@ -111,9 +105,6 @@ pub(crate) struct Connection<S> {
     /// What waits for the disk. Nothing is taken meanwhile.
     faulting: Option<FaultIn>,
 }
-
-/// So many events are taken before it is looked whether the connection is to end, however many there are.
-const END_LOOK: u32 = 64;
 
 /// What waits for memory, and for how much.
 struct Starving {
@@ -160,16 +151,13 @@ impl<S: Socket> Connection<S> {
             opened: Instant::now(),
             alarm: Alarm::new(),
             listed,
-            end: stop.clone(),
-            stop: Box::pin(stop.cancelled_owned()),
-            listens: false,
-            events: 0,
+            ending: Ending::new(stop),
             peer,
             known: None,
             speaks,
             stranger: None,
-            stopping: false,
-            answers: None,
+            answers: Mailbox::default(),
+            has_due: false,
             queueing: None,
             held: None,
             did_held: false,
@@ -190,35 +178,30 @@ impl<S: Socket> Connection<S> {
         deadline: Instant,
     ) -> io::Result<Box<Self>> {
         let mut conn = *self;
-        let (origin, end, encryption) = (conn.peer.origin(), conn.end.clone(), Arc::clone(&conn.shared.encryption));
+        let (origin, end, encryption) =
+            (conn.peer.origin(), conn.ending.token().clone(), Arc::clone(&conn.shared.encryption));
         let encrypting = conn.wire.encrypted(Encrypting { encryption, config, origin, end });
         let (wire, names) = tokio::select! {
-            () = &mut conn.stop => return Err(io::ErrorKind::ConnectionAborted.into()),
+            () = conn.ending.come() => return Err(io::ErrorKind::ConnectionAborted.into()),
             encrypted = timeout_at(deadline, encrypting) => encrypted.map_err(|_| io::ErrorKind::TimedOut)??,
         };
         conn.wire = wire;
         conn.listed.says(|said| said.encrypted = true);
-        conn.known = conn.shared.access.recognize(&names, &conn.end);
+        conn.known = conn.shared.access.recognize(&names, conn.ending.token());
         Ok(Box::new(conn))
     }
 
     /// Waits for whatever comes first. Bytes are read only if `read`.
     pub(crate) async fn event(&mut self, read: bool, deadline: Option<Instant>) -> io::Result<Event> {
-        // Every now and then first, or a client that always has something to send or to take would keep the server from
-        // stopping.
-        self.events = self.events.wrapping_add(1);
-        if self.events.is_multiple_of(END_LOOK) && !self.stopping && self.end.is_cancelled() {
-            self.stopping = true;
+        // Before all else, or a client that always has something to send or to take would keep the server from stopping.
+        if self.ending.comes() {
             return Ok(Event::Stop);
         }
         tokio::select! {
             biased;
             moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
-            () = until_ended(&mut self.stop, &self.end, &mut self.listens), if !self.stopping => {
-                self.stopping = true;
-                Ok(Event::Stop)
-            }
-            answered = next_answer(&mut self.answers) => Ok(Event::Answered(answered)),
+            () = self.ending.come(), if !self.ending.has_come() => Ok(Event::Stop),
+            answered = self.answers.next(), if self.has_due => Ok(Event::Answered(answered)),
             () = until_queued(&mut self.queueing) => Ok(Event::Progress),
             (use_for, lease) = until_fed(&mut self.starving) => {
                 match use_for {
@@ -235,16 +218,16 @@ impl<S: Socket> Connection<S> {
     /// Whether it is to end, and nobody knows whose it is: another one may wait for its place, so that it ends without waiting
     /// for its client.
     const fn gives_way(&self) -> bool {
-        self.stopping && self.stranger.is_some()
+        self.ending.has_come() && self.stranger.is_some()
     }
 
     /// Closes it. A peer whose last reply is still on its way is waited for; where nobody knows whose it is, only as long as
     /// no other one needs its place.
     pub(crate) async fn close(&mut self) {
-        let gives_way = self.stranger.is_some() && !self.stopping;
+        let gives_way = self.stranger.is_some() && !self.ending.has_come();
         tokio::select! {
             () = self.wire.close() => {}
-            () = &mut self.stop, if gives_way => self.stopping = true,
+            () = self.ending.come(), if gives_way => {}
         }
     }
 
@@ -254,13 +237,14 @@ impl<S: Socket> Connection<S> {
     /// The system's; then it stays where it was.
     fn hand_over(&mut self) -> io::Result<()> {
         self.wire.hand_over()?;
-        (self.alarm, self.listens) = (Alarm::new(), false);
+        self.alarm = Alarm::new();
+        self.ending.hand_over();
         Ok(())
     }
 
     /// An answer that is there already.
     fn answer(&mut self) -> Option<Answered> {
-        self.answers.as_mut()?.1.try_recv().ok()
+        if self.has_due { self.answers.try_next() } else { None }
     }
 
     /// Has a write done; its answer will carry `id`.
@@ -296,16 +280,14 @@ impl<S: Socket> Connection<S> {
     }
 
     fn ticket(&mut self, id: u32) -> Ticket {
-        let (answer_to, _) = match &mut self.answers {
-            Some(answers) => answers,
-            none => none.insert(unbounded_channel()),
-        };
-        Ticket::new(self.listed.id, id, answer_to.clone())
+        self.has_due = true;
+        self.answers.ticket(self.listed.id, id)
     }
 
     /// No more answers are due.
     fn all_answered(&mut self) {
-        self.answers = None;
+        self.has_due = false;
+        self.answers.rest();
     }
 
     /// Begins to wait for `len` bytes of memory.
@@ -314,28 +296,6 @@ impl<S: Socket> Connection<S> {
         let now = Instant::now();
         self.starving = Some(Starving { use_for, since: now, seen: now, lease });
     }
-}
-
-async fn next_answer(answers: &mut Option<(UnboundedSender<Answered>, UnboundedReceiver<Answered>)>) -> Answered {
-    if let Some((_, answers)) = answers
-        && let Some(answered) = answers.recv().await
-    {
-        return answered;
-    }
-    pending().await
-}
-
-/// Waits until the connection is to end. Once the task is known to be woken then, only that is looked at which says so: the rest
-/// would be a twentieth of a short request.
-async fn until_ended(stop: &mut Pin<Box<WaitForCancellationFutureOwned>>, end: &CancellationToken, listens: &mut bool) {
-    poll_fn(|cx| {
-        if *listens && !end.is_cancelled() {
-            return Poll::Pending;
-        }
-        *listens = true;
-        stop.as_mut().poll(cx)
-    })
-    .await;
 }
 
 /// Waits until the writer's queue has taken what is to go there.

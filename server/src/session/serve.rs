@@ -4,11 +4,12 @@
 //! Reads are answered where they stand, all of a burst from one snapshot and into one write to the socket. Writes go to the
 //! writer and are answered when it has committed; streams go on part by part, in turn.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest};
+use fnv::FnvHashMap;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -26,13 +27,17 @@ use crate::counters::Command;
 use crate::executor::Caller;
 use crate::writer::Answered;
 
+/// For so many writes under way room is kept while there are none. (That a client may choose ids which meet in one place of the
+/// table costs less than a write does, as long as it may have a few thousand in flight.)
+const WRITES_KEPT: usize = 3;
+
 /// A connection in a dialect.
 pub(crate) struct Session<C: Codec, S> {
     pub(super) conn: Box<Connection<S>>,
     pub(super) codec: C,
     pub(super) caller: Arc<Caller>,
     /// The writes that are not answered yet.
-    pub(super) writes: HashMap<u32, Due<C::Tag>>,
+    pub(super) writes: FnvHashMap<u32, Due<C::Tag>>,
     pub(super) streams: Streams<C::Tag>,
     /// The snapshots that the client holds open.
     pub(super) leases: Leases,
@@ -78,7 +83,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let mut session = Self {
             caller: Arc::new(Caller { asker: codec.asker(), standing: conn.shared.access.newcomer() }),
             codec,
-            writes: HashMap::new(),
+            writes: FnvHashMap::default(),
             streams: Streams::new(),
             leases: Leases::default(),
             waiting: None,
@@ -316,7 +321,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.tell_result(due, outcome.error());
         self.settle(due, outcome);
         if self.writes.is_empty() {
-            self.writes = HashMap::new();
+            if self.writes.capacity() > WRITES_KEPT {
+                self.writes = FnvHashMap::default();
+            }
             self.conn.all_answered();
         }
     }
@@ -355,7 +362,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// All that was taken is answered.
     fn say_last_words(&mut self) {
-        if self.conn.stopping && !self.muted {
+        if self.conn.ending.has_come() && !self.muted {
             self.refuse_the_rest();
         }
         if let Some(own) = self.last_words.take() {

@@ -222,12 +222,11 @@ mod tests {
     use boltkv_protocol::{Cond, ErrorCode, Path, Txn, WriteRequest};
     use boltkv_storage::{JournalOptions, Options};
     use bytes::Bytes;
-    use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;
     use crate::commands::{Asker, Clock, Write};
     use crate::memory::Memory;
-    use crate::writer::queue::Ticket;
+    use crate::writer::mailbox::Mailbox;
 
     fn path() -> Path {
         Path::from_names(["b"]).unwrap()
@@ -255,10 +254,10 @@ mod tests {
 
     /// Does these requests as one group; answers the codes of their errors.
     fn run(groups: &mut Groups, requests: Vec<WriteRequest>) -> Vec<Option<ErrorCode>> {
-        let (to, mut answers) = unbounded_channel();
-        let job = |(id, request)| Job::new(Write::new(request, Asker::default()), Ticket::new(1, id, to.clone()));
+        let answers = Mailbox::default();
+        let job = |(id, request)| Job::new(Write::new(request, Asker::default()), answers.ticket(1, id));
         groups.run((0..).zip(requests).map(job).collect());
-        let answers = std::iter::from_fn(|| answers.try_recv().ok());
+        let answers = std::iter::from_fn(|| answers.try_next());
         answers
             .map(|(_, outcome)| if let Reply::Error(error) = outcome.reply { Some(error.code) } else { None })
             .collect()

@@ -4,10 +4,11 @@
 //! the next group gathers, and a lone write waits for nobody; where syncs take long, those who were just answered are waited
 //! for, for two milliseconds at most (`company`). It depends on no client, and no client waits for it in vain: whatever becomes
 //! of it, every request that it was given is answered. Between groups it removes keys that have expired, a few at a time
-//! (`reclaim`).
+//! (`reclaim`). Answers arrive in each connection's `mailbox`.
 
 mod company;
 mod group;
+mod mailbox;
 mod queue;
 mod reclaim;
 mod seat;
@@ -23,7 +24,8 @@ use boltkv_storage::Db;
 
 use company::{Company, Moment};
 use group::Groups;
-pub(crate) use queue::{Answered, Bell, Held, Push, Pushed, Queue, Ticket};
+pub(crate) use mailbox::{Answered, Mailbox, Ticket};
+pub(crate) use queue::{Bell, Held, Push, Pushed, Queue};
 use queue::{Job, Room, Waiting};
 use seat::Seat;
 
@@ -139,7 +141,6 @@ mod tests {
 
     use boltkv_protocol::{Cond, ErrorCode, Path, Reply, WriteRequest};
     use bytes::Bytes;
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
     use tokio::time::timeout;
 
     use super::*;
@@ -175,11 +176,11 @@ mod tests {
         (writer, queue, open, groups)
     }
 
-    pub(super) async fn codes(answers: &mut UnboundedReceiver<Answered>, count: u32) -> Vec<(u32, Option<ErrorCode>)> {
+    pub(super) async fn codes(answers: &Mailbox, count: u32) -> Vec<(u32, Option<ErrorCode>)> {
         let mut codes = Vec::new();
         for _ in 0..count {
-            let answered = timeout(PATIENCE, answers.recv()).await;
-            let (id, outcome) = answered.expect("every request is answered").unwrap();
+            let answered = timeout(PATIENCE, answers.next()).await;
+            let (id, outcome) = answered.expect("every request is answered");
             codes.push((id, if let Reply::Error(error) = outcome.reply { Some(error.code) } else { None }));
         }
         codes.sort_by_key(|(id, _)| *id);
@@ -189,15 +190,15 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_waits_while_a_group_is_written_becomes_the_next_group() {
         let (writer, queue, open, groups) = gated(100, 1 << 20);
-        let (to, mut answers) = unbounded_channel();
-        let push = |id| assert!(queue.push(set(1), Ticket::new(1, id, to.clone())).waits().is_none(), "there is room");
+        let answers = Mailbox::default();
+        let push = |id| assert!(queue.push(set(1), answers.ticket(1, id)).waits().is_none(), "there is room");
         push(0);
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         (1..=10).for_each(push);
         open.send(()).unwrap();
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 10);
         open.send(()).unwrap();
-        assert!(codes(&mut answers, 11).await.iter().all(|(_, code)| code.is_none()));
+        assert!(codes(&answers, 11).await.iter().all(|(_, code)| code.is_none()));
         drop(queue);
         assert!(writer.join());
     }
@@ -205,8 +206,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn what_comes_before_the_writer_is_told_is_one_group_and_enough_of_it_is_told_at_once() {
         let (writer, queue, open, groups) = gated(1_000, 1 << 20);
-        let (to, mut answers) = unbounded_channel();
-        let push = |id: u32| match queue.push(set(1), Ticket::new(id.into(), id, to.clone())) {
+        let answers = Mailbox::default();
+        let push = |id: u32| match queue.push(set(1), answers.ticket(id.into(), id)) {
             Pushed::Queued(bell) => bell,
             _ => panic!("there is room, and they do not come alone"),
         };
@@ -224,7 +225,7 @@ mod tests {
         drop(next);
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         open.send(()).unwrap();
-        assert!(codes(&mut answers, 43).await.iter().all(|(_, code)| code.is_none()));
+        assert!(codes(&answers, 43).await.iter().all(|(_, code)| code.is_none()));
         drop(push(43));
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         drop(push(44));
@@ -237,7 +238,7 @@ mod tests {
         drop((kept, queue, last));
         open.send(()).unwrap();
         let expected: Vec<_> = (43..47).map(|id| (id, None)).collect();
-        assert_eq!(codes(&mut answers, 4).await, expected, "told of as the last way to the writer ends");
+        assert_eq!(codes(&answers, 4).await, expected, "told of as the last way to the writer ends");
         assert!(writer.join());
     }
 
@@ -245,8 +246,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_finds_the_queue_full_waits_and_is_served_in_order() {
         let (writer, queue, open, groups) = gated(2, 1 << 20);
-        let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(1, id, to.clone())).waits();
+        let answers = Mailbox::default();
+        let push = |id| queue.push(set(1), answers.ticket(1, id)).waits();
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
         assert!(push(1).is_none() && push(2).is_none());
@@ -267,7 +268,7 @@ mod tests {
         open.send(()).unwrap();
         let mut order = Vec::new();
         for _ in 0..5 {
-            order.push(timeout(PATIENCE, answers.recv()).await.unwrap().unwrap().0);
+            order.push(timeout(PATIENCE, answers.next()).await.unwrap().0);
         }
         assert_eq!(order, [0, 1, 2, 3, 4]);
         drop(queue);
@@ -277,11 +278,11 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn paths_take_room_in_the_queue_like_everything_else() {
         let (writer, queue, open, groups) = gated(100, 100_000);
-        let (to, mut answers) = unbounded_channel();
+        let answers = Mailbox::default();
         let long = Path::from_names(vec![vec![b'n'; 60_000]]).unwrap();
         let push = |id| {
             let delete = WriteRequest::DeleteBucket(long.clone());
-            queue.push(Write::new(delete, Asker::default()), Ticket::new(1, id, to.clone())).waits()
+            queue.push(Write::new(delete, Asker::default()), answers.ticket(1, id)).waits()
         };
         assert!(push(0).is_none());
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "taken: the queue is empty again");
@@ -293,7 +294,7 @@ mod tests {
         open.send(()).unwrap();
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         open.send(()).unwrap();
-        assert_eq!(codes(&mut answers, 3).await.len(), 3);
+        assert_eq!(codes(&answers, 3).await.len(), 3);
         drop(queue);
         assert!(writer.join());
     }
@@ -301,8 +302,8 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_request_larger_than_the_queue_waits_until_it_is_empty() {
         let (writer, queue, open, groups) = gated(100, 1_000);
-        let (to, mut answers) = unbounded_channel();
-        let push = |id, len| queue.push(set(len), Ticket::new(1, id, to.clone())).waits();
+        let answers = Mailbox::default();
+        let push = |id, len| queue.push(set(len), answers.ticket(1, id)).waits();
         assert!(push(0, 5_000).is_none(), "the queue is empty");
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1);
         assert!(push(1, 1).is_none());
@@ -313,7 +314,7 @@ mod tests {
         open.send(()).unwrap();
         assert_eq!(groups.recv_timeout(PATIENCE).unwrap(), 1, "the large one, alone");
         open.send(()).unwrap();
-        assert_eq!(codes(&mut answers, 3).await.len(), 3);
+        assert_eq!(codes(&answers, 3).await.len(), 3);
         drop(queue);
         assert!(writer.join());
     }
@@ -328,8 +329,8 @@ mod tests {
             panic!("a defect");
         })
         .unwrap();
-        let (to, mut answers) = unbounded_channel();
-        let push = |id| queue.push(set(1), Ticket::new(1, id, to.clone())).waits();
+        let answers = Mailbox::default();
+        let push = |id| queue.push(set(1), answers.ticket(1, id)).waits();
         assert!(push(0).is_none());
         at_gate.recv_timeout(PATIENCE).unwrap();
         assert!(push(1).is_none() && push(2).is_none(), "queued behind it");
@@ -337,10 +338,10 @@ mod tests {
         open.send(()).unwrap();
         let failed = Some(ErrorCode::StorageFailed);
         let expected: Vec<_> = (0..4).map(|id| (id, failed)).collect();
-        assert_eq!(codes(&mut answers, 4).await, expected);
+        assert_eq!(codes(&answers, 4).await, expected);
         waiting.await.unwrap();
         assert!(push(4).is_none(), "nobody waits for a writer that is gone");
-        assert_eq!(codes(&mut answers, 1).await, [(4, failed)]);
+        assert_eq!(codes(&answers, 1).await, [(4, failed)]);
         assert!(!writer.join(), "the panic is reported");
     }
 }

@@ -1,21 +1,17 @@
-//! The way to the writer: a queue with bounds in requests and in bytes, first in, first out; and the way back of the answers.
+//! The way to the writer: a queue with bounds in requests and in bytes, first in, first out.
 
 use std::mem::{replace, take};
 use std::pin::Pin;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::task::block_in_place;
 
+use super::mailbox::Ticket;
 use super::seat::Seat;
 use crate::commands::{Outcome, Write};
-
-/// The reply to the request of this id.
-pub(crate) type Answered = (u32, Outcome);
 
 /// What to wait for where the queue is full: it ends when the request has its place. Dropped before, it answers that the
 /// outcome is unknown, though nothing was written.
@@ -23,6 +19,9 @@ pub(crate) type Push = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// So many requests are enough for a group: the writer is told of them at once.
 const ENOUGH: usize = 32;
+
+/// For so many room is made before they come.
+const LIKELY: usize = 64;
 
 /// What became of a request that was to go to the writer.
 #[must_use]
@@ -113,7 +112,10 @@ impl Waiting {
     pub(super) fn take(&self) -> Vec<Job> {
         let mut gathered = self.lock();
         gathered.is_to_be_told = false;
-        take(&mut gathered.jobs)
+        let jobs = take(&mut gathered.jobs);
+        // As many are likely to come again, and room for them need not grow while they do.
+        gathered.jobs.reserve(jobs.len().min(LIKELY));
+        jobs
     }
 
     /// How many there are.
@@ -147,48 +149,11 @@ impl Job {
         Self { write, ticket, bytes: 0 }
     }
 
-    /// Answers it. Its memory is free before its client can ask for more.
+    /// Mailbox it. Its memory is free before its client can ask for more.
     pub(super) fn answer(self, outcome: Outcome) {
         let Self { write, ticket, .. } = self;
         drop(write);
         ticket.answer(outcome);
-    }
-}
-
-/// A promise that a request is answered: one that is dropped answers that the outcome is unknown.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    client: u64,
-    id: u32,
-    to: Option<UnboundedSender<Answered>>,
-}
-
-impl Ticket {
-    /// The answer to request `id` of this client will be sent to `to`, which has room: connections bound what they have in
-    /// flight.
-    pub(crate) const fn new(client: u64, id: u32, to: UnboundedSender<Answered>) -> Self {
-        Self { client, id, to: Some(to) }
-    }
-
-    /// Keeps the promise.
-    pub(crate) fn answer(mut self, outcome: Outcome) {
-        self.send(outcome);
-    }
-
-    fn send(&mut self, outcome: Outcome) {
-        if let Some(to) = self.to.take() {
-            // A connection that is gone needs no answer.
-            let _ = to.send((self.id, outcome));
-        }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        if self.to.is_some() {
-            let message = "the writer stopped; whether this was written is unknown";
-            self.send(Reply::Error(ErrorReply::new(ErrorCode::StorageFailed, message)).into());
-        }
     }
 }
 
@@ -285,7 +250,7 @@ impl Queue {
         // Whoever takes the job gives them back.
         one.forget();
         bytes.forget();
-        if self.seat.come(job.ticket.client) {
+        if self.seat.come(job.ticket.client()) {
             return Pushed::Held(Held { job: Some(job), queue: self.clone() });
         }
         Pushed::Queued(self.post(job))

@@ -107,11 +107,11 @@ mod tests {
     use std::thread;
 
     use boltkv_protocol::{ErrorCode, Reply};
-    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+    use super::super::mailbox::Mailbox;
     use super::super::queue::Job;
     use super::super::tests::{codes, set};
-    use super::super::{Answered, Pushed, Queue, Ticket, Writer};
+    use super::super::{Pushed, Queue, Writer};
     use super::{IN_A_ROW, Seat};
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
     /// A writer that says on which thread it does each group. Requests have come to it one by one.
     async fn for_one(
         mut each: impl FnMut() + Send + 'static,
-    ) -> (Writer, Queue, Receiver<thread::ThreadId>, UnboundedReceiver<Answered>, impl Fn(&Queue, u32) -> Pushed) {
+    ) -> (Writer, Queue, Receiver<thread::ThreadId>, Mailbox, impl Fn(&Queue, u32) -> Pushed) {
         let (report, threads) = channel();
         let (writer, queue) = Writer::start_with(100, 1 << 20, move |jobs: Vec<Job>| {
             report.send(thread::current().id()).unwrap();
@@ -144,11 +144,12 @@ mod tests {
             }
         })
         .unwrap();
-        let (to, mut answers) = unbounded_channel();
-        let push = move |queue: &Queue, id| queue.push(set(1), Ticket::new(1, id, to.clone()));
+        let answers = Mailbox::default();
+        let to = answers.clone();
+        let push = move |queue: &Queue, id| queue.push(set(1), to.ticket(1, id));
         for id in 0..100 {
             drop(push(&queue, id));
-            assert_eq!(codes(&mut answers, 1).await, [(id, None)]);
+            assert_eq!(codes(&answers, 1).await, [(id, None)]);
             assert_ne!(threads.recv().unwrap(), thread::current().id(), "what is let go is the writer's");
             queue.until_idle().await;
         }
@@ -157,18 +158,18 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_comes_alone_is_done_where_it_comes_and_what_does_not_is_the_writers() {
-        let (writer, queue, threads, mut answers, push) = for_one(|| ()).await;
+        let (writer, queue, threads, answers, push) = for_one(|| ()).await;
         let here = thread::current().id();
         for id in 0..3 {
             let Pushed::Held(held) = push(&queue, id) else { panic!("nobody else is there") };
             assert!(held.run(false));
-            assert_eq!((threads.try_recv(), answers.try_recv().map(|(id, _)| id)), (Ok(here), Ok(id)));
+            assert_eq!((threads.try_recv(), answers.try_next().map(|(id, _)| id)), (Ok(here), Some(id)));
         }
         let Pushed::Held(held) = push(&queue, 3) else { panic!("nobody else is there") };
         assert!(matches!(push(&queue, 4), Pushed::Queued(_)), "one is held");
         // Done here or by the thread, whichever is first.
         held.run(false);
-        assert_eq!(codes(&mut answers, 2).await, [(3, None), (4, None)]);
+        assert_eq!(codes(&answers, 2).await, [(3, None), (4, None)]);
         assert!(threads.try_iter().any(|thread| thread != here), "the other one is the thread's");
         drop(queue);
         assert!(writer.join());
@@ -177,7 +178,7 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn who_panics_where_it_comes_is_the_last_to_write() {
         let mut left = 100;
-        let (writer, queue, _threads, mut answers, push) = for_one(move || {
+        let (writer, queue, _threads, answers, push) = for_one(move || {
             left -= 1;
             assert!(left >= 0, "a defect");
         })
@@ -187,6 +188,6 @@ mod tests {
         assert!(!writer.join(), "the thread notices, and its end is told");
         drop(push(&queue, 2));
         let failed = Some(ErrorCode::StorageFailed);
-        assert_eq!(codes(&mut answers, 2).await, [(1, failed), (2, failed)]);
+        assert_eq!(codes(&answers, 2).await, [(1, failed), (2, failed)]);
     }
 }

@@ -8,7 +8,7 @@ use super::range::prefix_bounds;
 use super::{Cursor, CursorMut, Range};
 use crate::base::BucketPath;
 use crate::format::{LeafEntry, Pgid, bucket_value};
-use crate::pages::Top;
+use crate::pages::Tops;
 use crate::tree::{BucketId, Child, Fill, Root, Source, Work};
 use crate::{Error, Result};
 
@@ -29,12 +29,6 @@ impl<'tx> Bucket<'tx> {
     /// The root bucket of a snapshot.
     pub(crate) fn root(source: Source<'tx>, root: Pgid, sequence: u64) -> Self {
         Self { source, root: Root::Tree(Child::Page(root)), name: b"", sequence, state: None }
-    }
-
-    /// A top-level bucket of a snapshot, which has noted where it begins.
-    #[inline]
-    pub(crate) fn top(source: Source<'tx>, top: &'tx Top) -> Self {
-        Self { source, root: source.tree(top.root), name: top.name(), sequence: top.sequence, state: None }
     }
 
     /// A bucket that a write transaction has opened.
@@ -90,6 +84,23 @@ impl<'tx> Bucket<'tx> {
         Ok(bucket)
     }
 
+    /// A bucket within this one, the root of a snapshot, which notes where those at the top begin.
+    ///
+    /// # Errors
+    /// As [`Self::bucket`].
+    #[inline]
+    pub(crate) fn top(&self, name: &[u8], tops: &'tx Tops) -> Result<Self> {
+        if let Some(top) = tops.get(name) {
+            let (source, root) = (self.source, self.source.tree(top.root));
+            return Ok(Self { source, root, name: top.name(), sequence: top.sequence, state: None });
+        }
+        let bucket = self.bucket(name)?;
+        if let Some(root) = bucket.root_page() {
+            tops.note(name, root, bucket.sequence());
+        }
+        Ok(bucket)
+    }
+
     /// The bucket in one of this bucket's entries. None of its pages is read.
     pub(crate) fn bucket_of(&self, entry: LeafEntry<'tx>) -> Result<Self> {
         if !entry.is_bucket {
@@ -116,13 +127,17 @@ impl<'tx> Bucket<'tx> {
         error
     }
 
-    /// The bucket that a path of names leads to from here, from a bucket at the top; this one for no names.
+    /// The bucket that a path of names leads to, the first of which `top` knows.
     ///
     /// # Errors
-    /// As [`Self::bucket`].
+    /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
     #[inline]
-    pub(crate) fn descend<N: AsRef<[u8]>>(self, names: impl IntoIterator<Item = N>) -> Result<Self> {
-        let mut bucket = self;
+    pub(crate) fn at_path<N: AsRef<[u8]>>(
+        path: impl IntoIterator<Item = N>,
+        top: impl FnOnce(N) -> Result<Self>,
+    ) -> Result<Self> {
+        let mut names = path.into_iter();
+        let mut bucket = top(names.next().ok_or(Error::BucketNameRequired)?)?;
         let mut above: Vec<&[u8]> = Vec::new();
         for name in names {
             let inner = bucket.bucket(name).map_err(|mut error| {

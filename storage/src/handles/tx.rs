@@ -83,15 +83,7 @@ impl Tx {
     /// # Errors
     /// [`Error::BucketNotFound`]; [`Error::Corrupt`] where the file is damaged.
     pub fn bucket(&self, name: impl AsRef<[u8]>) -> Result<Bucket<'_>> {
-        let (name, tops) = (name.as_ref(), &self.snapshot.tops);
-        if let Some(top) = tops.get(name) {
-            return Ok(Bucket::top(self.source(), top));
-        }
-        let bucket = self.root().bucket(name)?;
-        if let Some(root) = bucket.root_page() {
-            tops.note(name, root, bucket.sequence());
-        }
-        Ok(bucket)
+        self.root().top(name.as_ref(), &self.snapshot.tops)
     }
 
     /// The bucket that a path of names leads to, from the top down.
@@ -99,9 +91,7 @@ impl Tx {
     /// # Errors
     /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
     pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
-        let mut names = path.into_iter();
-        let first = names.next().ok_or(Error::BucketNameRequired)?;
-        self.bucket(first)?.descend(names)
+        Bucket::at_path(path, |first| self.bucket(first))
     }
 
     /// The top-level buckets with their names, in the order of the names.
@@ -242,9 +232,7 @@ impl TxMut {
     /// # Errors
     /// As [`Self::bucket`]; [`Error::BucketNameRequired`] for an empty path.
     pub fn bucket_path<N: AsRef<[u8]>>(&self, path: impl IntoIterator<Item = N>) -> Result<Bucket<'_>> {
-        let mut names = path.into_iter();
-        let first = names.next().ok_or(Error::BucketNameRequired)?;
-        self.bucket(first)?.descend(names)
+        Bucket::at_path(path, |first| self.bucket(first))
     }
 
     /// The top-level buckets with their names, in the order of the names.

@@ -24,4 +24,4 @@ pub(crate) use page_set::PageSet;
 pub(crate) use recents::{Recents, Table};
 pub(crate) use snapshot::Snapshot;
 pub(crate) use spans::Spans;
-pub(crate) use tops::{Top, Tops};
+pub(crate) use tops::Tops;

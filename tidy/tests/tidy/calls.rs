@@ -62,10 +62,7 @@ const BANS: &[Ban] = &[
         call: "unbounded_channel()",
         within: PRODUCT,
         instead: "what has no bound takes what memory there is: `channel`, or say here what bounds it",
-        but: &[
-            ("client/src/connection/mod.rs", "pieces of streams, bounded by the credit that was given"),
-            ("server/src/session/mod.rs", "answers, bounded by `max_in_flight` requests"),
-        ],
+        but: &[("client/src/connection/mod.rs", "pieces of streams, bounded by the credit that was given")],
     },
     Ban {
         call: "Instant::now()",
