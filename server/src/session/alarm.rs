@@ -4,6 +4,7 @@ use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// Goes off at a deadline that may change any time.
@@ -35,10 +36,12 @@ impl Alarm {
                 self.is_set = false;
             }
             // The clock knows already whom to wake: to tell it each time is a tenth of a short request.
-            if !self.is_set {
-                self.is_set = self.sleep.as_mut().poll(cx).is_pending();
-            }
             if self.is_set {
+                return Poll::Pending;
+            }
+            if self.sleep.as_mut().poll(cx).is_pending() {
+                // A task that has had its share is sent away without anything being noted.
+                self.is_set = has_budget_remaining();
                 return Poll::Pending;
             }
         }

@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// So many times it is not looked at, where something else has come each time.
@@ -52,8 +53,10 @@ impl Ending {
             if self.listens && !self.token.is_cancelled() {
                 return Poll::Pending;
             }
-            self.listens = true;
-            self.called.as_mut().poll(cx)
+            let called = self.called.as_mut().poll(cx);
+            // A task that has had its share may be sent away without anything being noted.
+            self.listens = has_budget_remaining();
+            called
         })
         .await;
         self.has_come = true;

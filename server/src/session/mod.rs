@@ -87,8 +87,8 @@ pub(crate) struct Connection<S> {
     known: Option<Standing>,
     /// Its place among those of whom nobody knows who they are.
     pub(crate) stranger: Option<Silent>,
-    /// Where the writer's answers arrive; and whether any are due.
-    answers: Mailbox,
+    /// Where the writer's answers arrive, once there was a write; and whether any are due.
+    answers: Option<Mailbox>,
     has_due: bool,
     /// A write that waits for room in the writer's queue. Nothing is taken meanwhile, so that writes keep their order.
     queueing: Option<Push>,
@@ -156,7 +156,7 @@ impl<S: Socket> Connection<S> {
             known: None,
             speaks,
             stranger: None,
-            answers: Mailbox::default(),
+            answers: None,
             has_due: false,
             queueing: None,
             held: None,
@@ -201,7 +201,7 @@ impl<S: Socket> Connection<S> {
             biased;
             moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
             () = self.ending.come(), if !self.ending.has_come() => Ok(Event::Stop),
-            answered = self.answers.next(), if self.has_due => Ok(Event::Answered(answered)),
+            answered = next_answer(self.answers.as_ref()), if self.has_due => Ok(Event::Answered(answered)),
             () = until_queued(&mut self.queueing) => Ok(Event::Progress),
             (use_for, lease) = until_fed(&mut self.starving) => {
                 match use_for {
@@ -244,7 +244,7 @@ impl<S: Socket> Connection<S> {
 
     /// An answer that is there already.
     fn answer(&mut self) -> Option<Answered> {
-        if self.has_due { self.answers.try_next() } else { None }
+        self.answers.as_ref().filter(|_| self.has_due)?.try_next()
     }
 
     /// Has a write done; its answer will carry `id`.
@@ -281,13 +281,13 @@ impl<S: Socket> Connection<S> {
 
     fn ticket(&mut self, id: u32) -> Ticket {
         self.has_due = true;
-        self.answers.ticket(self.listed.id, id)
+        self.answers.get_or_insert_default().ticket(self.listed.id, id)
     }
 
     /// No more answers are due.
     fn all_answered(&mut self) {
         self.has_due = false;
-        self.answers.rest();
+        self.answers.iter().for_each(Mailbox::rest);
     }
 
     /// Begins to wait for `len` bytes of memory.
@@ -295,6 +295,14 @@ impl<S: Socket> Connection<S> {
         let lease = Box::pin(self.shared.memory.take(len));
         let now = Instant::now();
         self.starving = Some(Starving { use_for, since: now, seen: now, lease });
+    }
+}
+
+/// Waits for an answer of the writer.
+async fn next_answer(answers: Option<&Mailbox>) -> Answered {
+    match answers {
+        Some(answers) => answers.next().await,
+        None => pending().await,
     }
 }
 

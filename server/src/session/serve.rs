@@ -27,16 +27,13 @@ use crate::counters::Command;
 use crate::executor::Caller;
 use crate::writer::Answered;
 
-/// For so many writes under way room is kept while there are none. (That a client may choose ids which meet in one place of the
-/// table costs less than a write does, as long as it may have a few thousand in flight.)
-const WRITES_KEPT: usize = 3;
-
 /// A connection in a dialect.
 pub(crate) struct Session<C: Codec, S> {
     pub(super) conn: Box<Connection<S>>,
     pub(super) codec: C,
     pub(super) caller: Arc<Caller>,
-    /// The writes that are not answered yet.
+    /// The writes that are not answered yet. (That a client may choose ids which meet in one place of the table costs less than
+    /// a write does, as long as it may have a few thousand in flight.)
     pub(super) writes: FnvHashMap<u32, Due<C::Tag>>,
     pub(super) streams: Streams<C::Tag>,
     /// The snapshots that the client holds open.
@@ -112,9 +109,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// # Errors
     /// The socket's.
     pub(super) async fn run(&mut self) -> io::Result<Until> {
-        let mut again = false;
         loop {
-            again = self.work(again);
+            let again = self.work();
             // However this turn ends, it is rung then.
             let bell = self.conn.bell.take();
             if self.resetting || self.is_finished() {
@@ -123,7 +119,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             if let Some(there) = self.move_over() {
                 return Ok(Until::Moved(there));
             }
-            again = self.pass_on(again, bell).await?;
+            let again = self.pass_on(again, bell).await?;
             let (read, deadline, can_step) = (self.wants_bytes(), self.deadline(), self.can_step());
             debug_assert!(again || read || self.waits_for_its_own(), "nothing but a deadline would ever come");
             let event = tokio::select! {
@@ -158,11 +154,10 @@ impl<C: Codec, S: Socket> Session<C, S> {
         Ok(Until::Ended)
     }
 
-    /// Does what can be done without waiting; `again` if it stopped before. `true` if it stopped only because the turn of other
-    /// connections has come.
-    fn work(&mut self, again: bool) -> bool {
+    /// Does what can be done without waiting. `true` if it stopped only because the turn of other connections has come.
+    fn work(&mut self) -> bool {
         self.take_answers();
-        let interrupted = self.take_requests(again);
+        let interrupted = self.take_requests();
         self.do_held();
         self.take_answers();
         let streaming = self.step_stream();
@@ -211,14 +206,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
         (self.closing || ended && self.refusal.is_none()) && self.in_flight() == 0 && self.conn.queueing.is_none()
     }
 
-    /// Takes what has arrived, or the rest of it. `true` if it stopped for others to have their turn.
-    fn take_requests(&mut self, rest: bool) -> bool {
+    /// Takes what has arrived. `true` if it stopped for others to have their turn.
+    fn take_requests(&mut self) -> bool {
         let (shared, snapshot) = (Arc::clone(&self.conn.shared), Snapshot::default());
         let mut reader = shared.executor.reader(&snapshot);
         let is_wary = shared.executor.cold().is_wary();
-        // What has just arrived came with the time.
-        let started = if rest { Instant::now() } else { self.conn.wire.received().last };
-        let (mut turn, mut over) = (Turn::since(started.into_std()), false);
+        let (mut turn, mut over) = (Turn::new(), false);
         while self.can_take() {
             if turn.is_over() {
                 over = true;
@@ -321,9 +314,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.tell_result(due, outcome.error());
         self.settle(due, outcome);
         if self.writes.is_empty() {
-            if self.writes.capacity() > WRITES_KEPT {
-                self.writes = FnvHashMap::default();
-            }
+            self.writes = FnvHashMap::default();
             self.conn.all_answered();
         }
     }

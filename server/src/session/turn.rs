@@ -41,9 +41,8 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// One that began then.
-    pub(super) const fn since(started: Instant) -> Self {
-        Self { started, taken: 0, done: 0, look: LOOK }
+    pub(super) fn new() -> Self {
+        Self { started: Instant::now(), taken: 0, done: 0, look: LOOK }
     }
 
     /// Counts a request that was taken.
@@ -145,7 +144,7 @@ mod tests {
         let nothing = || Asked::<(), ()>::Nothing;
         let stream = |request| Asked::<(), ()>::Stream(Due::new(1, ()), request);
         let over_after = |asked: &Asked<(), ()>, most| {
-            let mut turn = Turn::since(Instant::now());
+            let mut turn = Turn::new();
             (0..most).find(|_| {
                 turn.count(asked);
                 turn.is_over()
@@ -158,7 +157,7 @@ mod tests {
             many.condition(&Path::ROOT, b"k", &Cond::<&[u8]>::Always).unwrap();
         }
         assert!(over_after(&stream(StreamRequest::Txn(many.build())), 9).is_some());
-        let mut turn = Turn::since(Instant::now().checked_sub(2 * TIME).unwrap());
+        let mut turn = Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
         assert!(!turn.took_long(Instant::now()), "nothing was done");
         (0..LOOK).for_each(|_| turn.count(&nothing()));
         assert!(turn.is_over() && turn.took_long(Instant::now()));

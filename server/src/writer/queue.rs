@@ -149,7 +149,7 @@ impl Job {
         Self { write, ticket, bytes: 0 }
     }
 
-    /// Mailbox it. Its memory is free before its client can ask for more.
+    /// Answers it. Its memory is free before its client can ask for more.
     pub(super) fn answer(self, outcome: Outcome) {
         let Self { write, ticket, .. } = self;
         drop(write);
