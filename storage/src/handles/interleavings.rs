@@ -61,7 +61,7 @@ impl Model {
         let rewritten = if meta.txid % 2 == 0 { &mut meta.root } else { &mut meta.sequence };
         let old = std::mem::replace(rewritten, id);
         self.page(id).store(meta.txid, Relaxed);
-        self.readers.publish(Snapshot { meta, map: Arc::clone(&base.map), recents: Recents::default() });
+        self.readers.publish(Snapshot::new(meta, Arc::clone(&base.map), Recents::default()));
         let run = |start| [Run { start, len: 1 }];
         freelist.committed(meta.txid, &run(id), &run(old), self.readers.any_older(), false);
     }
