@@ -205,5 +205,5 @@ pub fn write_error_line(line: &str, out: &mut BytesMut) {
     for byte in line.bytes() {
         out.put_u8(if matches!(byte, b'\r' | b'\n') { b' ' } else { byte });
     }
-    out.put_slice(b"\r\n");
+    out.put_slice(END);
 }

@@ -35,7 +35,7 @@ impl Alarm {
                 self.sleep.as_mut().reset(deadline);
                 self.is_set = false;
             }
-            // The clock knows already whom to wake: to tell it each time is a tenth of a short request.
+            // The clock knows already whom to wake: to tell it each time takes 200 instructions, of 13,000 that a GET took.
             if self.is_set {
                 return Poll::Pending;
             }

@@ -14,7 +14,7 @@ pub(crate) type Answered = (u32, Outcome);
 
 /// A connection's answers, in the order in which they came. There is room for all of them: connections bound what they have in
 /// flight. While none is due it has none, so that it can be kept; a channel, made for each write of a client that waits for its
-/// answer, was a tenth of the server's work.
+/// answer, was a seventh of the session's instructions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mailbox(Arc<Mutex<Arrived>>);
 
