@@ -59,6 +59,46 @@ fn they_are_served_while_the_others_threads_are_held_up() {
 }
 
 #[test]
+fn one_of_eight_that_wait_for_each_answer_is_served_there_too() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut config = Config::for_db(Options::new().open_in_memory().unwrap());
+        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
+        config.limits.burst_threads = 1;
+        let server = Server::bind(config).await.unwrap();
+        let address = server.local_addr().unwrap();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(server.run(async { drop(stopped.await) }));
+        let (have_come, all_have) = tokio::sync::oneshot::channel();
+        let (ask_once_more, asked_once_more) = channel::<()>();
+        let (tell, told) = channel();
+        let clients = std::thread::spawn(move || {
+            let mut clients: Vec<_> = (0..8).map(|_| Text::connect(address)).collect();
+            for client in &mut clients {
+                assert!((0..200).all(|_| client.ask("PING") == "PONG"));
+            }
+            have_come.send(()).unwrap();
+            asked_once_more.recv().unwrap();
+            std::thread::scope(|scope| {
+                for (number, client) in clients.iter_mut().enumerate() {
+                    let tell = tell.clone();
+                    scope.spawn(move || tell.send((number, client.ask("PING"))).unwrap());
+                }
+            });
+        });
+        all_have.await.unwrap();
+        ask_once_more.send(()).unwrap();
+        // The only thread that serves all others does nothing else until then.
+        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (7, "PONG".to_owned()));
+        assert!(told.try_recv().is_err(), "the others wait");
+        stop.send(()).unwrap();
+        serving.await.unwrap().unwrap();
+        drop(told);
+        drop(clients);
+    });
+}
+
+#[test]
 fn all_that_a_connection_has_goes_with_it() {
     let server = TestServer::start_with(|config| {
         config.limits.burst_threads = 2;

@@ -1,5 +1,5 @@
-//! Which threads serve a connection: those of everybody, those for connections that send many requests at once, or one of its
-//! own, while it writes alone.
+//! Which threads serve a connection: those of everybody, those for connections that send many requests at once and for a few of
+//! the others, or one of its own, while it writes alone.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tracing::{Instrument as _, debug};
 use super::codec::Codec;
 use super::serve::Session;
 use super::socket::Socket;
-use crate::bursts::{Bursts, Place};
+use crate::bursts::{Bursts, Place, Way};
 use crate::lone::OwnThread;
 use crate::shared::Shared;
 
@@ -18,6 +18,10 @@ use crate::shared::Shared;
 const BURST: u32 = 8;
 /// and a connection that has sent so many bursts, one after the other, goes on doing so.
 const HABIT: u32 = 16;
+/// So many turns in a row with fewer requests, none of them a write, make a connection one of those that wait for each answer:
+/// who asks for little is served where it came. So many writes without that make it none any more; those of many are gathered
+/// best where all are served.
+const REGULAR: u32 = 64;
 /// The same for writes that were done where they came, and for others, after which it shares a thread again.
 const ALONE: u32 = 64;
 const AMONG_OTHERS: u32 = 256;
@@ -75,8 +79,13 @@ impl InARow {
 pub(super) struct Habits {
     shared: Arc<Shared>,
     in_a_row: InARow,
-    /// Once it sends bursts. It is not given up before the connection's end.
-    place: Option<Place>,
+    /// Turns in a row that were no bursts, and in which nothing was written; writes since there were many of them.
+    reads: u32,
+    writes: u32,
+    /// Once it has a way to send. That of one which sends bursts is not given up before the connection's end.
+    place: Option<(Way, Place)>,
+    /// It is served by the threads for bursts.
+    is_there: bool,
     alone_in_a_row: u32,
     among_others: u32,
     has_own_thread: bool,
@@ -89,7 +98,10 @@ impl Habits {
         Self {
             shared: Arc::clone(shared),
             in_a_row: InARow::default(),
+            reads: 0,
+            writes: 0,
             place: None,
+            is_there: false,
             alone_in_a_row: 0,
             among_others: 0,
             has_own_thread: false,
@@ -100,10 +112,18 @@ impl Habits {
     /// Counts a turn in which so many requests were taken; it ended before all were, where it was `cut`.
     pub(super) const fn count(&mut self, taken: u32, cut: bool) {
         self.in_a_row.count(taken, cut);
+        if taken > 0 && self.in_a_row.bursts == 0 {
+            self.reads = self.reads.saturating_add(1);
+            if self.reads == REGULAR {
+                self.writes = 0;
+            }
+        }
     }
 
     /// Counts a write that was done where it came, or was not.
     pub(super) const fn count_write(&mut self, alone: bool) {
+        self.reads = 0;
+        self.writes = self.writes.saturating_add(1);
         if alone {
             self.alone_in_a_row = self.alone_in_a_row.saturating_add(1);
             self.among_others = 0;
@@ -120,30 +140,65 @@ impl Habits {
 
     /// The threads that it is to be served by from now on, where that is another than before.
     fn next(&mut self) -> Option<Threads> {
-        let bursts = self.shared.bursts.as_ref().filter(|_| !self.stays)?;
-        if self.in_a_row.bursts >= HABIT && self.place.is_none() {
-            let place = *self.place.insert(bursts.take_place());
-            if place == Place::There {
-                return bursts.handle().cloned().map(Threads::ForBursts);
-            }
-        }
-        if self.has_own_thread {
-            let is_to_share = self.among_others >= AMONG_OTHERS || self.place.is_some();
-            return is_to_share.then_some(Threads::Everybodys);
-        }
-        if self.alone_in_a_row < ALONE || self.place.is_some() {
+        if self.stays || self.shared.bursts.is_none() {
             return None;
         }
-        self.alone_in_a_row = 0;
-        bursts.lone().start().map(Threads::Own)
+        let way = self.place.map(|(way, _)| way);
+        if self.in_a_row.bursts >= HABIT && way != Some(Way::Bursts) {
+            return self.go(Way::Bursts);
+        }
+        if self.has_own_thread {
+            let is_to_share = self.among_others >= AMONG_OTHERS || way == Some(Way::Bursts);
+            return is_to_share.then_some(Threads::Everybodys);
+        }
+        if self.alone_in_a_row >= ALONE && way != Some(Way::Bursts) {
+            self.alone_in_a_row = 0;
+            if let Some(thread) = self.shared.bursts.as_ref()?.lone().start() {
+                self.leave();
+                return Some(Threads::Own(thread));
+            }
+        }
+        match way {
+            None if self.reads >= REGULAR => self.go(Way::Singly),
+            Some(Way::Singly) if self.writes >= REGULAR => {
+                self.leave();
+                self.is_there.then_some(Threads::Everybodys)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes a place among those that send so, and says where that is, if it is not there yet.
+    fn go(&mut self, way: Way) -> Option<Threads> {
+        self.leave();
+        let bursts = self.shared.bursts.as_ref()?;
+        let place = bursts.take_place(way);
+        self.place = Some((way, place));
+        match place {
+            Place::There if !self.is_there => bursts.handle().cloned().map(Threads::ForBursts),
+            Place::Here if self.is_there => Some(Threads::Everybodys),
+            Place::There | Place::Here => None,
+        }
+    }
+
+    /// Gives its place up.
+    fn leave(&mut self) {
+        if let (Some(bursts), Some((way, place))) = (&self.shared.bursts, self.place.take()) {
+            bursts.leave(way, place);
+        }
+        self.reads = 0;
+    }
+
+    /// It is served by these threads now.
+    const fn has_moved(&mut self, threads: &Threads) {
+        self.has_own_thread = matches!(threads, Threads::Own(_));
+        self.is_there = matches!(threads, Threads::ForBursts(_));
     }
 }
 
 impl Drop for Habits {
     fn drop(&mut self) {
-        if let (Some(bursts), Some(place)) = (&self.shared.bursts, self.place) {
-            bursts.leave(place);
-        }
+        self.leave();
     }
 }
 
@@ -195,12 +250,13 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let _entered = there.enter();
         match self.conn.hand_over() {
             Ok(()) => {
-                self.habits.has_own_thread = matches!(threads, Threads::Own(_));
+                self.habits.has_moved(&threads);
                 Some(threads)
             }
             Err(error) => {
                 debug!(%error, "a connection stays with the threads that serve it");
                 self.habits.stays = true;
+                self.habits.leave();
                 None
             }
         }
