@@ -19,8 +19,8 @@ const BURST: u32 = 8;
 /// and a connection that has sent so many bursts, one after the other, goes on doing so.
 const HABIT: u32 = 16;
 /// So many turns in a row with fewer requests, none of them a write, make a connection one of those that wait for each answer:
-/// who asks for little is served where it came. So many writes without that make it none any more; those of many are gathered
-/// best where all are served.
+/// who asks for little is served where it came. So many turns with writes, without that in between, make it none any more; what
+/// many write is gathered best where all are served.
 const REGULAR: u32 = 64;
 /// The same for writes that were done where they came, and for others, after which it shares a thread again.
 const ALONE: u32 = 64;
@@ -79,7 +79,8 @@ impl InARow {
 pub(super) struct Habits {
     shared: Arc<Shared>,
     in_a_row: InARow,
-    /// Turns in a row that were no bursts, and in which nothing was written; writes since there were many of them.
+    /// Turns in a row that were no bursts, and in which nothing was written; turns with writes since there were many of
+    /// them.
     reads: u32,
     writes: u32,
     /// Once it has a way to send. That of one which sends bursts is not given up before the connection's end.
@@ -112,8 +113,8 @@ impl Habits {
     /// Counts a turn in which so many requests were taken; it ended before all were, where it was `cut`.
     pub(super) const fn count(&mut self, taken: u32, cut: bool) {
         self.in_a_row.count(taken, cut);
-        if taken > 0 && self.in_a_row.bursts == 0 {
-            self.reads = self.reads.saturating_add(1);
+        if taken > 0 {
+            self.reads = if self.in_a_row.bursts == 0 { self.reads.saturating_add(1) } else { 0 };
             if self.reads == REGULAR {
                 self.writes = 0;
             }
