@@ -6,11 +6,11 @@
 //! So there are some for such connections; of these they take their share, the first of all to begin with, so that one alone is
 //! in nobody's way.
 //!
-//! Of the others that only read they serve a few, too: one in twelve, from the eighth on. With more than that the threads are in each other's
-//! way, as said above; but what is left of the processors while everybody's threads have all to do that they can is enough for
-//! some, who are answered sooner, and make it fewer for the rest. (Two processors, with the load generator: 50 clients' GETs
-//! became 9 to 11 % faster with one in twelve, and the slowest hundredth not slower than Redis'; with one in three they were 7 %
-//! faster, with half of them 4 % slower, and the slowest took 1.6 and 1.9 times as long.)
+//! Of the others that only read they serve a few, too: one in twelve, from the eighth on. With more than that the threads are in
+//! each other's way, as said above; but what is left of the processors while everybody's threads have all to do that they can
+//! is enough for some, who are answered sooner, and make it fewer for the rest. (Two processors, with the load generator: 50
+//! clients' GETs became 9 to 18 % faster with one in twelve, and the slowest hundredth not slower than Redis'; with one in
+//! three they were 7 % faster, with half of them 4 % slower, and the slowest took 1.6 and 1.9 times as long.)
 
 use std::io;
 use std::num::NonZeroUsize;

@@ -86,7 +86,7 @@ impl Listener {
     }
 
     fn welcome(&self, socket: Stream, peer: Peer, speaks: Speaks, arrival: OwnedSemaphorePermit) {
-        if let Err(error) = socket.prepare() {
+        if let Err(error) = socket.prepare(peer) {
             debug!(%peer, %error, "gone before it was served");
             return;
         }

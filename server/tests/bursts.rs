@@ -3,13 +3,16 @@
 
 mod common;
 
+use std::net::SocketAddr;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use boltkv_server::{Config, Listen, Server};
+use boltkv_server::{Config, Error, Listen, Server};
 use boltkv_storage::Options;
 use common::text::Text;
 use common::{PATIENCE, TestServer};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Sends lines at once; answers the first line of each reply.
 fn burst(client: &mut Text, lines: &[String]) -> Vec<String> {
@@ -25,18 +28,29 @@ fn many_bursts(client: &mut Text) {
     }
 }
 
+/// Does this on a runtime of one thread.
+fn on_one_thread(what: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(what);
+}
+
+/// Serves everybody on the runtime that this is called on, with one thread for bursts beside it: where, what stops the server, and
+/// how it ends.
+async fn serve_from_here() -> (SocketAddr, oneshot::Sender<()>, JoinHandle<Result<(), Error>>) {
+    let mut config = Config::for_db(Options::new().open_in_memory().unwrap());
+    config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
+    config.limits.burst_threads = 1;
+    let server = Server::bind(config).await.unwrap();
+    let address = server.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(server.run(async { drop(stopped.await) }));
+    (address, stop, serving)
+}
+
 #[test]
 fn they_are_served_while_the_others_threads_are_held_up() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut config = Config::for_db(Options::new().open_in_memory().unwrap());
-        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
-        config.limits.burst_threads = 1;
-        let server = Server::bind(config).await.unwrap();
-        let address = server.local_addr().unwrap();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let serving = tokio::spawn(server.run(async { drop(stopped.await) }));
-        let (has_a_habit, habit) = tokio::sync::oneshot::channel();
+    on_one_thread(async {
+        let (address, stop, serving) = serve_from_here().await;
+        let (has_a_habit, habit) = oneshot::channel();
         let (tell, told) = channel();
         let client = std::thread::spawn(move || {
             let mut client = Text::connect(address);
@@ -60,16 +74,9 @@ fn they_are_served_while_the_others_threads_are_held_up() {
 
 #[test]
 fn one_of_eight_that_wait_for_each_answer_is_served_there_too() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut config = Config::for_db(Options::new().open_in_memory().unwrap());
-        config.listen = vec![Listen::Tcp(([127, 0, 0, 1], 0).into())];
-        config.limits.burst_threads = 1;
-        let server = Server::bind(config).await.unwrap();
-        let address = server.local_addr().unwrap();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let serving = tokio::spawn(server.run(async { drop(stopped.await) }));
-        let (have_come, all_have) = tokio::sync::oneshot::channel();
+    on_one_thread(async {
+        let (address, stop, serving) = serve_from_here().await;
+        let (have_come, all_have) = oneshot::channel();
         let (ask_once_more, asked_once_more) = channel::<()>();
         let (tell, told) = channel();
         let clients = std::thread::spawn(move || {
@@ -91,10 +98,10 @@ fn one_of_eight_that_wait_for_each_answer_is_served_there_too() {
         // The only thread that serves all others does nothing else until then.
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), (7, "PONG".to_owned()));
         assert!(told.try_recv().is_err(), "the others wait");
+        spawn_blocking(|| clients.join()).await.unwrap().unwrap();
+        assert!(told.iter().all(|(_, answer)| answer == "PONG"), "they are answered then");
         stop.send(()).unwrap();
         serving.await.unwrap().unwrap();
-        drop(told);
-        drop(clients);
     });
 }
 

@@ -16,7 +16,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::handshakes::Rewound;
-use crate::peer::Origin;
+use crate::peer::{Origin, Peer};
 use crate::tls::{Encryption, Whose, client_names};
 
 /// How a connection is encrypted, whose it is, and what ends it.
@@ -69,21 +69,15 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Makes it ready to be served.
+    /// Makes it ready to be served to this peer.
     ///
     /// # Errors
     /// The system's: the peer is gone.
-    pub(crate) fn prepare(&self) -> io::Result<()> {
-        match self {
-            // Replies are gathered before they are sent; waiting for more of them is not TCP's to do.
-            Self::Tcp(stream) => {
-                stream.set_nodelay(true).and_then(|()| match stream.peer_addr()?.ip().to_canonical() {
-                    here if here.is_loopback() => shares_no_link(stream),
-                    _ => Ok(()),
-                })
-            }
-            Self::Unix(_) | Self::Tls(_) => Ok(()),
-        }
+    pub(crate) fn prepare(&self, peer: Peer) -> io::Result<()> {
+        let Self::Tcp(stream) = self else { return Ok(()) };
+        // Replies are gathered before they are sent; waiting for more of them is not TCP's to do.
+        stream.set_nodelay(true)?;
+        if peer.is_here() { shares_no_link(stream) } else { Ok(()) }
     }
 }
 
@@ -217,9 +211,9 @@ mod tests {
             let Ok(listener) = TcpListener::bind(address).await else { continue };
             let port = listener.local_addr().unwrap().port();
             let client = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-            let (accepted, _) = listener.accept().await.unwrap();
+            let (accepted, peer) = listener.accept().await.unwrap();
             let stream = Stream::Tcp(accepted);
-            stream.prepare().unwrap();
+            stream.prepare(Peer::Tcp(peer)).unwrap();
             assert_eq!(tcp_congestion(&stream).unwrap(), "reno", "{address}");
             assert!(tcp_nodelay(&stream).unwrap(), "{address}");
             drop(client);
