@@ -51,6 +51,22 @@ impl Threads {
             Self::Own(thread) => thread.handle(),
         }
     }
+
+    const fn kind(&self) -> By {
+        match self {
+            Self::Everybodys => By::Everybodys,
+            Self::ForBursts(_) => By::ForBursts,
+            Self::Own(_) => By::Own,
+        }
+    }
+}
+
+/// Which of them it is.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    Everybodys,
+    ForBursts,
+    Own,
 }
 
 /// The bursts that came one after the other.
@@ -85,11 +101,9 @@ pub(super) struct Habits {
     writes: u32,
     /// Once it has a way to send. That of one which sends bursts is not given up before the connection's end.
     place: Option<(Way, Place)>,
-    /// It is served by the threads for bursts.
-    is_there: bool,
     alone_in_a_row: u32,
     among_others: u32,
-    has_own_thread: bool,
+    served_by: By,
     /// It cannot be handed over.
     stays: bool,
 }
@@ -102,10 +116,9 @@ impl Habits {
             reads: 0,
             writes: 0,
             place: None,
-            is_there: false,
             alone_in_a_row: 0,
             among_others: 0,
-            has_own_thread: false,
+            served_by: By::Everybodys,
             stays: false,
         }
     }
@@ -136,7 +149,11 @@ impl Habits {
 
     /// Whether its thread serves nobody else.
     pub(super) const fn has_own_thread(&self) -> bool {
-        self.has_own_thread
+        matches!(self.served_by, By::Own)
+    }
+
+    const fn is_among_bursts(&self) -> bool {
+        matches!(self.served_by, By::ForBursts)
     }
 
     /// The threads that it is to be served by from now on, where that is another than before.
@@ -148,7 +165,7 @@ impl Habits {
         if self.in_a_row.bursts >= HABIT && way != Some(Way::Bursts) {
             return self.go(Way::Bursts);
         }
-        if self.has_own_thread {
+        if self.has_own_thread() {
             let is_to_share = self.among_others >= AMONG_OTHERS || way == Some(Way::Bursts);
             return is_to_share.then_some(Threads::Everybodys);
         }
@@ -163,7 +180,7 @@ impl Habits {
             None if self.reads >= REGULAR => self.go(Way::Singly),
             Some(Way::Singly) if self.writes >= REGULAR => {
                 self.leave();
-                self.is_there.then_some(Threads::Everybodys)
+                self.is_among_bursts().then_some(Threads::Everybodys)
             }
             _ => None,
         }
@@ -176,8 +193,8 @@ impl Habits {
         let place = bursts.take_place(way);
         self.place = Some((way, place));
         match place {
-            Place::There if !self.is_there => bursts.handle().cloned().map(Threads::ForBursts),
-            Place::Here if self.is_there => Some(Threads::Everybodys),
+            Place::There if !self.is_among_bursts() => bursts.handle().cloned().map(Threads::ForBursts),
+            Place::Here if self.is_among_bursts() => Some(Threads::Everybodys),
             Place::There | Place::Here => None,
         }
     }
@@ -192,8 +209,7 @@ impl Habits {
 
     /// It is served by these threads now.
     const fn has_moved(&mut self, threads: &Threads) {
-        self.has_own_thread = matches!(threads, Threads::Own(_));
-        self.is_there = matches!(threads, Threads::ForBursts(_));
+        self.served_by = threads.kind();
     }
 }
 
