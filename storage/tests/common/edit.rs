@@ -1,7 +1,7 @@
 //! Every single change that the public API can make in a write transaction, on the engine and on the model.
 //!
 //! All random drivers make these: `tests/model.rs`, the fuzz target `operations`, and the crash simulation. What is added
-//! here is in all of them; `tests/drivers.rs` fails where a public mutator is missing.
+//! here is in all of them; `tests/database/drivers.rs` fails where a public mutator is missing.
 
 use std::ops::Bound;
 

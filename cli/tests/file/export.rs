@@ -1,0 +1,136 @@
+//! `boltkv file export`: what it writes, where, and what it refuses.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{boltkv, peer, run};
+use boltkv_storage::{Db, Error};
+
+/// Two buckets, one within the other, with entries before and after it.
+fn make(file: &Path) {
+    let db = Db::open(file).unwrap();
+    db.update(|tx| {
+        let mut users = tx.create_bucket("users")?;
+        users.set_sequence(7)?;
+        users.put("ada", "lovelace")?;
+        users.create_bucket("eu")?.put([0, 0xff], "")?;
+        users.put("zoe", "z")
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+}
+
+const EXPORTED: &str = r#"{"path":["dXNlcnM="],"sequence":7}
+{"path":["dXNlcnM="],"key":"YWRh","value":"bG92ZWxhY2U="}
+{"path":["dXNlcnM=","ZXU="],"sequence":0}
+{"path":["dXNlcnM=","ZXU="],"key":"AP8=","value":""}
+{"path":["dXNlcnM="],"key":"em9l","value":"eg=="}
+"#;
+
+#[test]
+fn every_bucket_and_entry_is_a_line_depth_first_in_key_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("some.db");
+    make(&file);
+    assert_eq!(run(args!["file", "export", &file]).done_text(), EXPORTED);
+    assert_eq!(run(args!["file", "export", "--json", &file]).done_text(), EXPORTED);
+}
+
+#[test]
+fn an_empty_file_has_no_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("new.db");
+    drop(Db::open(&file).unwrap());
+    assert_eq!(run(args!["file", "export", &file]).done_text(), "");
+}
+
+#[test]
+fn with_output_it_goes_to_a_file_which_it_replaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("some.db"), folder.path().join("some.jsonl"));
+    make(&file);
+    fs::write(&out, "what was there").unwrap();
+    assert_eq!(run(args!["file", "export", &file, "--output", &out]).done_text(), "");
+    assert_eq!(fs::read_to_string(&out).unwrap(), EXPORTED);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
+}
+
+#[test]
+fn a_device_is_written_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("some.db");
+    make(&file);
+    assert_eq!(run(args!["file", "export", &file, "--output", "/dev/stdout"]).done_text(), EXPORTED);
+}
+
+#[test]
+fn the_file_itself_is_no_place_to_export_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("some.db"), folder.path().join("link.db"));
+    make(&file);
+    fs::hard_link(&file, &link).unwrap();
+    let before = fs::read(&file).unwrap();
+    for output in [&file, &link] {
+        let said = run(args!["file", "export", &file, "--output", output]).failed(2);
+        assert!(said.contains("is the file to be exported"), "{said}");
+    }
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
+#[test]
+fn a_damaged_file_is_not_exported_by_halves() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("some.db"), folder.path().join("some.jsonl"));
+    make(&file);
+    let mut bytes = fs::read(&file).unwrap();
+    // Whatever stands where the pages with the buckets are: nonsense now.
+    bytes[4 * 4096..].fill(0xee);
+    fs::write(&file, bytes).unwrap();
+    let ran = run(args!["file", "export", &file, "--output", &out]);
+    let said = ran.failed(1);
+    assert!(said.contains("not exported, for it is damaged: page "), "{said}");
+    assert!(!out.exists());
+}
+
+#[test]
+fn whoever_has_read_enough_may_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.db");
+    let db = Db::open(&file).unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("b")?;
+        (0..20_000_u32).try_for_each(|i| bucket.put(i.to_be_bytes(), [7; 100]))
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+    drop(db);
+
+    let mut child =
+        boltkv(args!["file", "export", &file]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr), (Some(0), vec![]));
+}
+
+#[test]
+fn a_missing_file_and_a_missing_folder_are_told_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (missing, file) = (folder.path().join("missing.db"), folder.path().join("some.db"));
+    let said = run(args!["file", "export", &missing]).failed(3);
+    assert!(said.contains("missing.db") && said.contains("No such file"), "{said}");
+    assert!(!missing.exists());
+    make(&file);
+    let said = run(args!["file", "export", &file, "--output", folder.path().join("no/such/out")]).failed(1);
+    assert!(said.contains("no/such/out"), "{said}");
+}
+
+#[boltkv_needs::program("go")]
+#[test]
+fn a_file_that_go_made_is_exported_as_bbolt_sees_it() {
+    let Some(peer) = peer::peer() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (theirs, ours) = crate::common::files::made_by_both(&peer, folder.path());
+    assert!(peer.dump(&theirs) == peer.dump(&ours), "the dumps differ");
+    peer.assert_check_clean(&ours);
+}

@@ -1,0 +1,66 @@
+//! A file that another process has open: no command waits for ever, and the message says who has it and what can be done.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use crate::common::run;
+use crate::common::server::Server;
+use boltkv_storage::{Db, Options};
+
+#[test]
+fn who_holds_the_file_is_named_and_the_server_can_be_asked_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("served.db");
+    let server = Server::start(&file);
+    server.run(["bucket", "create", "users/eu"]).done();
+    let place = format!("pid {}", server.id());
+    let questions: [(&[&str], Option<&str>); 9] = [
+        (&["buckets"], Some("boltkv bucket list --addr ")),
+        (&["info"], None),
+        (&["keys", "users", "eu"], Some("boltkv scan --keys-only --bucket users/eu --addr ")),
+        (&["get", "users", "a/b", "it's"], Some(r"boltkv get --bucket 'users/a\/b' 'it'\''s' --addr ")),
+        (&["export"], None),
+        (&["stats"], None),
+        (&["pages"], None),
+        (&["inspect"], None),
+        (&["tree"], None),
+    ];
+    for (command, question) in questions {
+        let (name, rest) = command.split_first().unwrap();
+        let line = args!["file", name, "--timeout", "0.1", &file].into_iter().chain(rest.iter().map(Into::into));
+        let said = run(line).failed(3);
+        assert!(said.contains("served.db is locked by another process"), "{said}");
+        if cfg!(target_os = "linux") {
+            assert!(said.contains(&place) && said.contains(" serve --listen 127.0.0.1:0"), "{said}");
+        }
+        assert!(said.contains("--timeout TIME"), "{said}");
+        match question {
+            Some(question) => assert!(said.contains(&format!("or ask the server: {question}")), "{said}"),
+            None => assert!(!said.contains("ask the server"), "{said}"),
+        }
+    }
+    server.stop().done();
+    run(args!["file", "keys", &file, "users", "eu"]).done();
+}
+
+#[test]
+fn pages_of_a_file_in_use_can_be_looked_into_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let _held = Db::open(&file).unwrap();
+    for command in [["dump", "0"].as_slice(), &["page", "3"]] {
+        let line = args!["file", command[0], &file, command[1]];
+        assert!(!run(line).done().is_empty());
+    }
+}
+
+#[test]
+fn a_reader_keeps_no_reader_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    drop(Db::open(&file).unwrap());
+    let _held = Options::new().read_only(true).open(&file).unwrap();
+    for command in ["info", "buckets", "stats", "pages", "inspect", "tree"] {
+        run(args!["file", command, &file]).done();
+    }
+    let said = run(args!["file", "import", "--timeout", "0", &file]).failed(3);
+    assert!(said.contains(&format!("pid {} ", std::process::id())) || !cfg!(target_os = "linux"), "{said}");
+}

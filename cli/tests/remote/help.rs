@@ -1,0 +1,164 @@
+//! The help: every command has one, with an example, and the exit codes are told.
+#![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+
+use crate::common::{boltkv, run};
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+/// Every command that does something, with the commands that it is one of, as the help lists them.
+fn commands() -> Vec<Vec<String>> {
+    let (mut groups, mut commands) = (vec![Vec::new()], Vec::new());
+    while let Some(group) = groups.pop() {
+        let help = run(group.iter().map(String::as_str).chain(["--help"])).done_text();
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        let names: Vec<_> = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+        if names.is_empty() {
+            commands.push(group);
+            continue;
+        }
+        for name in names.into_iter().filter(|name| !name.is_empty() && *name != "help") {
+            groups.push(group.iter().cloned().chain([name.to_owned()]).collect());
+        }
+    }
+    commands
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for command in commands() {
+        let help = run(command.iter().map(String::as_str).chain(["--help"])).done_text();
+        // What is peeked at stands before what is asked about it.
+        let shown = if command.len() == 3 && command[1] == "peek" { &command[..2] } else { &command[..] };
+        let example = format!(":\n  boltkv {}", shown.join(" "));
+        assert!(help.contains(&format!("Example{example}")) || help.contains(&format!("Examples{example}")), "{help}");
+        assert!(!help.contains('\u{1b}'), "colours are for terminals: {help}");
+        assert!(!help.contains("\\\""), "a shell would take this otherwise than it is meant: {help}");
+    }
+}
+
+/// What clap does not wrap, and would be wrapped in the middle of a word by a terminal of the usual width.
+#[test]
+fn examples_fit_a_line() {
+    for command in commands() {
+        let help = boltkv(command.iter().map(String::as_str).chain(["--help"])).env("COLUMNS", "100").output().unwrap();
+        let help = String::from_utf8(help.stdout).unwrap();
+        let examples = help.lines().skip_while(|line| !line.starts_with("Example")).skip(1);
+        let long: Vec<_> =
+            examples.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("  ")).collect();
+        assert!(long.is_empty(), "{command:?}: the rest of a line that is too long: {long:?}");
+    }
+}
+
+#[test]
+fn every_command_on_a_file_prints_json_if_asked() {
+    let commands: Vec<_> = commands().into_iter().filter(|command| command[0] == "file").collect();
+    assert!(commands.len() > 25, "{commands:?}");
+    for command in commands {
+        let help = run(command.iter().map(String::as_str).chain(["--help"])).done_text();
+        assert!(help.contains("--json"), "{command:?}: {help}");
+    }
+}
+
+#[test]
+fn a_command_on_a_file_needs_a_file() {
+    for command in
+        ["info", "buckets", "keys", "get", "stats", "check", "dump", "page", "page-item", "pages", "inspect", "tree"]
+    {
+        let ran = run(["file", command]);
+        assert_eq!(ran.code, Some(2), "{command}");
+        assert!(ran.stderr.contains("Usage: boltkv file"), "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_exit_codes_are_told() {
+    let help = run(["--help"]).done_text();
+    assert!(help.contains("Exit codes:\n  0  done\n  1  not found"), "{help}");
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    assert_eq!(run(["--version"]).done_text(), format!("boltkv {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn what_is_no_command_is_a_mistake_of_usage() {
+    assert_eq!(run(["frobnicate"]).code, Some(2));
+    assert_eq!(run([""; 0]).code, Some(2));
+}
+
+/// What hands type that know `redis-cli`, `etcdctl` or `bbolt`, and what they are told.
+#[test]
+fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
+    for (typed, tip) in [
+        ("GET hello", "in small letters: get"),
+        ("ls", "`boltkv scan`"),
+        ("keys", "`boltkv file keys FILE`"),
+        ("rm hello", "`boltkv delete KEY`"),
+        ("dbsize", "`boltkv scan --count`"),
+        ("check my.db", "`boltkv file check FILE`"),
+        ("STATS my.db", "in small letters: stats"),
+        ("STATS my.db", "`boltkv file stats FILE`"),
+        ("version", "`boltkv --version`"),
+        ("-v", "`boltkv --version`"),
+        ("get hello -p 7878", "--addr HOST:PORT"),
+        ("get hello --endpoints=localhost", "--addr HOST:PORT"),
+        ("get user: --prefix", "`boltkv scan PREFIX`"),
+        ("del user: --prefix", "`boltkv delete-range --prefix PREFIX`"),
+        ("snapshot save my.db", "`boltkv backup FILE`"),
+        ("mget red green", "`boltkv get KEY…`"),
+        ("flushall", "`boltkv delete-range --all`"),
+        ("setex greeting 10 hello", "--ttl 10s"),
+        ("set greeting hello --ex 10", "--ttl 10s"),
+        ("info", "`boltkv stats`"),
+        ("info", "`boltkv file info FILE`"),
+        ("serve --port 7878", "--listen HOST:PORT"),
+        ("serve my.db", "--db FILE"),
+        ("set greeting hello world", "in quotes"),
+        ("serve --requirepass secret", "--tokens FILE"),
+        ("hset user:7 name ada", "a hash is a bucket"),
+        ("servee", "'serve'"),
+    ] {
+        let ran = run(typed.split(' '));
+        assert_eq!(ran.code, Some(2), "{typed}");
+        let tips: Vec<_> = ran.stderr.lines().filter(|line| line.contains("tip: ")).collect();
+        assert!(tips.iter().any(|line| line.contains(tip)), "{typed}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_usage_that_comes_with_a_mistake_is_that_of_the_help_whatever_the_environment_says() {
+    let usage = "Usage: boltkv set [OPTIONS] <KEY> [VALUE]\n";
+    assert!(run(["set", "--help"]).done_text().contains(usage));
+    for typed in [&["set"][..], &["put"], &["set", "--frob", "a"]] {
+        for address in [None, Some("127.0.0.1:7878")] {
+            let output = boltkv(typed).envs(address.map(|address| ("BOLTKV_ADDR", address))).output().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains(usage), "{typed:?} at {address:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn aliases_do_what_the_commands_do() {
+    for (alias, command) in
+        [("put", "set"), ("del", "delete"), ("bucket ls", "bucket list"), ("bucket rm", "bucket delete")]
+    {
+        let help = |words: &str| run(words.split(' ').chain(["--help"])).done_text();
+        assert_eq!(help(alias), help(command));
+    }
+}
+
+#[boltkv_needs::program("bash")]
+#[test]
+fn a_shell_can_read_what_it_is_to_complete() {
+    let script = run(["completion", "bash"]).done();
+    assert!(String::from_utf8_lossy(&script).contains("--durability"));
+    let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    bash.stdin.take().unwrap().write_all(&script).unwrap();
+    assert!(bash.wait().unwrap().success());
+    for shell in ["zsh", "fish"] {
+        assert!(run(["completion", shell]).done_text().contains("surgery"), "{shell}");
+    }
+    assert_eq!(run(["completion", "tcsh"]).code, Some(2));
+}

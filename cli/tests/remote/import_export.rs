@@ -1,0 +1,322 @@
+//! `boltkv export` and `boltkv import`: what a server has, as lines and back, in every form, over restarts and from where an
+//! import has stopped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::server::Server;
+use crate::common::{boltkv, run};
+use boltkv_storage::{Error, Options};
+
+/// Buckets within buckets, text and what is none, and more than one frame of it.
+fn make(file: &Path) {
+    let db = Options::new().open(file).unwrap();
+    db.update(|tx| {
+        tx.create_bucket("empty")?;
+        tx.create_bucket([0, b'/', 0xff])?.put([0xff], [0xfe, 0, b'\n'])?;
+        let mut bucket = tx.create_bucket("users")?;
+        bucket.put("a,b \"c\"", "line\r\nline")?;
+        bucket.put("large", vec![b'x'; 300_000])?;
+        bucket.put("z", "")?;
+        bucket.set_sequence(5)?;
+        let mut inner = bucket.create_bucket("eu")?;
+        inner.set_sequence(u64::MAX)?;
+        (0..5_000_u32).try_for_each(|n| inner.put(format!("{n:06}"), "größe"))?;
+        inner.create_bucket("deeper")?.put("k", "v")
+    })
+    .unwrap_or_else(|error: Error| panic!("{error}"));
+    db.close().unwrap();
+}
+
+#[track_caller]
+fn assert_same(one: &Path, other: &Path) {
+    run(args!["file", "diff", one, other]).done();
+}
+
+// Promises: ops-import, ops-export-state.
+#[test]
+fn what_a_server_has_comes_to_another_in_every_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("from.db");
+    make(&file);
+    let server = Server::start(&file);
+    let exports =
+        [&["export"][..], &["export", "--csv"], &["export", "--bucket", "/"]].map(|args| server.run(args).done());
+    let users = server.run(["export", "-b", "users/eu"]).done_text();
+    assert!(users.starts_with("{\"bucket\":\"users\",\"sequence\":5}\n"), "{users:.200}");
+    let second = users.lines().nth(2).unwrap();
+    assert!(second.starts_with("{\"bucket\":\"users/eu\",\"key\":\"000000\""), "{second}");
+    assert_eq!(users.lines().count(), 2 + 5_000 + 2);
+    let output = folder.path().join("out.jsonl");
+    server.run(args!["export", "--output", &output]).done();
+    assert!(std::fs::read(&output).unwrap() == exports[0] && exports[2] == exports[0]);
+    assert!(server.run(["export", "--bucket", "none"]).failed(1).contains("BUCKET_NOT_FOUND"));
+    server.stop();
+
+    let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
+        run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
+    });
+    assert!(String::from_utf8_lossy(&of_file[1]).starts_with("{\"bucket\":\"\\\\x00\\\\/\\\\xff\",\"sequence\":0}\n"));
+    assert!(exports[0] == of_file[1] && exports[1] == of_file[2], "what a file has is exported alike, served or not");
+    for (number, lines) in exports.into_iter().chain(of_file).enumerate() {
+        let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
+        let to = folder.path().join(format!("{number}.db"));
+        let server = Server::start(&to);
+        let json = server.run_with_input([&["import", "--json"], csv].concat(), &lines).done_text();
+        assert!(json.starts_with("{\"lines\":50"), "{json}");
+        // Once more does no harm.
+        server.run_with_input([&["import", "-"], csv].concat(), &lines).done();
+        server.stop();
+        assert_same(&file, &to);
+        // Nor does it matter who reads the lines.
+        let offline = folder.path().join(format!("{number}.offline.db"));
+        let import: Vec<_> = args!["file", "import", &offline].into_iter().chain(csv.iter().map(Into::into)).collect();
+        crate::common::run_with_input(import, &lines).done();
+        assert_same(&file, &offline);
+    }
+}
+
+#[test]
+fn the_times_that_a_files_lines_have_come_along_and_a_servers_lines_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("from.db");
+    let server = Server::start(&file);
+    server.run(["bucket", "create", "app/inner"]).done();
+    for (bucket, key, at) in
+        [("default", "a", "2100-01-01T00:00:00Z"), ("app/inner", "\u{e9} b", "2101-01-01T00:00:00Z")]
+    {
+        server.run(["set", "-b", bucket, key, "v", "--expires", at]).done();
+    }
+    server.run(["set", "stays", "v"]).done();
+    server.run(["expire", "-b", "app", "inner", "--at", "2102-01-01T00:00:00Z"]).done();
+    let of_server = server.run(["export"]).done_text();
+    server.stop();
+    let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
+        run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
+    });
+    let text = String::from_utf8(of_file[1].clone()).unwrap();
+    let without: String = text.split_inclusive('\n').filter(|line| !line.contains("boltkv.expires")).collect();
+    assert_eq!(of_server, without, "but for boltkv's own, both are the same");
+
+    for (number, lines) in of_file.into_iter().enumerate() {
+        let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
+        let server = Server::start(&folder.path().join(format!("{number}.db")));
+        let count = lines.split(|byte| *byte == b'\n').count() - 1 - csv.len();
+        let said = server.run_with_input([&["import", "--json"], csv].concat(), &lines).done_text();
+        assert_eq!(said, format!("{{\"lines\":{count}}}\n"));
+        let when = |bucket, key| server.run(["ttl", "--at", "-b", bucket, key]).done_text();
+        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
+        assert_eq!(when("app/inner", "\u{e9} b"), "2101-01-01T00:00:00.000Z\n");
+        assert_eq!(when("app", "inner"), "2102-01-01T00:00:00.000Z\n");
+        assert_eq!(when("default", "stays"), "never\n");
+        // Those that were passed over have times, too, and nothing else is put in.
+        server.run(["persist", "a"]).done();
+        let skip = count.to_string();
+        server.run_with_input([&["import", "--skip", &skip], csv].concat(), &lines).done();
+        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
+        server.stop();
+    }
+
+    // Of buckets that are not there, times are counted and left out.
+    let server = Server::start(&folder.path().join("part.db"));
+    let part: String = text.split_inclusive('\n').filter(|line| !line.contains(r#""bucket":"app"#)).collect();
+    let said = server.run_with_input(["import"], part.as_bytes());
+    assert!(said.stderr.starts_with("2 times at which keys expire were left out"), "{}", said.stderr);
+    assert_eq!(said.code, Some(0));
+    assert_eq!(server.run(["ttl", "--at", "a"]).done_text(), "2100-01-01T00:00:00.000Z\n");
+}
+
+// Promises: ops-import.
+#[test]
+fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let mut lines = String::from("{\"bucket\":\"b\",\"sequence\":7}\n");
+    (1..2_500).for_each(|n| writeln!(lines, r#"{{"bucket":"b","key":"{n}","value":"v"}}"#).unwrap());
+    let good = lines.clone();
+    lines.push_str("{\"bucket\":\"b\",\"key\":\"\",\"value\":\"v\"}\n");
+    lines.push_str("{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n");
+    let refused = server.run_with_input(["import"], lines.as_bytes()).failed(1);
+    assert!(refused.contains("line 2501: KEY_REQUIRED") && refused.contains("--skip 2500"), "{refused}");
+    assert_eq!(server.run(["scan", "-b", "b", "--count"]).done_text(), "2499\n");
+    assert_eq!(server.text("BUCKET NEXT b\n"), "8\n");
+
+    let refused = server.run_with_input(["import"], format!("{good}no line\n").as_bytes()).failed(1);
+    assert!(refused.contains("line 2501: column"), "{refused}");
+    let file = folder.path().join("lines.jsonl");
+    std::fs::write(&file, format!("{good}{}", "{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n")).unwrap();
+    assert_eq!(server.run(args!["import", "--json", "--skip", "2500", &file]).done_text(), "{\"lines\":1}\n");
+    assert_eq!(server.run(["get", "-b", "b", "last"]).done_text(), "v");
+    assert!(server.run(args!["import", "--skip", "2502", &file]).failed(2).contains("only 2501 lines"));
+
+    // The first line of a bucket is missing; a bucket stands where a value is meant.
+    let refused = server.run_with_input(["import"], b"{\"bucket\":\"c\",\"key\":\"k\",\"value\":\"v\"}\n").failed(1);
+    assert!(refused.contains("line 1: BUCKET_NOT_FOUND") && refused.contains("nothing was put in"), "{refused}");
+    let refused = server.run_with_input(["import", "--csv"], b"key,value\nk,v\n").failed(1);
+    assert!(refused.contains("must name the columns"), "{refused}");
+    // What is counted of CSV are records: the header is none, and one may have several lines.
+    let records = b"bucket,key,value\nb,k,\"v\nw\"\nnone,k,v\n";
+    let refused = server.run_with_input(["import", "--csv"], records).failed(1);
+    assert!(refused.contains("record 2: BUCKET_NOT_FOUND: no bucket"), "{refused}");
+    assert!(refused.contains("the record before is there, and --skip 1"), "{refused}");
+    assert_eq!(server.run(["import", "none.jsonl"]).code, Some(3));
+    run(args!["import", "--addr", "127.0.0.1:1", &file]).failed(3);
+}
+
+#[test]
+fn what_a_frame_or_the_file_does_not_take_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(&folder.path().join("app.db"), ["--max-frame", "64KiB", "--max-size", "1MiB"]);
+    let mut lines = String::from("{\"bucket\":\"b\"}\n");
+    // More in a batch than this server takes in a frame, and more than the file takes.
+    let value = "v".repeat(10_000);
+    (0..200).for_each(|n| writeln!(lines, r#"{{"bucket":"b","key":"{n}","value":"{value}"}}"#).unwrap());
+    let refused = server.run_with_input(["import"], lines.as_bytes()).failed(1);
+    assert!(refused.contains("NO_SPACE") && refused.contains("--skip "), "{refused}");
+    let there: u32 = server.run(["scan", "-b", "b", "--count"]).done_text().trim().parse().unwrap();
+    assert!(refused.contains(&format!("--skip {}", there + 1)), "{refused} of {there}");
+    let large = format!(r#"{{"bucket":"b","key":"k","value":"{}"}}"#, "v".repeat(70_000));
+    let refused = server.run_with_input(["import"], large.as_bytes()).failed(1);
+    assert!(refused.contains("--max-frame"), "{refused}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_a_frame_is_not_left_out_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    make(&file);
+    let server = Server::start_with(&file, ["--max-frame", "64KiB"]);
+    let output = folder.path().join("out.jsonl");
+    let refused = server.run(args!["export", "--output", &output]).failed(1);
+    assert!(refused.contains("users: the value of large has 300000 bytes"), "{refused}");
+    assert!(!output.exists());
+}
+
+// Promises: ops-export-live.
+#[test]
+fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
+    make(&file);
+    let server = Server::start(&file);
+    let partial = folder.path().join("out.partial");
+    for args in [&["--csv"][..], &[], &["--bucket", "users/eu"]] {
+        let export = |more: &[&str]| server.run([&["export"], args, more].concat());
+        let whole = export(&[]).done();
+        let ends = (0..400).chain((400..whole.len()).step_by(whole.len() / 5)).chain([whole.len()]);
+        for end in ends.step_by(31) {
+            std::fs::write(&partial, &whole[..end]).unwrap();
+            export(&["--resume", "--output", output.to_str().unwrap()]).done();
+            assert!(std::fs::read(&output).unwrap() == whole, "{args:?}, cut after {end} of {} bytes", whole.len());
+            assert!(!partial.exists());
+        }
+    }
+    std::fs::write(&partial, "{\"bucket\":\"empty\"}\n".repeat(3)).unwrap();
+    let refused = server.run(args!["export", "-b", "users/eu", "--resume", "--output", &output]).failed(2);
+    assert!(refused.contains("out.partial: it is of another bucket"), "{refused}");
+    assert_eq!(server.run(["export", "--resume"]).code, Some(2));
+}
+
+// Promises: ops-export-live.
+#[test]
+fn an_unfinished_export_that_another_one_is_writing_is_left_to_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
+    make(&file);
+    let server = Server::start(&file);
+    let partial = output.with_file_name("out.partial");
+    let kept = "{\"bucket\":\"empty\"}\n{\"bucket\":\"use";
+    std::fs::write(&partial, kept).unwrap();
+    let other = std::fs::File::open(&partial).unwrap();
+    other.lock().unwrap();
+    let refused = server.run(args!["export", "--resume", "--output", &output]).failed(1);
+    assert!(refused.contains("out.partial: another export is writing it"), "{refused}");
+    assert!(std::fs::read_to_string(&partial).unwrap() == kept && !output.exists());
+    drop(other);
+    server.run(args!["export", "--resume", "--output", &output]).done();
+    assert!(std::fs::read(&output).unwrap() == server.run(["export"]).done());
+}
+
+// Promises: ops-export-state.
+#[test]
+fn an_export_is_one_state_whatever_is_written_and_ends_where_that_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    make(&file);
+    let server = Server::start(&file);
+    let whole = server.run(["export"]).done();
+    let start = || {
+        let mut export = server.command(["export"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(export.stdout.take().unwrap());
+        let mut first = Vec::new();
+        // It has begun, and the pipe is too short for all of it.
+        lines.read_until(b'\n', &mut first).unwrap();
+        (export, lines, first)
+    };
+    let (mut export, mut lines, mut got) = start();
+    server.run(["delete-range", "-b", "users/eu", "--prefix", "00"]).done();
+    server.run(["set", "-b", "users/eu", "another", "value"]).done();
+    server.run(["bucket", "set-sequence", "users/eu", "77"]).done();
+    lines.read_to_end(&mut got).unwrap();
+    assert_eq!(export.wait().unwrap().code(), Some(0));
+    assert!(got == whole);
+    let after = server.run(["export"]).done_text();
+    assert!(after.contains("{\"bucket\":\"users/eu\",\"sequence\":77}\n{\"bucket\":\"users/eu\",\"key\":\"another\""));
+    let (mut export, mut lines, _) = start();
+    server.kill();
+    lines.read_to_end(&mut Vec::new()).unwrap();
+    let mut said = String::new();
+    export.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(export.wait().unwrap().code(), Some(3), "{said}");
+    assert!(said.contains("the state that was exported is lost"), "{said}");
+}
+
+/// Another server of the same file at the same place, once the first is killed.
+fn restarted(server: Server, file: &Path) -> Server {
+    let addr = server.addr().to_owned();
+    server.kill();
+    Server::spawn(&mut boltkv(args!["serve", "--listen", addr, "--db", file]))
+}
+
+// Promises: ops-import.
+#[test]
+fn a_server_that_is_killed_and_started_again_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("app.db");
+    let mut server = Server::start(&file);
+    let mut import =
+        server.command(["import", "--timeout", "5m"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = import.stdin.take().unwrap();
+    writeln!(input, r#"{{"bucket":"b"}}"#).unwrap();
+    for n in 0..20_000 {
+        if n % 6_000 == 5_999 {
+            server = restarted(server, &file);
+        }
+        writeln!(input, r#"{{"bucket":"b","key":"{n:06}","value":"{n}"}}"#).unwrap();
+    }
+    drop(input);
+    let imported: crate::common::Ran = import.wait_with_output().unwrap().into();
+    imported.done();
+    assert_eq!(server.run(["scan", "-b", "b", "--count"]).done_text(), "20000\n");
+
+    let mut export = server
+        .command(["export", "--live", "--timeout", "5m"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(export.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), r#"{"bucket":"b","sequence":0}"#);
+    for n in 0..20_000 {
+        if n == 7_000 {
+            server = restarted(server, &file);
+        }
+        assert_eq!(lines.next().unwrap().unwrap(), format!(r#"{{"bucket":"b","key":"{n:06}","value":"{n}"}}"#));
+    }
+    assert!(lines.next().is_none());
+    assert_eq!(export.wait().unwrap().code(), Some(0));
+    server.stop();
+}
