@@ -43,12 +43,15 @@ impl SilentOnes {
         Self { most, stats, places: Mutex::default() }
     }
 
-    /// A connection came from there, which `end` ends. Where there are more than there may be, one goes.
+    /// A connection came from there, which `end` ends. Where there are more than there may be, one goes. One that is to go
+    /// already, and has not noticed yet, takes no place, and has nobody else go.
     pub(crate) fn add(self: &Arc<Self>, origin: Origin, end: CancellationToken) -> Silent {
         let mut places = self.lock();
         let number = places.next;
         places.next += 1;
-        places.change(origin, |own| own.insert(number, end));
+        if !end.is_cancelled() {
+            places.change(origin, |own| own.insert(number, end));
+        }
         if places.taken > self.most {
             self.end_one_of(&mut places);
         }
@@ -125,6 +128,10 @@ mod tests {
         let _silent: Vec<_> = ends.iter().map(|end| all.add(HERE, end.clone())).collect();
         assert!(ends[0].is_cancelled() && !ends[1].is_cancelled(), "there are no more than three");
         assert_eq!(stats.displaced(), 3);
+        let gone = all.add(HERE, ends[0].clone());
+        assert!(!ends[1].is_cancelled(), "it is to go itself");
+        drop(gone);
+        assert_eq!(all.lock().taken, 3);
     }
 
     // Promises: ops-strangers-share.
