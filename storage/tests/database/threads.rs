@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Where the child finds the files to open.
 const FOLDER: &str = "BOLTKV_TEST_THREADS_FOLDER";
-const NAME: &str = "a_database_whose_thread_cannot_be_started_is_not_opened_and_loses_nothing";
+const NAME: &str = "threads::a_database_whose_thread_cannot_be_started_is_not_opened_and_loses_nothing";
 /// So many bytes of stack that no process can have them.
 const STACK: u64 = 1 << 60;
 
