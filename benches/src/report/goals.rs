@@ -171,7 +171,11 @@ mod tests {
         let waits = "the longest wait for a durable SET, 50";
         assert_eq!(verdict(&servers, waits).unwrap(), "300ms ≤ 50 ms **does not hold**");
         assert_eq!(verdict(&servers, "p99 of GET, 50").unwrap(), "5.00 × ≤ 1 × Redis **does not hold**");
-        assert_eq!(beside(&servers).len(), 4);
+        assert_eq!(beside(&servers).len(), 8);
+        servers.runs.retain(|run| run.row != "get-8-beside-set-60k" || run.server == Who::Fresh.title());
+        assert_eq!(beside(&servers).len(), 6, "who was measured alone is compared with nobody");
+        servers.runs.retain(|run| !run.row.starts_with("get-8-beside"));
+        assert!(beside(&servers).is_empty() && servers.runs.iter().any(|run| run.row == "get-8"));
         servers.runs.clear();
         assert_eq!((verdict(&servers, waits), beside(&servers).len()), (None, 0));
     }

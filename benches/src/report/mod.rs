@@ -228,7 +228,7 @@ mod tests {
         write(&results, docs.path()).unwrap();
         let text = fs::read_to_string(docs.path().join("benchmarks.md")).unwrap();
         assert_eq!(text.matches("```sh\n").count(), results.len() - 1, "the command is the same for both");
-        assert_eq!(text.matches("### On another machine").count(), 1);
+        assert_eq!(text.matches("### On another machine, of ").count(), 1);
         assert_eq!(text.matches("### On a disk of 70 writes a second").count(), 1);
         assert_eq!(text.matches("given up after 60 s").count(), SUITES.len());
         assert!(text.contains("it \\| cracked") && text.contains("| hyperfine 1.2.3 |"));

@@ -75,7 +75,7 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
 pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
     let machine = &servers.machine;
     match servers.disk_writes {
-        None => page.heading("### On another machine"),
+        None => page.heading(&format!("### On another machine, of {} synced writes a second", machine.syncs)),
         Some(writes) => {
             page.heading(&format!("### On a disk of {writes} writes a second"));
             page.paragraph(&format!(
