@@ -40,6 +40,7 @@ mod tips;
 mod token;
 mod txn;
 mod watch;
+mod words;
 
 use std::iter;
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use indicatif::HumanCount;
 
 use super::{Bench, Load, Report, kinds};
 use crate::failure::one_line;
+use crate::words::counted;
 
 /// A generator that is busy for more of the time is in the way of the server.
 const BUSY: f64 = 0.9;
@@ -72,11 +73,8 @@ fn heading(bench: &Bench, report: &Report, out: &mut impl Write) -> io::Result<(
     };
     let warm_up = if bench.warm_up.is_zero() { "no".to_owned() } else { format!("{:?} of", bench.warm_up) };
     let threads = if work.threads == 1 { String::new() } else { format!(", {} threads", work.threads) };
-    writeln!(
-        out,
-        "{} connections, {} in flight each, {pace}, {limit} after {warm_up} warm-up{threads}",
-        work.connections, work.pipeline
-    )
+    let connections = counted(many(work.connections), "connection");
+    writeln!(out, "{connections}, {} in flight each, {pace}, {limit} after {warm_up} warm-up{threads}", work.pipeline)
 }
 
 /// A test's row; of a mix also one for each kind.
@@ -160,12 +158,16 @@ fn is_behind(measured: &Measured, wanted: u64, limit: Limit) -> bool {
     }
 }
 
+fn many(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 fn errors(what: &str, measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     for (error, times) in &measured.errors {
         writeln!(out, "{what}: {} × {}", HumanCount(*times), one_line(error))?;
     }
     if measured.lost > 0 {
-        writeln!(out, "{what}: {} connections were lost, and not made anew", measured.lost)?;
+        writeln!(out, "{what}: lost, and not made anew: {}", counted(many(measured.lost), "connection"))?;
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::target::Target;
 use super::target::must_be_new;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome, one_line};
+use crate::words::counted;
 
 /// Salvage what a broken file still holds, into a new file
 ///
@@ -213,10 +214,6 @@ fn report_orphans(orphans: &Orphans, out: &mut impl Write) -> io::Result<()> {
 
 fn places(count: u64) -> String {
     if count == 0 { "nothing".into() } else { counted(count, "place") }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// Prints what the repair tells while it works. A repair is not given up because nobody reads: the first failure is kept.

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use boltkv_storage::{BucketStructure, Structure};
 use bytes::Bytes;
 use clap::Args;
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::format::Format;
@@ -15,6 +15,7 @@ use super::progress::Progress;
 use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::remote::bytes_parser;
+use crate::words::counted;
 
 /// Draw the tree of buckets, with the number of keys in each and the pages it takes
 ///
@@ -175,9 +176,4 @@ impl Drawing<'_> {
 fn content(figures: Figures) -> String {
     let keys = counted(figures.keys, "key");
     if figures.buckets == 0 { keys } else { format!("{keys}, {}", counted(figures.buckets, "bucket")) }
-}
-
-/// So many of something, for people.
-pub(super) fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }

@@ -46,7 +46,7 @@ fn a_sound_file_is_written_anew_and_nothing_is_lost() {
     let (file, _) = make(folder.path());
     let new = folder.path().join("new.db");
     let said = run(args!["file", "repair", &file, "--output", &new]).done_text();
-    assert_eq!(said, format!("{}: 2 buckets, 1001 values, of transaction 3\n", new.display()));
+    assert_eq!(said, format!("{}: 2 buckets, 1,001 values, of transaction 3\n", new.display()));
     assert_eq!(values(&new), 1000);
 }
 
@@ -100,7 +100,7 @@ fn what_nothing_leads_to_is_told_and_salvaged_when_asked_for() {
     assert_eq!(values(&new("without.db")), 0);
     ran.failed(1);
     let ran = run(args!["file", "repair", &file, "--orphans", "--output", new("with.db")]);
-    assert!(ran.text().contains(": 1000 values, in the bucket lost+found\n"), "{}", ran.text());
+    assert!(ran.text().contains(": 1,000 values, in the bucket lost+found\n"), "{}", ran.text());
     ran.failed(1);
 }
 
@@ -115,9 +115,9 @@ fn another_meta_another_root_and_a_page_size_can_be_given() {
         args.extend(more.iter().map(Into::into));
         run(args)
     };
-    assert!(repair(0, &["--meta", "0"]).done_text().contains("1 bucket, 1000 values, of transaction 2"));
+    assert!(repair(0, &["--meta", "0"]).done_text().contains("1 bucket, 1,000 values, of transaction 2"));
     assert!(repair(1, &["--root", &root]).done_text().contains(&format!("from page {root} on")));
-    assert!(repair(2, &["--page-size", "4096"]).done_text().contains("1001 values"));
+    assert!(repair(2, &["--page-size", "4096"]).done_text().contains("1,001 values"));
     for (number, wrong) in [(3, ["--page-size", "1000"]), (4, ["--meta", "2"]), (5, ["--root", "x"])] {
         assert_eq!(repair(number, &wrong).code, Some(2), "{wrong:?}");
     }

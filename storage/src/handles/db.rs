@@ -211,7 +211,8 @@ impl Db {
     /// Waits for the write transaction that is open, and makes the next one wait.
     ///
     /// # Errors
-    /// As [`TxMut::commit`]; [`Error::ReadOnly`].
+    /// As [`TxMut::commit`]; [`Error::ReadOnly`]. [`Error::Io`], of kind `NotFound`, where somebody has removed or replaced the
+    /// journal: the file has everything then, and takes no more writes until it is opened again ([`Error::Poisoned`]).
     pub fn checkpoint(&self) -> Result<TxId> {
         if self.0.shared.options.read_only {
             return Err(Error::ReadOnly);

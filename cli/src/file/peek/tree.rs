@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::super::format::Format;
 use super::super::output::{Base64, json_line, stdout};
 use super::super::progress::Progress;
-use super::super::tree::counted;
 use super::pieces::{Pieces, behind};
 use crate::failure::{Failure, Outcome};
+use crate::words::counted;
 
 /// Print the buckets, each with its keys and how many bytes they and their values have
 ///
