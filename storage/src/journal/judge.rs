@@ -83,7 +83,7 @@ impl Log {
         let Self { folder, segments, headless, .. } = self;
         let (store, highest) = (Some(segments[0].header.store), segments[segments.len() - 1].header.number);
         let mut chain = Chain::new(folder.clone(), segments);
-        let (mut free, mut found, mut known) = (headless, Vec::new(), None);
+        let (mut free, mut found, mut known, mut gap) = (headless, Vec::new(), None, None);
         loop {
             match chain.reading_place(meta)? {
                 Reading::From(first, located) => {
@@ -93,16 +93,22 @@ impl Log {
                     free.extend(chain.others.iter().map(Segment::name_and_len));
                     let first = first_number;
                     let waiting = Waiting { folder, path: chain.path, free, store, highest, contains, first, reach };
-                    return Ok((waiting, damage));
+                    return Ok((waiting, damage.or(gap)));
                 }
                 Reading::Torn(contains) => known = known.or(Some(contains)),
                 Reading::Unknown => {
-                    if let Some(reach) = chain.closed(highest, meta.txid())? {
+                    let closed = chain.closed(highest, meta.txid())?;
+                    // Of an older copy of the file segments know that these do not lead to.
+                    let is_older = !chain.others.is_empty() && chain.others_name(meta)?;
+                    if let Some(reach) = closed.filter(|_| !is_older) {
                         free.extend(chain.others.iter().map(Segment::name_and_len));
                         let (contains, reach, first) = (meta.txid(), Some(reach), highest);
                         let waiting =
                             Waiting { folder, path: chain.path, free, store, highest, contains, first, reach };
                         return Ok((waiting, None));
+                    }
+                    if is_older && (closed.is_some() || chain.shows_a_gap()?) {
+                        gap = gap.or_else(|| chain.gap());
                     }
                     chain.add_newest_metas(&mut found)?;
                 }
@@ -145,21 +151,42 @@ impl Chain {
         if let Some(first) = self.path[..=located.segment].iter().rposition(has_all) {
             return Ok(Reading::From(first, located));
         }
-        let oldest = self.folder.join(self.path[0].file.name());
-        let Some(missing) = self.missing else {
+        let Some(gap) = self.gap() else {
+            let oldest = self.folder.join(self.path[0].file.name());
             return Err(damaged(oldest, 0, "records before it are missing".into()));
         };
-        let what =
-            || format!("segment {missing}, which it follows, was synced, and is missing or its header is damaged");
-        if located.linked.is_some() {
-            return Err(damaged(oldest, 0, what()));
-        }
+        if located.linked.is_some() || self.shows_a_gap()? { Err(gap) } else { Ok(Reading::Torn(located.contains)) }
+    }
+
+    /// What is wrong where the oldest segment follows one that was synced, and is not there.
+    fn gap(&self) -> Option<Error> {
+        let (missing, oldest) = (self.missing?, self.folder.join(self.path[0].file.name()));
+        let what = format!("segment {missing}, which it follows, was synced, and is missing or its header is damaged");
+        Some(damaged(oldest, 0, what))
+    }
+
+    /// Whether what the oldest segment follows is not there, and was synced: it was not lost with the machine's power.
+    fn shows_a_gap(&self) -> Result<bool> {
+        let Some(missing) = self.missing else { return Ok(false) };
         for segment in &self.path {
             if shows_a_sync_of(segment, missing).map_err(unreadable(&self.folder, segment))?.is_some() {
-                return Err(damaged(oldest, 0, what()));
+                return Ok(true);
             }
         }
-        Ok(Reading::Torn(located.contains))
+        Ok(false)
+    }
+
+    /// Whether segments name a meta that these do not lead to.
+    fn others_name(&self, meta: &MetaBytes) -> Result<bool> {
+        let mut others = self.others.clone();
+        while !others.is_empty() {
+            let chain = Self::new(self.folder.clone(), others);
+            if chain.locate(meta)?.is_some() {
+                return Ok(true);
+            }
+            others = chain.others;
+        }
+        Ok(false)
     }
 
     /// The end of the segments, if they lead up to the newest one and end with a close: the file held everything then, and was

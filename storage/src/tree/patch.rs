@@ -54,6 +54,8 @@ pub(super) struct OnPage<'a> {
     between: Between,
     /// The page of the branch above it, if there is one.
     above: Option<Pgid>,
+    /// No branch leads to it.
+    is_root: bool,
 }
 
 /// What was there before, to which a savepoint may lead back.
@@ -138,7 +140,7 @@ impl Work {
     fn plan(&self, bucket: BucketId, key: &[u8], value: Option<&[u8]>, changes: &mut Changes) -> Option<Plan> {
         let patcher = self.spare.patcher.as_ref()?;
         let page_size = self.pages().page_size();
-        let OnPage { leaf, between, above } = self.leaf_on_page(bucket, key)?;
+        let OnPage { leaf, between, above, is_root } = self.leaf_on_page(bucket, key)?;
         if leaf.bytes().len() != page_size || self.state(bucket).fill != Fill::Auto {
             return None;
         }
@@ -163,6 +165,10 @@ impl Work {
             (Ok(index), None) => Edit::Remove(index),
             (Err(_), None) => return Some(Plan::NotThere),
         };
+        // A branch names a page by its first key: bbolt finds it there by nothing else, and where they differ has two of them.
+        if !is_root && matches!(edit, Edit::Remove(0) | Edit::Insert(0)) {
+            return None;
+        }
         let size_of = |key: &[u8], value: &[u8]| ELEMENT + key.len() + value.len();
         let (before, less) = (leaf.packed_size()?, old.map_or(0, |old| size_of(old.key, old.value)));
         let size = before + value.map_or(0, |value| size_of(key, value)) - less;
@@ -260,7 +266,7 @@ impl Work {
     /// The leaf to which `key` belongs, if it is still on its page. `None` also for a key before all that the branches know
     /// of: a branch would have to change for it.
     pub(super) fn leaf_on_page(&self, bucket: BucketId, key: &[u8]) -> Option<OnPage<'_>> {
-        let mut above = None;
+        let (mut above, mut is_root) = (None, true);
         let (mut child, mut between) = match self.root(bucket) {
             Root::Tree(child) => (child, Between::ANY),
             Root::Read(page) => (Child::Page(page.id()), Between::ANY),
@@ -282,7 +288,7 @@ impl Work {
                     }
                 }
                 Child::Page(id) => match pages.sound_page(id)? {
-                    Page::Leaf(leaf) => return Some(OnPage { leaf, between, above }),
+                    Page::Leaf(leaf) => return Some(OnPage { leaf, between, above, is_root }),
                     Page::Branch(branch) => {
                         let subtree = branch.sound_child(key, between)?;
                         if subtree.index == 0 && branch.key(0).ok()? > key {
@@ -293,6 +299,7 @@ impl Work {
                     }
                 },
             };
+            is_root = false;
         }
         None
     }

@@ -4,7 +4,9 @@
 use crate::common::generator::Generator;
 use crate::common::model::Model;
 use crate::common::setup::Setup;
+use crate::common::trace::{Change, Trace};
 use crate::common::{assert_check_clean, assert_same_dump, committed};
+use boltkv_storage::{JournalOptions, Options};
 
 const TURNS: u64 = 20;
 
@@ -27,6 +29,40 @@ fn twenty_turns_with_the_freelist_stored_by_one_side_or_the_other_or_none() {
     take_turns(3, Setup::with_page_size(1024), |turn| turn / 2 % 2 == 0);
     take_turns(4, Setup::default(), |turn| turn % 2 == 0);
     take_turns(5, Setup::default(), |turn| turn % 2 == 1);
+}
+
+/// What stays in memory until a checkpoint is written by copying leaves; what the branches call these is their first key.
+#[boltkv_needs::program("go")]
+#[test]
+fn leaves_whose_first_keys_were_deleted_in_memory_are_found_by_bbolt_when_it_writes() {
+    let Some(peer) = crate::common::peer::peer() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shared.db");
+    let key = |i: u32| format!("k{i:06}").into_bytes();
+    let db = Options::new().journal(JournalOptions::new()).open(&file).unwrap();
+    db.update(|tx| {
+        let mut bucket = tx.create_bucket("x")?;
+        (0..5000).try_for_each(|i| bucket.put(key(i), [7; 100]))
+    })
+    .unwrap();
+    // Every third: that is the first one of far more leaves than a checkpoint takes apart itself.
+    let deleted = || (0..5000).step_by(3);
+    for some in [true, false] {
+        let deleted = deleted().filter(|i| (i % 2 == 0) == some);
+        db.update(|tx| deleted.clone().try_for_each(|i| tx.bucket_mut("x")?.delete(key(i)).map(drop))).unwrap();
+    }
+    db.close().unwrap();
+    assert_check_clean(&Options::new().read_only(true).open(&file).unwrap(), "after the checkpoint");
+
+    let mut trace = Trace::default();
+    let put = |i| Change::Put(vec![b"x".to_vec()], key(i), b"again".to_vec());
+    trace.commit(deleted().take(500).map(put));
+    peer.replay(&trace, &file, &Setup::default());
+    peer.assert_check_clean(&file, "after bbolt has written");
+    let db = Options::new().read_only(true).open(&file).unwrap();
+    assert_check_clean(&db, "after bbolt has written");
+    let entries = db.begin().unwrap().bucket("x").unwrap().iter().count();
+    assert_eq!(entries, 5000 - deleted().count() + 500);
 }
 
 /// Even turns are this engine's, odd ones bbolt's.

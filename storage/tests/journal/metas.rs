@@ -134,6 +134,64 @@ fn a_copy_from_before_a_clean_close_is_refused_until_the_journal_is_given_up() {
     assert_check_clean(&kept, "as the backup was");
 }
 
+/// Segments behind one that is gone, or whose header is damaged, lead to no older copy of the file: what they have is not passed
+/// over in silence for that.
+#[test]
+fn a_gap_in_the_journal_of_an_older_copy_is_told_and_nothing_of_it_is_thrown_away() {
+    let keep = JournalOptions::new().keep(JournalKeep::Bytes(u64::MAX)).checkpoint_size(64 << 10);
+    let options = || Options::new().journal(keep.clone());
+    for is_closed in [false, true] {
+        let folder = folder_in_memory();
+        let (file, killed) = (folder.path().join("app.db"), folder.path().join("killed.db"));
+        let db = options().open(&file).unwrap();
+        write_to_the_file(&db, 0..2);
+        let copy = fs::read(&file).unwrap();
+        (2..20).for_each(|round| write(&db, round));
+        let newest = committed(&db);
+        if is_closed {
+            db.close().unwrap();
+        }
+        copy_as_killed(&file, &killed);
+        let journal = folder.path().join("killed.db-journal");
+        let listed = FileJournal::find(&killed, None).unwrap().unwrap();
+        let last = listed.segments().max_by_key(|segment| segment.number).map(|last| journal.join(last.file));
+        let mut segments: Vec<_> = fs::read_dir(&journal).unwrap().map(|entry| entry.unwrap().path()).collect();
+        segments.sort();
+        let contents: Vec<_> = segments.iter().map(|segment| fs::read(segment).unwrap()).collect();
+        let restore = || {
+            fs::write(&killed, &copy).unwrap();
+            segments.iter().zip(&contents).for_each(|(segment, content)| fs::write(segment, content).unwrap());
+        };
+        let mut told = 0;
+        for (segment, content) in segments.iter().zip(&contents) {
+            for is_removed in [false, true] {
+                restore();
+                if is_removed {
+                    fs::remove_file(segment).unwrap();
+                } else {
+                    let mut damaged = content.clone();
+                    damaged[0] ^= 1;
+                    fs::write(segment, damaged).unwrap();
+                }
+                let what = format!("closed: {is_closed}, removed: {is_removed}, {}", segment.display());
+                match options().open(&killed) {
+                    // Of the newest one nothing is known elsewhere.
+                    Ok(_) if Some(segment) == last.as_ref() => {}
+                    Ok(db) => assert!(!is_closed && committed(&db) == newest, "{what}: it was not needed"),
+                    Err(error) => {
+                        assert!(error.is_of_journal(), "{what}: {error}");
+                        told += u32::from(matches!(error, Error::JournalDamaged { .. }));
+                        let left = segments.iter().filter(|segment| segment.exists()).count();
+                        assert_eq!(left, segments.len() - usize::from(is_removed), "{what}");
+                        assert!(fs::read(&killed).unwrap() == copy, "{what}: nothing was written");
+                    }
+                }
+            }
+        }
+        assert!(segments.len() > 5 && told > 6, "{} segments, {told} told", segments.len());
+    }
+}
+
 /// All new files are alike: their metas do not tell whose journal it is.
 #[test]
 fn a_file_that_was_never_written_to_does_not_take_the_journal_of_one_that_was() {
