@@ -200,6 +200,9 @@ impl From<boltkv_client::Error> for Failure {
         };
         let hint = match error.code() {
             _ if over_the_frame => "; the server's option --max-frame sets the limit",
+            Some(ErrorCode::Unauthenticated) if error.to_string().contains("encrypted (TLS)") => {
+                "; --tls-ca FILE, or --tls, has it encrypted"
+            }
             Some(ErrorCode::Unauthenticated) => {
                 "; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
             }

@@ -28,7 +28,7 @@ pub(super) struct CsvLines<W: Write> {
 impl<W: Write> CsvLines<W> {
     pub(super) fn new(out: W) -> io::Result<Self> {
         let mut lines = Self::behind_header(out);
-        lines.out.write_record(COLUMNS)?;
+        lines.out.write_record(COLUMNS).map_err(not_written)?;
         Ok(lines)
     }
 
@@ -40,7 +40,7 @@ impl<W: Write> CsvLines<W> {
     pub(super) fn enter(&mut self, name: &[u8], sequence: Option<u64>) -> io::Result<()> {
         self.stand_in(name)?;
         let sequence = sequence.map(|sequence| sequence.to_string()).unwrap_or_default();
-        Ok(self.out.write_record([&self.place.text, &sequence, "", "", ""])?)
+        self.out.write_record([&self.place.text, &sequence, "", "", ""]).map_err(not_written)
     }
 
     /// Goes into a bucket whose record is there.
@@ -57,12 +57,17 @@ impl<W: Write> CsvLines<W> {
             (true, false) => "value",
             (false, false) => "key value",
         };
+        self.fields(&[(key, key_text), (value, value_text)], base64).map_err(not_written)
+    }
+
+    fn fields(&mut self, fields: &[(&[u8], bool)], base64: &str) -> csv::Result<()> {
         self.out.write_field(&self.place.text)?;
         self.out.write_field("")?;
-        self.field(key, key_text)?;
-        self.field(value, value_text)?;
+        for &(bytes, is_text) in fields {
+            self.field(bytes, is_text)?;
+        }
         self.out.write_field(base64)?;
-        Ok(self.out.write_record(None::<&[u8]>)?)
+        self.out.write_record(None::<&[u8]>)
     }
 
     fn field(&mut self, bytes: &[u8], is_text: bool) -> csv::Result<()> {
@@ -72,6 +77,15 @@ impl<W: Write> CsvLines<W> {
     pub(super) fn into_inner(self) -> io::Result<W> {
         self.out.into_inner().map_err(csv::IntoInnerError::into_error)
     }
+}
+
+/// What kept a record from being written, of the kind that it is: who reads no further ends the one who writes, and is no failure.
+fn not_written(error: csv::Error) -> io::Error {
+    let kind = match error.kind() {
+        csv::ErrorKind::Io(error) => error.kind(),
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }
 
 /// Reads records.
@@ -254,6 +268,22 @@ mod tests {
             entry(&users, b"z", b""),
         ];
         assert_eq!(read(&text).unwrap(), expected);
+    }
+
+    #[test]
+    fn who_reads_no_further_is_told_from_what_fails() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut lines = CsvLines::new(Closed).unwrap();
+        let failed = lines.entry(b"key", &[b'v'; 10_000]).unwrap_err();
+        assert_eq!(failed.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

@@ -22,8 +22,8 @@ boltkv's readers wait for no writer, and have fewer answers only for what writes
 const READERS: [(&str, &str); 4] = [
     ("get-8", "alone"),
     ("get-8-beside-set", "beside 4,000/s"),
-    ("get-8-beside-set-20k", "beside 20,000/s"),
-    ("get-8-beside-set-60k", "beside 60,000/s"),
+    ("get-8-beside-20k", "beside 20,000/s"),
+    ("get-8-beside-60k", "beside 60,000/s"),
 ];
 
 /// A goal, and what was measured of it.
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(verdict(&servers, waits).unwrap(), "300ms ≤ 50 ms **does not hold**");
         assert_eq!(verdict(&servers, "p99 of GET, 50").unwrap(), "5.00 × ≤ 1 × Redis **does not hold**");
         assert_eq!(beside(&servers).len(), 8);
-        servers.runs.retain(|run| run.row != "get-8-beside-set-60k" || run.server == Who::Fresh.title());
+        servers.runs.retain(|run| run.row != "get-8-beside-60k" || run.server == Who::Fresh.title());
         assert_eq!(beside(&servers).len(), 6, "who was measured alone is compared with nobody");
         servers.runs.retain(|run| !run.row.starts_with("get-8-beside"));
         assert!(beside(&servers).is_empty() && servers.runs.iter().any(|run| run.row == "get-8"));

@@ -183,7 +183,7 @@ mod tests {
         ("timeouts.text_linger", "--text-linger=7s"),
         ("timeouts.slow", "--slow=7s"),
         ("timeouts.lock", "--lock-timeout=7s"),
-        // Takes certificates: tests/tls.rs.
+        // Takes certificates: tests/remote/tls.rs.
         ("tls", ""),
         // What `discard_journal` and `memory` become when the file is opened.
         ("journal.discard", ""),

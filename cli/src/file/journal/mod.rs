@@ -83,6 +83,10 @@ impl Journal {
             let discard = journal_command("--discard ", path);
             let way_on = match error {
                 Error::MetaLost { .. } => "`boltkv file repair` salvages what can be reached".to_owned(),
+                Error::JournalDamaged { .. } => format!(
+                    "`boltkv file repair --output NEW` makes a file of all that can be read, of the journal, too; `{discard}` \
+                     goes on with the file as it is"
+                ),
                 _ => format!("`{discard}` goes on with the file as it is"),
             };
             Err(Failure::not_done(format!("{}: {error}; {way_on}", path.display())))
