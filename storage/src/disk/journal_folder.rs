@@ -86,10 +86,9 @@ impl OsJournalFolder {
     /// Opens the folder at `path` without a lock, to look at what is there, which may change meanwhile; `None` where there is
     /// none.
     pub(crate) fn look(path: &Path) -> Result<Option<Self>> {
-        match File::open(path) {
-            Ok(folder) if path.is_dir() => Ok(Some(Self { path: path.into(), folder, mode: 0o600, owner: None })),
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        match open_folder(path) {
+            Ok(folder) => Ok(Some(Self { path: path.into(), folder, mode: 0o600, owner: None })),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
             Err(error) => Err(Error::journal_io("open", path)(error)),
         }
     }

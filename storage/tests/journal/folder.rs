@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{copy_as_killed, folder_in_memory};
 
-use boltkv_storage::{Db, Displaced, Error, JournalOptions, Options};
+use boltkv_storage::{Db, Displaced, Error, FileJournal, JournalOptions, Options};
 
 #[test]
 fn a_journal_that_is_named_and_not_there_or_no_folder_is_an_error() {
@@ -21,6 +21,12 @@ fn a_journal_that_is_named_and_not_there_or_no_folder_is_an_error() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let error = Options::new().journal(JournalOptions::new().folder(&pipe)).open(&file).unwrap_err();
     assert!(error.to_string().contains("Not a directory"), "{error}");
+    // In the usual place, too, nobody waits for who writes to it.
+    fs::rename(&pipe, folder.path().join("a.db-journal")).unwrap();
+    let error = Options::new().journal(JournalOptions::new()).open(&file).unwrap_err();
+    assert!(error.to_string().contains("Not a directory"), "{error}");
+    assert!(FileJournal::find(&file, None).unwrap().is_none());
+    Db::open(&file).unwrap().close().unwrap();
 }
 
 #[test]
