@@ -117,7 +117,8 @@ impl Log {
             if chain.others.is_empty() || chain.missing.is_none() {
                 break;
             }
-            // What cannot be reached from here was not on the disk when the machine stopped. What was, may be there.
+            // What cannot be reached from here was not on the disk when the machine stopped, or shows a gap. What was, may be
+            // there.
             chain = Chain::new(folder.clone(), chain.others);
         }
         free.extend(chain.others.iter().map(Segment::name_and_len));
