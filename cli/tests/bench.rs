@@ -120,6 +120,7 @@ fn a_server_that_asks_for_a_token_is_measured_with_one_and_not_without() {
     let server = Server::start_with(&folder.path().join("a.db"), ["--tokens", tokens.to_str().unwrap()]);
     let refused = server.run(SMALL).failed(1);
     assert!(refused.contains("HELLO") && refused.contains("UNAUTHENTICATED"), "{refused}");
+    assert!(refused.contains("--token-file"), "{refused}");
     let said = server.run(SMALL.into_iter().chain(["--token-file", token.to_str().unwrap()])).done_text();
     assert!(said.contains("\nget "), "{said}");
     assert_eq!(server.stop().code, Some(0));
@@ -184,6 +185,9 @@ fn what_cannot_be_done_is_refused_before_anything_is() {
     assert!(socket.contains("measured over TCP"), "{socket}");
     let nobody = run(["bench", "--addr", "127.0.0.1:1"]).failed(3);
     assert!(nobody.contains("cannot connect to 127.0.0.1:1"), "{nobody}");
+    // Said before anybody is asked, or anything is measured.
+    let scan = run(["bench", "--target", "memcached", "--addr", "127.0.0.1:1", "-t", "get,scan"]).failed(2);
+    assert!(scan.contains("memcached has no scan"), "{scan}");
     let other = run(["bench", "--target", "memcached", "--addr", server.addr()]).failed(3);
     assert!(other.contains("is no memcached server"), "{other}");
 }

@@ -162,8 +162,11 @@ impl Server {
         }
     }
 
-    /// Says what of a work this server cannot do at all.
-    pub(crate) fn can(&self, work: &Work) -> Result<(), Error> {
+    /// Says what of a work this kind of server cannot do at all. Nothing is asked of it.
+    ///
+    /// # Errors
+    /// [`Error::Impossible`].
+    pub fn can(&self, work: &Work) -> Result<(), Error> {
         if self.target == Target::Memcached && work.mix.has(Op::Scan) {
             return Err(Error::Impossible("memcached has no scan".to_owned()));
         }

@@ -188,7 +188,8 @@ impl Bench {
         let (server, work) = (self.server()?, self.work());
         // All that can be said without the server is said before it is asked.
         for test in &self.tests {
-            Work { mix: *test, ..work.clone() }.check().map_err(failure)?;
+            let work = Work { mix: *test, ..work.clone() };
+            work.check().and_then(|()| server.can(&work)).map_err(failure)?;
         }
         self.plot.as_deref().map_or(Ok(()), settings::may_plot)?;
         let stop = Stop::at_signals()?;
@@ -289,12 +290,14 @@ fn run_told(server: &Server, work: &Work, stop: &Stop, what: &str) -> Outcome<Me
 }
 
 /// The exit code of what was not measured.
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn failure(error: Error) -> Failure {
     let message = error.to_string();
     match error {
         Error::Connect { .. } | Error::Protocol { .. } => Failure::unreachable(message),
         Error::Impossible(_) => Failure::usage(message),
+        Error::Refused { why, .. } if why.starts_with("UNAUTHENTICATED") => Failure::not_done(format!(
+            "{message}; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
+        )),
         _ => Failure::not_done(message),
     }
 }
