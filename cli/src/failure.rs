@@ -200,15 +200,19 @@ impl From<boltkv_client::Error> for Failure {
         };
         let hint = match error.code() {
             _ if over_the_frame => "; the server's option --max-frame sets the limit",
-            Some(ErrorCode::Unauthenticated) if error.to_string().contains("encrypted (TLS)") => {
-                "; --tls-ca FILE, or --tls, has it encrypted"
-            }
-            Some(ErrorCode::Unauthenticated) => {
-                "; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
-            }
+            Some(ErrorCode::Unauthenticated) => way_in(&error.to_string()),
             _ => hint(&error),
         };
         Self::said(exit, format!("{error}{hint}"))
+    }
+}
+
+/// What lets in who was not let in, by what he was told.
+pub(crate) fn way_in(told: &str) -> &'static str {
+    if told.contains("encrypted (TLS)") {
+        "; --tls-ca FILE, or --tls, has it encrypted"
+    } else {
+        "; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
     }
 }
 

@@ -51,9 +51,9 @@ impl SilentOnes {
         places.next += 1;
         if !end.is_cancelled() {
             places.change(origin, |own| own.insert(number, end));
-        }
-        if places.taken > self.most {
-            self.end_one_of(&mut places);
+            if places.taken > self.most {
+                self.end_one_of(&mut places);
+            }
         }
         Silent { number, origin, all: Arc::clone(self) }
     }

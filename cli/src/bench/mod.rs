@@ -18,7 +18,7 @@ use boltkv_load::{Error, Limit, Measured, Mix, Op, Order, Server, Target, Work, 
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{Size, seconds, some_seconds};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, way_in};
 use crate::remote::{TokenArgs, path_parser};
 use live::Line;
 use settings::Range;
@@ -295,9 +295,9 @@ fn failure(error: Error) -> Failure {
     match error {
         Error::Connect { .. } | Error::Protocol { .. } => Failure::unreachable(message),
         Error::Impossible(_) => Failure::usage(message),
-        Error::Refused { why, .. } if why.starts_with("UNAUTHENTICATED") => Failure::not_done(format!(
-            "{message}; --token-file FILE, BOLTKV_TOKEN_FILE or BOLTKV_TOKEN says who you are"
-        )),
+        Error::Refused { why, .. } if why.starts_with("UNAUTHENTICATED") => {
+            Failure::not_done(format!("{message}{}", way_in(&why)))
+        }
         _ => Failure::not_done(message),
     }
 }

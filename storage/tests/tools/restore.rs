@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::edit::{Edit, Parts};
 use crate::common::model::Model;
 use crate::common::random::Random;
-use crate::common::{assert_check_clean, committed, copy_as_killed};
+use crate::common::{assert_check_clean, committed, copy_as_killed, followed};
 use boltkv_storage::{
     Db, Durability, Error, FileJournal, JournalKeep, JournalOptions, Options, Restore, RestoreMoment, RestoreTo,
     Restored, Result, TxId,
@@ -81,25 +80,7 @@ fn backup(db: &Db, to: &Path) -> TxId {
 
 /// A transaction of one or a few edits of any kind, and the state that it left.
 fn change(db: &Db, random: &mut Random) -> (TxId, Model) {
-    let mut tx = db.begin_mut().unwrap();
-    for _ in 0..=random.below(3) {
-        let names = |random: &mut Random| -> Vec<Vec<u8>> {
-            (0..=random.below(2)).map(|_| vec![b"abc"[random.below(3)]]).collect()
-        };
-        let key = |random: &mut Random| vec![b'a' + u8::try_from(random.below(6)).unwrap(); 1 + random.below(3)];
-        let parts = Parts {
-            path: names(random),
-            to: names(random),
-            key: key(random),
-            other_key: key(random),
-            value: vec![b'v'; random.below(1500)],
-            number: random.below(1000) as u64,
-        };
-        // What is refused changes nothing.
-        let _ = Edit::of_kind(random.below(Edit::KINDS), parts).apply(&mut tx);
-    }
-    let durability = if random.once_in(2) { Durability::Always } else { Durability::Never };
-    let txid = tx.commit_with(durability).unwrap();
+    let txid = followed::change(db, random);
     (txid, committed(db))
 }
 
