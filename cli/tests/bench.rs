@@ -106,7 +106,7 @@ fn boltkv_is_asked_as_redis_is_in_a_database_that_is_empty_before_and_after() {
     assert_eq!(told["tests"][2]["requests"], 400);
     server.run(["set", "--bucket", "default", "precious", "value"]).done();
     let said = server.run(SMALL.iter().chain(&["--dialect", "resp"])).failed(1);
-    assert!(said.contains("database 0 has 1 keys") && said.contains("--database"), "{said}");
+    assert!(said.contains("database 0 has 1 key:") && said.contains("--database"), "{said}");
     let said = server.run(["bench", "--dialect", "resp", "--target", "redis"]).failed(2);
     assert!(said.contains("--dialect is for boltkv"), "{said}");
 }
@@ -145,12 +145,18 @@ fn a_bucket_that_is_there_is_not_touched_but_used_where_that_is_said() {
 #[test]
 fn errors_are_told_and_are_the_exit_code() {
     let (_folder, server) = server();
-    let ran = server.run(SMALL.iter().chain(&["--reuse", "-t", "get"]));
+    let missing = server.run(SMALL.iter().chain(&["--reuse"])).failed(1);
+    assert!(missing.contains("bucket boltkv-bench is not there: a run with --keep leaves it"), "{missing}");
+
+    // The only key that is asked for is no entry.
+    server.run(["bucket", "create", "boltkv-bench/key:000000000000"]).done();
+    let one = ["bench", "--reuse", "-t", "get", "-c", "4", "-n", "400", "--keys", "1", "--warm-up", "20ms"];
+    let ran = server.run(one);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "boltkv: 400 requests failed: see above\n"));
     let said = String::from_utf8(ran.stdout).unwrap();
     assert!(said.contains("get: 400 × ") && said.contains("boltkv-bench"), "{said}");
 
-    let missed = server.run(SMALL.iter().chain(&["--load", "none", "-t", "get"])).done_text();
+    let missed = server.run(SMALL.iter().chain(&["--bucket", "empty", "--load", "none", "-t", "get"])).done_text();
     assert!(
         missed.contains("nothing was loaded\n") && missed.contains("get: 400 gets found no such key\n"),
         "{missed}"
@@ -188,6 +194,17 @@ fn what_cannot_be_done_is_refused_before_anything_is() {
     // Said before anybody is asked, or anything is measured.
     let scan = run(["bench", "--target", "memcached", "--addr", "127.0.0.1:1", "-t", "get,scan"]).failed(2);
     assert!(scan.contains("memcached has no scan"), "{scan}");
+    // What names a place that the server does not have.
+    for (place, args) in [
+        ("--bucket", ["--target", "memcached"]),
+        ("--bucket", ["--target", "redis"]),
+        ("--bucket", ["--dialect", "resp"]),
+        ("--database", ["--target", "memcached"]),
+        ("--database", ["--dialect", "binary"]),
+    ] {
+        let said = server.run(["bench", place, "1"].iter().chain(&args)).failed(2);
+        assert!(said.contains(&format!("{place} is for")), "{args:?}: {said}");
+    }
     let other = run(["bench", "--target", "memcached", "--addr", server.addr()]).failed(3);
     assert!(other.contains("is no memcached server"), "{other}");
 }

@@ -35,6 +35,9 @@ pub enum Error {
     /// There are data where the run wanted a place of its own.
     #[error("{0}")]
     Occupied(String),
+    /// There is no such place, where the run wanted to use what another has left.
+    #[error("{0}")]
+    Missing(String),
     /// What is asked for cannot be done: by this server, in this memory, or at all.
     #[error("{0}")]
     Impossible(String),

@@ -149,6 +149,17 @@ impl Server {
         }
     }
 
+    /// Sees whether the place is there, for a run that uses what another has left. A database and a cache always are.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] where it is not; what the server refuses; those of connecting.
+    pub fn find(&self) -> Result<(), Error> {
+        match self.spoken() {
+            Spoken::Binary => boltkv::Connected::new(self)?.find(&self.bucket),
+            Spoken::Resp | Spoken::Memcached => Ok(()),
+        }
+    }
+
     /// Removes it, with all that a run has put there. Only for whoever has [prepared](Self::prepare) it: of databases and
     /// caches all is removed, because there was nothing.
     ///

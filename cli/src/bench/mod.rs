@@ -100,12 +100,12 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "TIMES", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1000))]
     age: u64,
     /// The bucket that is made, and removed at the end; names separated by `/`. By Redis' protocol there are none: see
-    /// --database
-    #[arg(long, short = 'b', value_name = "PATH", default_value = "boltkv-bench", value_parser = path_parser())]
-    bucket: Path,
-    /// Of Redis, and of boltkv by its protocol: the number of the database, which has to be empty
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    database: u32,
+    /// --database [default: boltkv-bench]
+    #[arg(long, short = 'b', value_name = "PATH", value_parser = path_parser())]
+    bucket: Option<Path>,
+    /// Of Redis, and of boltkv by its protocol: the number of the database, which has to be empty [default: 0]
+    #[arg(long, value_name = "N")]
+    database: Option<u32>,
     #[command(flatten)]
     token: TokenArgs,
     /// Leave what was made and loaded, for --reuse
@@ -195,7 +195,9 @@ impl Bench {
         let stop = Stop::at_signals()?;
         let version = server.version().map_err(failure)?;
         let mut report = Report { server, version, work, before: Vec::new(), tests: Vec::new() };
-        if !self.reuse {
+        if self.reuse {
+            report.server.find().map_err(failure)?;
+        } else {
             report.server.prepare().map_err(|error| self.occupied(error))?;
         }
         let measured = self.measure(&mut report, &stop);

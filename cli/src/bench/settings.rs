@@ -15,6 +15,9 @@ use crate::remote::address_variable;
 /// One generator thread is enough for this many cores of a server beside it.
 const CORES_A_THREAD: usize = 4;
 
+/// The bucket, where none is named.
+const BUCKET: &str = "boltkv-bench";
+
 /// From so many bytes to so many, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range(usize, usize);
@@ -35,13 +38,11 @@ impl FromStr for Range {
 
 impl Bench {
     pub(super) fn server(&self) -> Outcome<Server> {
-        if self.bucket.is_root() {
-            return Err(Failure::usage("there are only buckets at the top, /: name one of them"));
-        }
         let (target, dialect) = (Target::from(self.target), self.dialect.map_or(Dialect::Binary, Dialect::from));
         if self.dialect.is_some() && target != Target::Boltkv {
             return Err(Failure::usage(format!("--dialect is for boltkv: {target} has only one protocol here")));
         }
+        let bucket = self.place(target, dialect)?;
         let variable = address_variable().filter(|_| target == Target::Boltkv);
         let named = self.addr.clone().or_else(|| env::var(variable?).ok());
         if named.as_ref().is_some_and(|named| named.starts_with("unix:")) {
@@ -54,11 +55,33 @@ impl Bench {
             target,
             dialect,
             addr: addr.map_err(|why| Failure::usage(format!("--addr: {why}")))?,
-            bucket: self.bucket.clone(),
-            database: self.database,
+            bucket,
+            database: self.database.unwrap_or_default(),
             timeout: self.timeout,
             token: if target == Target::Boltkv { self.token.token()? } else { Token::NONE },
         })
+    }
+
+    /// The bucket, for who has buckets. What names a place of a kind that the server does not have is not passed over.
+    fn place(&self, target: Target, dialect: Dialect) -> Outcome<boltkv_client::Path> {
+        let (has_buckets, has_databases) = match (target, dialect) {
+            (Target::Boltkv, Dialect::Binary) => (true, false),
+            (Target::Boltkv, Dialect::Resp) | (Target::Redis, _) => (false, true),
+            (Target::Memcached, _) => (false, false),
+        };
+        if self.bucket.is_some() && !has_buckets {
+            return Err(Failure::usage("--bucket is for boltkv by its own protocol: there are no buckets here"));
+        }
+        if self.database.is_some() && !has_databases {
+            return Err(Failure::usage("--database is for Redis' protocol: there are no databases by number here"));
+        }
+        match &self.bucket {
+            Some(bucket) if bucket.is_root() => {
+                Err(Failure::usage("there are only buckets at the top, /: name one of them"))
+            }
+            Some(bucket) => Ok(bucket.clone()),
+            None => BUCKET.parse().map_err(|error| Failure::usage(format!("{BUCKET}: {error}"))),
+        }
     }
 
     pub(super) fn work(&self) -> Work {

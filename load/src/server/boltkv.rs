@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use boltkv_protocol::{
-    ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, HelloReply, Path, Reply, Request, SessionRequest, VERSION,
-    WriteRequest,
+    ErrorCode, ErrorReply, Expect, Frame, FrameCodec, Hello, HelloReply, Path, ReadRequest, Reply, Request,
+    SessionRequest, VERSION, WriteRequest,
 };
 use bytes::BytesMut;
 use tokio_util::codec::Decoder as _;
@@ -92,6 +92,19 @@ impl<'a> Connected<'a> {
                 Err(Error::Occupied(format!("bucket {bucket} is there already: another run uses it, or has left it")))
             }
             Err(error) => Err(refused("to create the bucket")(error)),
+        }
+    }
+
+    /// Sees whether a bucket is there.
+    pub(super) fn find(mut self, bucket: &Path) -> Result<(), Error> {
+        let request = ReadRequest::Sequence(bucket.clone());
+        let expect = request.expects();
+        match self.ask(&request.into(), REQUEST_ID, expect)? {
+            Ok(_) => Ok(()),
+            Err(error) if error.code == ErrorCode::BucketNotFound => {
+                Err(Error::Missing(format!("bucket {bucket} is not there: a run with --keep leaves it")))
+            }
+            Err(error) => Err(refused("to look for the bucket")(error)),
         }
     }
 

@@ -67,7 +67,8 @@ impl<'a> Lines<'a> {
         if count == 0 {
             return Ok(());
         }
-        Err(Error::Occupied(format!("database {database} has {count} keys: a run wants one that is empty")))
+        let keys = if count == 1 { "key" } else { "keys" };
+        Err(Error::Occupied(format!("database {database} has {count} {keys}: a run wants one that is empty")))
     }
 
     pub(super) fn redis_select(&mut self, database: u32) -> Result<(), Error> {
