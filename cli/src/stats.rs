@@ -17,13 +17,12 @@ use crate::rows::as_json;
   boltkv stats
   boltkv stats --json | jq .writes
   boltkv stats --watch            # again every second
-  boltkv stats --watch=10s --json
+  boltkv stats --watch 10s --json
 
 With --json a line is one object: numbers as numbers, everything else as text.")]
 pub(crate) struct Stats {
     /// Print them again and again, with a blank line between, until it is interrupted; every second if no time is given
-    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s",
-          value_parser = some_seconds)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "1s", value_parser = some_seconds)]
     watch: Option<Duration>,
     /// Print one line of JSON
     #[arg(long)]

@@ -104,6 +104,10 @@ fn boltkv_is_asked_as_redis_is_in_a_database_that_is_empty_before_and_after() {
     let told = object(server.run(SMALL.iter().chain(&args).chain(&["--json"])));
     assert_eq!((&told["target"], &told["dialect"]), (&"boltkv".into(), &"resp".into()));
     assert_eq!(told["tests"][2]["requests"], 400);
+    // Whoever takes it for Redis is told who it is.
+    let taken = ["--target", "redis", "--addr", server.addr(), "--database", "3", "-t", "get"];
+    let said = server.run(SMALL.iter().chain(&taken)).done_text();
+    assert!(said.starts_with("boltkv, as Redis "), "{said}");
     server.run(["set", "--bucket", "default", "precious", "value"]).done();
     let said = server.run(SMALL.iter().chain(&["--dialect", "resp"])).failed(1);
     assert!(said.contains("database 0 has 1 key:") && said.contains("--database"), "{said}");

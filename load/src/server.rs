@@ -132,7 +132,7 @@ impl Server {
     pub fn version(&self) -> Result<String, Error> {
         match self.spoken() {
             Spoken::Binary => Ok(boltkv::Connected::new(self)?.hello.server),
-            Spoken::Resp => Lines::introduced(self)?.redis_version(self.target),
+            Spoken::Resp => Lines::introduced(self)?.redis_version(),
             Spoken::Memcached => Lines::connect(self)?.memcached_version(),
         }
     }
@@ -230,7 +230,11 @@ impl Server {
     /// For `map_err`: it takes connections and does not answer.
     fn silent(&self, source: io::Error) -> Error {
         let late = matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-        let source = if late { io::Error::new(io::ErrorKind::TimedOut, "it does not answer") } else { source };
+        let source = if late {
+            io::Error::new(io::ErrorKind::TimedOut, "it takes the connection and does not answer")
+        } else {
+            source
+        };
         Error::Connect { addr: self.addr.clone(), source }
     }
 }

@@ -295,10 +295,16 @@ fn run_told(server: &Server, work: &Work, stop: &Stop, what: &str) -> Outcome<Me
 fn failure(error: Error) -> Failure {
     let message = error.to_string();
     match error {
+        Error::Connect { source, .. } if source.kind() == io::ErrorKind::TimedOut => {
+            Failure::unreachable(format!("{message} (--target says which kind of server it is)"))
+        }
         Error::Connect { .. } | Error::Protocol { .. } => Failure::unreachable(message),
         Error::Impossible(_) => Failure::usage(message),
         Error::Refused { why, .. } if why.starts_with("UNAUTHENTICATED") => {
             Failure::not_done(format!("{message}{}", way_in(&why)))
+        }
+        Error::Refused { why, .. } if why.starts_with("UNSUPPORTED") => {
+            Failure::not_done(format!("{message} (--dialect resp asks by Redis' protocol)"))
         }
         _ => Failure::not_done(message),
     }

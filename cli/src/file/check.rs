@@ -74,7 +74,7 @@ impl Check {
         let db = match self.target.open() {
             Ok(db) => db,
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
-            Err(error) => return Err(self.target.not_opened(&error, None)),
+            Err(error) => return Err(self.target.not_opened(&error, Some("boltkv backup --check COPY"))),
         };
         let (stats, problems) = (db.stats(), self.problems(&db)?);
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };

@@ -62,7 +62,7 @@ impl Compact {
         must_be_new(&self.output)?;
         let _interrupt = Interrupt::writing(&self.output)?;
         let path = self.target.path();
-        let db = self.target.open_to_read(None)?;
+        let db = self.target.open_to_read(Some("boltkv shrink"))?;
         let looked_at = path.metadata();
         let metadata = looked_at.map_err(|error| Failure::not_done(format!("{}: {error}", path.display())))?;
         let failed = |error| Failure::storage(path, &error);

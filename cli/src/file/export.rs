@@ -1,6 +1,6 @@
 //! `boltkv file export`: everything in a file as lines of JSON.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use boltkv_lines::{Format, Lines};
 use boltkv_storage::{Bucket, CheckOptions, Cursor, Db, Tx};
@@ -9,7 +9,7 @@ use clap::Args;
 use super::memory::Memory;
 use super::output::{Error, Printed};
 use super::progress::Progress;
-use super::target::{Target, same_file};
+use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::lines::{Destination, write_failed};
 
@@ -46,9 +46,6 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn run(&self) -> Outcome {
         let db = self.open_sound()?;
-        if let Some(output) = &self.output {
-            self.refuse_own_file(output)?;
-        }
         let format = match (self.text, self.csv) {
             (_, true) => Format::Csv,
             (true, false) => Format::Text,
@@ -65,7 +62,7 @@ impl Export {
     /// whole one.
     fn open_sound(&self) -> Outcome<Db> {
         let path = self.target.path();
-        let db = self.target.open_to_read(None)?;
+        let db = self.target.open_to_read(Some("boltkv export"))?;
         let problems = {
             let failed = |error| Failure::storage(path, &error);
             let stats = db.stats();
@@ -84,14 +81,6 @@ impl Export {
                 path.display()
             ))),
         }
-    }
-
-    /// The export must not take the place of what it exports.
-    fn refuse_own_file(&self, output: &Path) -> Outcome {
-        if same_file(self.target.path(), output) {
-            return Err(Failure::usage(format!("{} is the file to be exported", output.display())));
-        }
-        Ok(())
     }
 }
 

@@ -75,7 +75,7 @@ impl Info {
         let path = self.target.path();
         let opened = self.look_inside();
         if let Err(error @ (Error::LockTimeout { .. } | Error::Io { .. } | Error::JournalIo { .. })) = &opened {
-            return Err(self.target.not_opened(error, None));
+            return Err(self.target.not_opened(error, Some("boltkv stats")));
         }
         let file = RawFile::open(path, None).map_err(|error| Failure::open(path, &error))?;
         let (opened, failure) = match opened {

@@ -9,6 +9,7 @@ use boltkv_storage::{Error, Restore as Found, RestoreMoment, RestoreTo, Restored
 use clap::Args;
 use serde::Serialize;
 
+use super::holder;
 use super::interrupt::Interrupt;
 use super::output::{Out, Printed, json_line, print};
 use super::progress::Progress;
@@ -119,6 +120,10 @@ impl Restore {
             // What cannot be read of the journal stops it as what cannot be read of the backup does.
             error if error.is_of_journal() && !matches!(error, Error::JournalIo { .. }) => {
                 Failure::storage(&self.backup, &error)
+            }
+            Error::LockTimeout { .. } => {
+                let holders = holder::named(&self.backup);
+                Failure::unreachable(format!("{error}{holders}; of a file that is served `boltkv backup` makes one"))
             }
             error => Failure::open(&self.backup, &error),
         })

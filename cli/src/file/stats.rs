@@ -58,7 +58,7 @@ struct Report {
 
 impl Stats {
     pub(crate) fn run(&self) -> Outcome {
-        let db = self.target.open_to_read(None)?;
+        let db = self.target.open_to_read(Some("boltkv bucket stat"))?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let prefix = self.prefix.as_ref().or(self.prefix_flag.as_ref());
         let tx = db.begin().map_err(failed)?;

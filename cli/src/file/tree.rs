@@ -77,7 +77,7 @@ struct Line<'a> {
 
 impl Tree {
     pub(crate) fn run(&self) -> Outcome {
-        let db = self.target.open_to_read(None)?;
+        let db = self.target.open_to_read(Some("boltkv bucket list"))?;
         let failed = |error| Failure::storage(self.target.path(), &error);
         let tx = db.begin().map_err(failed)?;
         let structure = if self.bucket.is_empty() {

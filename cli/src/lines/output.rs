@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use boltkv_lines::Sink;
+use boltkv_storage::RawFile;
 use tempfile::NamedTempFile;
 
 use super::Partial;
@@ -29,7 +30,7 @@ enum Out {
 }
 
 impl Destination {
-    /// Standard output, where no path is given. A file that is there is replaced in the end.
+    /// Standard output, where no path is given. A file that is there is replaced in the end, but for one that is no export.
     pub(crate) fn open(output: Option<&Path>) -> Outcome<Self> {
         let not_whole = || Interrupt::new(|| "what is written of the export is not whole".into());
         let Some(path) = output else {
@@ -42,6 +43,7 @@ impl Destination {
             let out = Out::Device(BufWriter::with_capacity(BUFFER, device));
             return Ok(Self { out, _interrupt: not_whole()? });
         }
+        refuse_database(path)?;
         let interrupt = Interrupt::writing(path)?;
         let unfinished = NamedTempFile::new_in(folder_of(path)).map_err(failed)?;
         interrupt.remove(unfinished.path());
@@ -99,6 +101,15 @@ pub(crate) fn write_failed(output: Option<&Path>, error: &io::Error) -> Failure 
         None => Failure::stdout(error),
         Some(path) => Failure::not_done(format!("could not write {}: {error}", path.display())),
     }
+}
+
+/// A database is not replaced by its lines, whoever has it open: its name was meant to be the other file's.
+pub(super) fn refuse_database(path: &Path) -> Outcome {
+    if RawFile::open(path, None).is_err() {
+        return Ok(());
+    }
+    let what = "it is a bolt file, which an export does not write over: name another file, or remove this one";
+    Err(Failure::usage(format!("{}: {what}", path.display())))
 }
 
 fn folder_of(file: &Path) -> &Path {

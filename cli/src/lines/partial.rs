@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use boltkv_lines::Line;
 
 use super::Input;
+use super::output::refuse_database;
 use crate::failure::{Failure, Outcome};
 
 /// An unfinished export, opened to be gone on with.
@@ -27,6 +28,7 @@ impl Partial {
 
     /// Opens what there is of the export to `output`, or begins it. The last line is cut off, for it may not be whole.
     pub(crate) fn open(output: &Path, is_csv: bool, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
+        refuse_database(output)?;
         let path = Self::path(output);
         let mut file = own(&path, &failed)?;
         let (bytes, last) = whole_lines(&mut Input::open(Some(&path), is_csv)?);

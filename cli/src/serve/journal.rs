@@ -169,6 +169,10 @@ impl JournalArgs {
                 "; `boltkv file repair FILE --output NEW` makes a file of all that can be read, of the journal, too; \
                  --discard-journal serves the file as it is, without what only the journal has"
             }
+            Error::JournalDoesNotFit { .. } => {
+                "; if it is another file's, name the right folder by --journal, or move this one aside: --discard-journal serves \
+                 the file as it is, and writes over what only this journal has"
+            }
             _ if error.can_discard_journal() => {
                 "; --discard-journal serves the file as it is, without what only the journal has"
             }

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use crate::common::server::Server;
 use crate::common::{boltkv, peer, run};
 use boltkv_storage::{Db, Error};
 
@@ -66,17 +67,28 @@ fn a_device_is_written_and_not_replaced() {
 }
 
 #[test]
-fn the_file_itself_is_no_place_to_export_to() {
+fn no_database_is_a_place_to_export_to_neither_the_file_itself_nor_another() {
     let folder = tempfile::tempdir().unwrap();
-    let (file, link) = (folder.path().join("some.db"), folder.path().join("link.db"));
+    let [file, link, other] = ["some.db", "link.db", "other.db"].map(|name| folder.path().join(name));
     make(&file);
     fs::hard_link(&file, &link).unwrap();
     let before = fs::read(&file).unwrap();
-    for output in [&file, &link] {
-        let said = run(args!["file", "export", &file, "--output", output]).failed(2);
-        assert!(said.contains("is the file to be exported"), "{said}");
+    let server = Server::start(&other);
+    server.run(["set", "a", "1"]).done();
+    for output in [&file, &link, &other] {
+        let refused = [
+            run(args!["file", "export", &file, "--output", output]),
+            server.run(args!["export", "--output", output]),
+            server.run(args!["export", "--resume", "--output", output]),
+        ];
+        for said in refused.map(|ran| ran.failed(2)) {
+            assert!(said.contains("it is a bolt file"), "{said}");
+        }
     }
     assert_eq!(fs::read(&file).unwrap(), before);
+    assert!(!folder.path().join("other.db.partial").exists());
+    assert_eq!(server.stop().code, Some(0));
+    assert_eq!(run(args!["file", "get", &other, "default", "a"]).done(), b"1\n");
 }
 
 #[test]

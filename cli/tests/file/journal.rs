@@ -283,6 +283,8 @@ fn repair_does_again_what_the_journal_records() {
     let before = killed.bytes();
     let told = killed.run("file repair FILE --output OUT").done_text();
     assert!(told.contains("of its journal: 2 transactions up to 4\n"), "{told}");
+    // What it holds in the end is counted.
+    assert!(told.contains("3 buckets, 3 values, of transaction 2\n"), "{told}");
     assert_eq!(value(&killed.path("out.db"), &["b"], "new").unwrap(), b"2");
     assert_eq!(value(&killed.path("out.db"), &["b2", "in"], "deep").unwrap(), b"3");
     assert!(killed.bytes() == before);

@@ -12,16 +12,17 @@ fn who_holds_the_file_is_named_and_the_server_can_be_asked_the_same() {
     let server = Server::start(&file);
     server.run(["bucket", "create", "users/eu"]).done();
     let place = format!("pid {}", server.id());
-    let questions: [(&[&str], Option<&str>); 9] = [
+    let questions: [(&[&str], Option<&str>); 10] = [
         (&["buckets"], Some("boltkv bucket list --addr ")),
-        (&["info"], None),
+        (&["check"], Some("boltkv backup --check COPY --addr ")),
+        (&["info"], Some("boltkv stats --addr ")),
         (&["keys", "users", "eu"], Some("boltkv scan --keys-only --bucket users/eu --addr ")),
         (&["get", "users", "a/b", "it's"], Some(r"boltkv get --bucket 'users/a\/b' 'it'\''s' --addr ")),
-        (&["export"], None),
-        (&["stats"], None),
+        (&["export"], Some("boltkv export --addr ")),
+        (&["stats"], Some("boltkv bucket stat --addr ")),
         (&["pages"], None),
         (&["inspect"], None),
-        (&["tree"], None),
+        (&["tree"], Some("boltkv bucket list --addr ")),
     ];
     for (command, question) in questions {
         let (name, rest) = command.split_first().unwrap();

@@ -25,7 +25,7 @@ fn figures_are_lines_or_one_object_of_json() {
 fn they_are_printed_again_and_again_until_the_server_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&folder.path().join("stats.db"));
-    let mut watch = server.command(["stats", "--watch=20ms", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut watch = server.command(["stats", "--watch", "20ms", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
     let mut writes = || {
         let object: serde_json::Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();

@@ -10,7 +10,7 @@ use boltkv_protocol::{
 use bytes::BytesMut;
 use tokio_util::codec::Decoder as _;
 
-use super::Server;
+use super::{MOST_TO_CONNECT, Server};
 use crate::wire::shown;
 use crate::{Error, Op, Work};
 
@@ -65,6 +65,9 @@ impl From<HelloReply> for Agreed {
 impl<'a> Connected<'a> {
     pub(super) fn new(server: &'a Server) -> Result<Self, Error> {
         let stream = server.connect()?;
+        let set_up = Error::io("setting up a connection");
+        // Another kind of server may wait for what never comes.
+        stream.set_read_timeout(Some(server.timeout.min(MOST_TO_CONNECT))).map_err(&set_up)?;
         let hello = Agreed { server: String::new(), max_frame: 0, max_in_flight: 0, max_streams: 0, read_only: false };
         let (codec, input) = (FrameCodec::default(), BytesMut::new());
         let mut connected = Self { stream, hello, server, codec, input };
@@ -75,6 +78,7 @@ impl<'a> Connected<'a> {
             Ok(_) => return Err(server.broken("it does not answer HELLO")),
             Err(error) => return Err(Error::Refused { what: "HELLO", why: error.to_string() }),
         };
+        connected.stream.set_read_timeout(Some(server.timeout)).map_err(&set_up)?;
         connected.codec.set_max_frame(connected.hello.max_frame);
         Ok(connected)
     }

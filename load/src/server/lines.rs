@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::{Server, Target};
+use super::Server;
 use crate::Error;
 use crate::wire::{command, number, shown};
 
@@ -46,7 +46,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The server's name and version. boltkv tells Redis' version as its own, whose commands it has, for clients that ask.
-    pub(super) fn redis_version(mut self, target: Target) -> Result<String, Error> {
+    pub(super) fn redis_version(mut self) -> Result<String, Error> {
         let info = self.redis(&[b"INFO", b"server"])?;
         let field = |name: &str| {
             let mut lines = info.lines();
@@ -54,7 +54,7 @@ impl<'a> Lines<'a> {
         };
         match (field("valkey_version"), field("redis_version")) {
             (Some(version), _) => Ok(format!("Valkey {version}")),
-            (None, Some(version)) if target == Target::Boltkv => Ok(format!("boltkv, as Redis {version}")),
+            (None, Some(version)) if field("boltkv_version").is_some() => Ok(format!("boltkv, as Redis {version}")),
             (None, Some(version)) => Ok(format!("Redis {version}")),
             (None, None) => Err(self.server.broken("it does not tell its version")),
         }

@@ -136,7 +136,7 @@ pub enum Error {
     },
     /// The journal is not that of this file as it is: nothing in it names the file's newest meta. It is another file's, or
     /// the file was changed without it, by another program or by taking its place. Nothing was written.
-    #[error("the journal in {} does not fit the file, whose newest transaction is {file}: {}", folder.display(), follows(found))]
+    #[error("the journal in {} does not fit the file, whose newest transaction is {file}: {}", folder.display(), follows(found, *file))]
     JournalDoesNotFit {
         /// The journal's folder.
         folder: PathBuf,

@@ -9,13 +9,12 @@ pub(super) fn size_limit(max: Option<u64>) -> String {
     )
 }
 
-pub(super) fn follows(found: &[u64]) -> String {
+pub(super) fn follows(found: &[u64], file: u64) -> String {
+    let Some(oldest) = found.iter().min() else { return "nothing is recorded in it".into() };
+    let since = if file < *oldest { "an older copy has its place" } else { "another program has written to it since" };
     let found: Vec<String> = found.iter().map(u64::to_string).collect();
-    if found.is_empty() {
-        return "nothing is recorded in it".into();
-    }
     let found = found.join(", ");
-    format!("it knows the file at {found}, so that another program has written to it since, or it is another file")
+    format!("that is of a file as transaction {found} left it, so that {since}, or it is another file")
 }
 
 pub(super) fn found(is_bucket: bool) -> &'static str {

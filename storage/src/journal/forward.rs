@@ -139,6 +139,10 @@ impl<'a> Forward<'a> {
             return Ok(());
         }
         if !self.known.contains(&header.base) {
+            // Others changed it after a clean close, and an older copy has its place now.
+            if self.reach.closed {
+                self.reach.held = Some(header.contains);
+            }
             let (contains, last) = (header.contains, self.reach.last);
             let what = format!(
                 "it was begun with a file as transaction {contains} left it, which the journal does not know: after \

@@ -134,6 +134,31 @@ fn a_copy_from_before_a_clean_close_is_refused_until_the_journal_is_given_up() {
     assert_check_clean(&kept, "as the backup was");
 }
 
+/// The same where another program has changed the file in between: the journal begins anew with it then, and is not damaged
+/// because an older copy does not lead there.
+#[test]
+fn a_copy_from_before_another_program_wrote_is_an_older_copy_too() {
+    let folder = folder_in_memory();
+    let [file, copy, journal, aside] =
+        ["app.db", "copy.db", "app.db-journal", "aside"].map(|name| folder.path().join(name));
+    let db = options().open(&file).unwrap();
+    write_to_the_file(&db, 0..2);
+    db.close().unwrap();
+    fs::copy(&file, &copy).unwrap();
+    fs::rename(&journal, &aside).unwrap();
+    let db = Db::open(&file).unwrap();
+    write(&db, 2);
+    db.close().unwrap();
+    fs::rename(&aside, &journal).unwrap();
+    let db = options().open(&file).unwrap();
+    write(&db, 3);
+    db.close().unwrap();
+    fs::copy(&copy, &file).unwrap();
+    let refused = options().open(&file);
+    assert!(matches!(refused, Err(Error::FileOlderThanJournal { .. })), "{refused:?}");
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&copy).unwrap(), "nothing was written");
+}
+
 /// Segments behind one that is gone, or whose header is damaged, lead to no older copy of the file: what they have is not passed
 /// over in silence for that.
 #[test]

@@ -75,7 +75,9 @@ impl Journal {
         }
         let in_use = self.is_in_use()?;
         self.print(&journal, in_use.as_deref())?;
-        if let (Err(error), None, None) = (journal.file_txid(), &in_use, journal.segments().next()) {
+        if let (Err(error), None) = (journal.file_txid(), &in_use)
+            && (matches!(error, Error::NotABoltFile) || journal.segments().next().is_none())
+        {
             return Err(Failure::open(path, error));
         }
         let wrong = journal.state().err().filter(|_| in_use.is_none() && journal.segments().next().is_some());
@@ -84,8 +86,9 @@ impl Journal {
             let way_on = match error {
                 Error::MetaLost { .. } => "`boltkv file repair` salvages what can be reached".to_owned(),
                 Error::JournalDamaged { .. } => format!(
-                    "`boltkv file repair --output NEW` makes a file of all that can be read, of the journal, too; `{discard}` \
-                     goes on with the file as it is"
+                    "`boltkv file repair --output NEW {}` makes a file of all that can be read, of the journal, too; \
+                     `{discard}` goes on with the file as it is",
+                    path.display()
                 ),
                 _ => format!("`{discard}` goes on with the file as it is"),
             };

@@ -39,6 +39,21 @@ pub(super) fn apply(
     Ok(Some(applying.done))
 }
 
+/// Buckets and values in the result, those in the bucket for orphans not among them.
+pub(super) fn count(target: &Db, orphans: Option<&str>) -> Result<(u64, u64)> {
+    let (tx, mut counts) = (target.begin()?, (0, 0));
+    for found in tx.buckets() {
+        let (name, bucket) = found?;
+        if orphans.is_some_and(|orphans| orphans.as_bytes() == name) {
+            continue;
+        }
+        for inside in bucket.structure() {
+            counts = (counts.0 + 1, counts.1 + inside?.values);
+        }
+    }
+    Ok(counts)
+}
+
 /// The meta that stood on that page of a file whose only whole one is `left`, if its journal has it.
 pub(super) fn known_meta(broken: &Path, left: &Meta, page: &DamagedPage) -> Option<Meta> {
     // Whatever is wrong with the journal is told where it is applied.

@@ -239,6 +239,10 @@ impl RepairOptions {
         writer.rewrite.finish()?;
         let taken = if let How::Meta(meta) = &start.how { Some(meta) } else { None };
         let journal = journal::apply(broken, taken, target, writer.on_event)?;
+        let (buckets, values) = match &journal {
+            Some(RepairedJournal { applied: 1.., .. }) => journal::count(target, orphans.bucket.as_deref())?,
+            _ => (found.buckets, found.values),
+        };
         let alternative = if lost > 0 { start.alternative(image)? } else { None };
         Ok(Repaired {
             page_size: image.page_size,
@@ -248,8 +252,8 @@ impl RepairOptions {
                 How::Found(candidates) => RepairRoot::Found { candidates },
             },
             root_page: start.root,
-            buckets: found.buckets,
-            values: found.values,
+            buckets,
+            values,
             lost: lost + journal.map_or(0, |journal| journal.lost),
             doubtful: before + found.doubtful,
             orphans,
