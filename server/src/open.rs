@@ -88,6 +88,13 @@ fn tell(db: &Db) {
         warn!("{file}: {damaged}; the next write replaces that meta: to look into the file first, stop and copy it");
     }
     let stats = db.stats();
+    if let Some(before) = stats.journal.and_then(|journal| journal.changed_since) {
+        warn!(
+            "{file}: since its journal was closed, with transaction {before}, another program has written to it, or it is another \
+             file: it is served as transaction {} left it",
+            stats.txid
+        );
+    }
     let bytes = stats.pages.saturating_mul(stats.page_size.into());
     if let Some(max) = stats.max_size.filter(|&max| max < bytes) {
         warn!(

@@ -15,6 +15,8 @@ use crate::words::counted;
 
 /// A generator that is busy for more of the time is in the way of the server.
 const BUSY: f64 = 0.9;
+/// Of what takes less time nothing is said of the generator: to begin keeps it busy.
+const SHORT: Duration = Duration::from_millis(100);
 /// An open loop that sent less was not what was asked for.
 const KEPT_UP: f64 = 0.99;
 /// So long after it was due the last of some requests may be answered.
@@ -139,7 +141,7 @@ fn remarks(test: &str, measured: &Measured, bench: &Bench, report: &Report, out:
     #[expect(clippy::cast_precision_loss, reason = "a number of threads")]
     let time = measured.elapsed.as_secs_f64() * report.work.threads.min(bench.clients) as f64;
     let busy = measured.cpu.as_secs_f64() / time.max(f64::MIN_POSITIVE);
-    if busy > BUSY {
+    if busy > BUSY && measured.elapsed > SHORT {
         let percent = whole(busy * 100.0);
         writeln!(out, "{test}: the generator was busy for {percent} % of the time; more --threads may find more")?;
     }

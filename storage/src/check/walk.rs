@@ -124,6 +124,10 @@ impl<'a, 'w> Walk<'a, 'w> {
             return Err(Error::corrupt(subtree.page, format!("the tree is deeper than {MAX_DEPTH} levels")));
         }
         self.pages.read_ahead(branch);
+        // bbolt makes none, and its own check does not look at it (`node.rebalance` asserts it).
+        if branch.len() == 1 {
+            self.problem(subtree.page, "it is a branch with one child, below which bbolt cannot delete".into());
+        }
         self.keys_in_order(subtree, branch.len(), |index| branch.key(index))?;
         for index in 0..branch.len() {
             let high = if index + 1 < branch.len() { Some(branch.key(index + 1)?) } else { subtree.high };

@@ -142,7 +142,7 @@ impl Journal {
             named_in: (header.number, header.number),
             recorded: found.waiting_bytes,
             checkpoint: Checkpoint::default(),
-            figures: JournalStats { replayed: found.waiting_records, ..JournalStats::default() },
+            figures: found.figures,
             buffer: Buffer::default(),
             closed: false,
             outcome: Arc::default(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::JournalPosition;
 use super::block::{EntryHeader, EntryKind, Position};
 use super::judge::Place;
-use super::log::{Segment, damaged, limit, unreadable};
+use super::log::{Chain, Segment, damaged, limit, unreadable};
 use super::position::segment_of;
 use super::replay::{Effects, Record};
 use super::tail::Tail;
@@ -170,11 +170,25 @@ impl Follow {
             return Err(self.changed(self.at.1));
         }
         if next.header.epoch != self.position.epoch {
+            if !self.knows_base_of(index + 1)? {
+                let (wanted, oldest) = (self.position.txid, next.header.follows);
+                return Err(Error::JournalGap { folder: self.tail.folder().path().into(), wanted, oldest });
+            }
             self.position = JournalPosition { epoch: next.header.epoch, txid: next.header.follows };
         }
         self.at = (0, next.first_entry());
         self.path.drain(..=index);
         Ok(())
+    }
+
+    /// Whether the file with which an opening began this segment was as the journal knows it. If not, others have changed it after
+    /// a clean close, and what they did no record tells.
+    fn knows_base_of(&self, index: usize) -> Result<bool> {
+        let mut before = self.tail.segments()?;
+        before.retain(|segment| segment.header.number < self.path[0].header.number);
+        before.extend_from_slice(&self.path[..index]);
+        let chain = Chain::new(self.tail.folder().path().into(), before);
+        Ok(chain.locate(&self.path[index].header.base)?.is_some())
     }
 
     /// What was synced is not there: the segment was used again, or it is damaged.

@@ -33,6 +33,8 @@ pub(super) struct Reach {
     pub(super) closed: bool,
     /// The last of the closes that records beyond the meta stand before: the file held these when it was closed.
     pub(super) held: Option<TxId>,
+    /// The newest of the journal's transactions, where it was closed with that and the file was changed without it since.
+    pub(super) changed_since: Option<TxId>,
     /// Where something begins that is not whole, if it is not simply the end of what was written.
     pub(super) torn: Option<Place>,
     /// The greatest number that any entry has: a checkpoint may have taken one for its meta.
@@ -77,6 +79,7 @@ impl<'a> Forward<'a> {
             end_crc,
             closed,
             held,
+            changed_since: None,
             torn,
             newest,
             contains_time_ms,

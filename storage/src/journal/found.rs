@@ -5,6 +5,7 @@ use super::judge::Waiting;
 use super::log::Segment;
 use super::retain::{History, JournalKeep, JournalLimits, Needed, Used};
 use super::segment::Spare;
+use super::stats::JournalStats;
 use crate::base::TxId;
 use crate::disk::JournalFolder;
 
@@ -18,6 +19,11 @@ impl Waiting {
             highest,
             last,
             waiting_records: self.records(),
+            figures: JournalStats {
+                replayed: self.records(),
+                changed_since: self.changed_since(),
+                ..JournalStats::default()
+            },
             waiting_bytes: self.bytes(),
             needed: Needed {
                 link: self.first,
@@ -53,6 +59,7 @@ pub(super) struct FoundLog {
     pub(super) highest: u64,
     pub(super) last: TxId,
     pub(super) waiting_records: u64,
+    pub(super) figures: JournalStats,
     pub(super) waiting_bytes: u64,
     /// What the next opening needs, if this one comes to nothing: it begins no further back than this one, as of [`Waiting`].
     pub(super) needed: Needed,

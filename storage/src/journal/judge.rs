@@ -203,7 +203,8 @@ impl Chain {
         let (reach, damage) = Forward::new(&self.path, &self.folder, &meta, everything).read_from(last);
         damage.map_or(Ok(()), Err)?;
         let is_closed = reach.closed && reach.end.0 == last;
-        Ok(is_closed.then_some(Reach { records: 0, last: newest, ..reach }))
+        let changed_since = Some(reach.newest);
+        Ok(is_closed.then_some(Reach { records: 0, last: newest, changed_since, ..reach }))
     }
 
     /// Whether the link of a meta of that number that reached the file can be in a segment, as far as headers tell. What is
@@ -313,6 +314,11 @@ impl Waiting {
     /// Whether the database was closed, so that others may change its file.
     pub(crate) fn is_closed(&self) -> bool {
         self.highest == 0 || self.reach.is_some_and(|reach| reach.closed)
+    }
+
+    /// What the journal was closed with, where the file was changed without it since.
+    pub(crate) fn changed_since(&self) -> Option<TxId> {
+        self.reach.and_then(|reach| reach.changed_since)
     }
 
     /// How many records wait.

@@ -1,12 +1,15 @@
 //! What a journal has done and takes, in figures.
 
 use super::Journal;
+use crate::base::TxId;
 
 /// What a journal has done since it was begun, and what it takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct JournalStats {
     /// Records that waited when it was begun.
     pub(crate) replayed: u64,
+    /// What it was closed with, where the file was changed without it since.
+    pub(crate) changed_since: Option<TxId>,
     pub(crate) records: u64,
     pub(crate) links: u64,
     pub(crate) syncs: u64,

@@ -47,6 +47,9 @@ pub struct JournalFigures {
     pub epoch: u64,
     /// Transactions that were found in the journal and not in the file when the database was opened, and done again.
     pub replayed: u64,
+    /// The transaction with which it had been closed, where the database was opened with a file that was changed without it
+    /// since: by another program, or by taking its place.
+    pub changed_since: Option<u64>,
     /// How long that took, with the checkpoint after it; zero where there was nothing to do.
     pub replay_time: Duration,
     /// Commits that were recorded since the database was opened.
@@ -98,6 +101,7 @@ impl JournalFigures {
         Self {
             epoch: journal.epoch(),
             replayed: stats.replayed,
+            changed_since: stats.changed_since,
             replay_time,
             records: stats.records,
             bytes_written: stats.bytes_written,

@@ -2,6 +2,12 @@
 //!
 //! The rules are bbolt's. Where several nodes of one transaction are unbalanced, bbolt takes them
 //! in the random order of a Go map; here children come before their parent, left before right.
+//!
+//! No branch is left with one child: bbolt never makes one, and where it deletes below one, it panics, or writes a branch with
+//! none. A child without neighbours has them only once its parent was merged, or is left over as the root: until then it stays
+//! unbalanced.
+
+use std::iter;
 
 use super::node::Node;
 use super::slots::{At, Content};
@@ -17,48 +23,64 @@ impl Work {
             return Ok(());
         }
         self.rebalance_children(root, fill)?;
-        self.rebalance_root(root, fill)
+        self.rebalance_root(root)
     }
 
-    /// A root branch that is left with one child becomes that child; with none, an empty leaf.
-    fn rebalance_root(&mut self, root: NodeId, fill: Fill) -> Result<()> {
+    /// A root branch that is left with one child becomes that child, as often as it takes; with none, an empty leaf.
+    fn rebalance_root(&mut self, root: NodeId) -> Result<()> {
         self.rebalances += u64::from(self.node(root).unbalanced);
-        let node = self.node(root);
-        if !node.unbalanced || node.is_leaf || !self.is_too_small(root, fill) {
-            return Ok(());
-        }
-        match (node.slots.first(), node.slots.len()) {
-            (Some(only), 1) => {
-                let (child, _) = self.child_node(root, only)?;
-                let child = std::mem::take(self.node_mut(child));
-                self.freed.extend(child.page);
-                let page = self.node(root).page;
-                *self.node_mut(root) = Node { page, ..child };
+        loop {
+            let node = self.node(root);
+            match (node.slots.first(), node.slots.len()) {
+                _ if node.is_leaf => return Ok(()),
+                (Some(only), 1) => {
+                    let (child, _) = self.child_node(root, only)?;
+                    let child = std::mem::take(self.node_mut(child));
+                    self.freed.extend(child.page);
+                    let page = self.node(root).page;
+                    *self.node_mut(root) = Node { page, ..child };
+                }
+                (None, _) => {
+                    let root = self.node_mut(root);
+                    *root = Node { page: root.page, ..Node::new(true) };
+                }
+                _ => return Ok(()),
             }
-            (None, _) => {
-                let root = self.node_mut(root);
-                *root = Node { page: root.page, ..Node::new(true) };
-            }
-            _ => {}
         }
-        Ok(())
     }
 
     fn rebalance_children(&mut self, parent: NodeId, fill: Fill) -> Result<()> {
         if self.node(parent).is_leaf {
             return Ok(());
         }
-        let mut next = self.node(parent).slots.first();
-        while let Some(at) = next {
-            next = match self.node(parent).child_at(at) {
-                Some(child) => {
-                    self.rebalance_children(child, fill)?;
-                    self.rebalance_child(parent, at, child, fill)?
-                }
-                None => self.node(parent).slots.next_changed(at),
-            };
+        loop {
+            let mut next = self.node(parent).slots.first();
+            while let Some(at) = next {
+                next = match self.node(parent).child_at(at) {
+                    Some(child) => {
+                        self.rebalance_children(child, fill)?;
+                        self.rebalance_child(parent, at, child, fill)?
+                    }
+                    None => self.node(parent).slots.next_changed(at),
+                };
+            }
+            // What two became may be too small again. Each time there are fewer.
+            if !self.node(parent).unbalanced || !self.has_lonely_child(parent) {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    fn has_one_child(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        !node.is_leaf && node.slots.len() == 1
+    }
+
+    /// Whether a child that has neighbours has one child itself.
+    fn has_lonely_child(&self, parent: NodeId) -> bool {
+        let node = self.node(parent);
+        let changed = iter::successors(node.slots.first(), |&at| node.slots.next_changed(at));
+        node.slots.len() > 1 && changed.filter_map(|at| node.child_at(at)).any(|child| self.has_one_child(child))
     }
 
     /// Removes or merges `child`, which stands at `at`, if it must be; returns where to go on.
@@ -70,37 +92,41 @@ impl Work {
             self.drop_child(parent, at, child);
             return Ok(self.node(parent).slots.settle(at));
         }
-        if !unbalanced || !self.is_too_small(child, fill) {
+        if !(unbalanced || self.has_one_child(child)) || !self.is_too_small(child, fill) {
             return Ok(self.node(parent).slots.next(at));
         }
         if let Some(left) = self.node(parent).slots.prev(at) {
             let (left, left_at) = self.child_node(parent, left)?;
             // Where the child stands may have changed with its neighbour.
             let at = self.node(parent).slots.next(left_at).unwrap_or(at);
-            self.merge(left, child, parent, at)?;
+            self.merge(left, child, (parent, at), fill)?;
             self.drop_child(parent, at, child);
             return Ok(self.node(parent).slots.settle(at));
         }
         if let Some(right_at) = self.node(parent).slots.next(at) {
             let (right, right_at) = self.child_node(parent, right_at)?;
             self.rebalance_children(right, fill)?;
-            self.merge(child, right, parent, right_at)?;
+            self.merge(child, right, (parent, right_at), fill)?;
             self.drop_child(parent, right_at, right);
+        } else {
+            self.node_mut(child).unbalanced = true;
         }
         Ok(self.node(parent).slots.next(at))
     }
 
-    /// Moves all of `right`, which stands at `at` in its parent, to the end of its left neighbour, whatever size that
-    /// gives: the split at commit sorts it out.
-    fn merge(&mut self, left: NodeId, right: NodeId, parent: NodeId, at: At) -> Result<()> {
+    /// Moves all of `right`, which stands there, to the end of its left neighbour, whatever size that gives: the split at
+    /// commit sorts it out.
+    fn merge(&mut self, left: NodeId, right: NodeId, (parent, at): (NodeId, At), fill: Fill) -> Result<()> {
         if self.node(left).is_leaf != self.node(right).is_leaf {
             let page = self.node(right).page.map_or(0, |run| run.start);
             return Err(Error::corrupt(page, "a leaf and a branch are children of one branch"));
         }
         self.begin_as_in_parent(right, parent, at);
+        let was_lonely = self.has_one_child(left) || self.has_one_child(right);
         let (content, slots) = self.node_mut(right).take_slots();
         self.node_mut(left).append(content, slots);
-        Ok(())
+        // An only child has neighbours now.
+        if was_lonely { self.rebalance_children(left, fill) } else { Ok(()) }
     }
 
     /// Has a branch, which stands at `at` in its parent, begin with the key that it has there. Its first child may have

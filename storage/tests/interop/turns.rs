@@ -65,6 +65,43 @@ fn leaves_whose_first_keys_were_deleted_in_memory_are_found_by_bbolt_when_it_wri
     assert_eq!(entries, 5000 - deleted().count() + 500);
 }
 
+/// Branches whose leaves went in one transaction, on several levels: bbolt goes on below what is left.
+#[test]
+fn what_is_left_of_many_leaves_that_were_deleted_at_once_can_be_deleted_by_bbolt() {
+    let Some(peer) = crate::common::peer::peer() else { return };
+    let key = |i: u32, len: usize| {
+        let mut key = format!("{i:06}").into_bytes();
+        key.resize(len, b'k');
+        key
+    };
+    for (keys, len, left) in [(300, 300, 1), (300, 300, 3), (8000, 16, 3), (3000, 600, 2), (3000, 600, 40)] {
+        for with_journal in [false, true] {
+            let what = format!("{left} of {keys} keys of {len} bytes, with a journal: {with_journal}");
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("shared.db");
+            let options = if with_journal { Options::new().journal(JournalOptions::new()) } else { Options::new() };
+            let db = options.open(&file).unwrap();
+            db.update(|tx| {
+                let mut bucket = tx.create_bucket("x")?;
+                (0..keys).try_for_each(|i| bucket.put(key(i, len), [7; 100]))
+            })
+            .unwrap();
+            db.update(|tx| tx.bucket_mut("x")?.delete_range(..key(keys - left, len), usize::MAX).map(drop)).unwrap();
+            db.close().unwrap();
+            assert_check_clean(&Options::new().read_only(true).open(&file).unwrap(), &what);
+            let mut trace = Trace::default();
+            for i in (keys - left..keys).rev() {
+                trace.commit([Change::Delete(vec![b"x".to_vec()], key(i, len))]);
+            }
+            peer.replay(&trace, &file, &Setup::default());
+            peer.assert_check_clean(&file, &what);
+            let db = Options::new().read_only(true).open(&file).unwrap();
+            assert_check_clean(&db, &what);
+            assert_eq!(db.begin().unwrap().bucket("x").unwrap().iter().count(), 0, "{what}");
+        }
+    }
+}
+
 /// Even turns are this engine's, odd ones bbolt's.
 fn take_turns(seed: u64, setup: Setup, freelist_stored: impl Fn(u64) -> bool) {
     let Some(peer) = crate::common::peer::peer() else {

@@ -177,6 +177,50 @@ fn one_that_is_too_slow_is_told_so_wherever_it_was() {
     }
 }
 
+/// What others do to a file after a clean close is in no journal: who goes on across that would not notice.
+#[test]
+fn what_another_program_has_changed_in_between_is_not_passed_over() {
+    let folder = crate::common::folder_in_memory();
+    let [file, journal, aside] = ["a.db", "a.db-journal", "aside"].map(|name| folder.path().join(name));
+    let open = || options(ALL).open(&file).unwrap();
+    let db = open();
+    put(&db, "before");
+    let start = db.oldest_position().unwrap().unwrap();
+    let known = db.durable_position().unwrap();
+    db.close().unwrap();
+    // Openings with nothing in between are gone on from.
+    let changed_since = |db: &Db| db.stats().journal.unwrap().changed_since;
+    let db = open();
+    assert_eq!(changed_since(&db), None);
+    db.close().unwrap();
+    std::fs::rename(&journal, &aside).unwrap();
+    let db = Db::open(&file).unwrap();
+    put(&db, "elsewhere");
+    db.close().unwrap();
+    std::fs::rename(&aside, &journal).unwrap();
+    let db = open();
+    assert!(changed_since(&db).is_some_and(|before| before >= known.txid));
+    put(&db, "after");
+    for position in [start, known] {
+        let mut follower = db.follow(position).unwrap();
+        let refused = loop {
+            match follower.next() {
+                Ok(Some(_)) => {}
+                refused => break refused.map(|found| found.is_some()),
+            }
+        };
+        assert!(matches!(refused, Err(Error::JournalGap { .. })), "{refused:?}");
+    }
+    let newest = db.durable_position().unwrap();
+    let began = JournalPosition { txid: newest.txid - 1, ..newest };
+    assert_eq!(db.follow(began).unwrap().next().unwrap().unwrap().txid(), newest.txid);
+    db.close().unwrap();
+    let db = open();
+    put(&db, "and after that");
+    let mut follower = db.follow(newest).unwrap();
+    assert!(follower.next().unwrap().is_some());
+}
+
 #[test]
 fn a_segment_that_is_damaged_is_told_from_one_that_was_used_again() {
     let folder = crate::common::folder_in_memory();

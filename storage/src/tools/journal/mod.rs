@@ -59,6 +59,9 @@ pub struct JournalState {
     pub bytes: u64,
     /// The database was closed, or no segment is in use: the file may be changed without the journal.
     pub closed: bool,
+    /// The transaction with which it was closed, where the file was changed without it since: by another program, or by taking
+    /// its place.
+    pub changed_since: Option<TxId>,
     /// Where something was written that is not whole and was never synced: a segment's file, and the byte. It is passed over.
     pub torn: Option<(PathBuf, u64)>,
 }
@@ -183,12 +186,13 @@ impl JournalState {
         let waiting = log.after(&MetaBytes::of(&known.unwrap_or(newest)))?;
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
-        Ok(Self { contains, newest, records, bytes, closed, torn })
+        let changed_since = waiting.changed_since();
+        Ok(Self { contains, newest, records, bytes, closed, changed_since, torn })
     }
 
     /// Of a file whose error counts.
     fn unknown() -> Self {
-        Self { contains: 0, newest: 0, records: 0, bytes: 0, closed: false, torn: None }
+        Self { contains: 0, newest: 0, records: 0, bytes: 0, closed: false, changed_since: None, torn: None }
     }
 }
 
