@@ -203,7 +203,8 @@ impl Chain {
         let (reach, damage) = Forward::new(&self.path, &self.folder, &meta, everything).read_from(last);
         damage.map_or(Ok(()), Err)?;
         let is_closed = reach.closed && reach.end.0 == last;
-        let changed_since = Some(reach.newest);
+        let mut changed_since = None;
+        self.entries_of(last, |entry, _| changed_since = (entry.kind == EntryKind::Closed).then_some(entry.txid))?;
         Ok(is_closed.then_some(Reach { records: 0, last: newest, changed_since, ..reach }))
     }
 
