@@ -1,8 +1,8 @@
 //! From a path to a database: find or create the file, lock it, find its newest meta.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use super::durable::is_full;
 use super::recover::{self, Found, Way};
@@ -31,7 +31,16 @@ impl Shared {
         options.journal.as_ref().map_or(Ok(()), JournalOptions::check)?;
         recover::refuse_own_folder(path, options)?;
         recover::refuse_orphans(path, options)?;
-        Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders)
+        let named = options.journal.as_ref().and_then(|journal| journal.folder.as_deref());
+        let to_be_made = named.filter(|folder| folder.symlink_metadata().is_err());
+        let opened = Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders);
+        if let (Err(error), Some(made)) = (&opened, to_be_made)
+            && !matches!(error, Error::JournalInUse { .. })
+        {
+            // Who is refused leaves nothing; one in which something is stays.
+            let _ = fs::remove_dir(made);
+        }
+        opened
     }
 
     /// Opens the file of that name in a folder. `journals` says where its journal may be, once it is there.

@@ -342,6 +342,7 @@ fn a_journal_in_another_folder_is_kept_there_and_one_in_the_usual_place_is_not_p
     let left = left.after_a_kill();
     let other = Options::new().journal(small().folder(left.0.path().join("other"))).open(left.file());
     assert!(matches!(other, Err(Error::JournalWaits { .. })), "{other:?}");
+    assert!(!left.0.path().join("other").exists(), "what was refused leaves nothing");
 }
 
 #[test]
