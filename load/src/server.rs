@@ -115,6 +115,18 @@ impl Server {
         }
     }
 
+    /// Whether its places are buckets.
+    #[must_use]
+    pub const fn has_buckets(&self) -> bool {
+        matches!(self.spoken(), Spoken::Binary)
+    }
+
+    /// Whether its places are databases by number.
+    #[must_use]
+    pub const fn has_databases(&self) -> bool {
+        matches!(self.spoken(), Spoken::Resp)
+    }
+
     /// The place that is ours, for people: `bucket boltkv-bench`.
     #[must_use]
     pub fn place(&self) -> String {

@@ -42,7 +42,6 @@ impl Bench {
         if self.dialect.is_some() && target != Target::Boltkv {
             return Err(Failure::usage(format!("--dialect is for boltkv: {target} has only one protocol here")));
         }
-        let bucket = self.place(target, dialect)?;
         let variable = address_variable().filter(|_| target == Target::Boltkv);
         let named = self.addr.clone().or_else(|| env::var(variable?).ok());
         if named.as_ref().is_some_and(|named| named.starts_with("unix:")) {
@@ -51,30 +50,26 @@ impl Bench {
             ));
         }
         let addr = address_with(named.as_deref().unwrap_or("127.0.0.1"), target.usual_port());
-        Ok(Server {
+        let server = Server {
             target,
             dialect,
             addr: addr.map_err(|why| Failure::usage(format!("--addr: {why}")))?,
-            bucket,
+            bucket: self.bucket()?,
             database: self.database.unwrap_or_default(),
             timeout: self.timeout,
             token: if target == Target::Boltkv { self.token.token()? } else { Token::NONE },
-        })
-    }
-
-    /// The bucket, for who has buckets. What names a place of a kind that the server does not have is not passed over.
-    fn place(&self, target: Target, dialect: Dialect) -> Outcome<boltkv_client::Path> {
-        let (has_buckets, has_databases) = match (target, dialect) {
-            (Target::Boltkv, Dialect::Binary) => (true, false),
-            (Target::Boltkv, Dialect::Resp) | (Target::Redis, _) => (false, true),
-            (Target::Memcached, _) => (false, false),
         };
-        if self.bucket.is_some() && !has_buckets {
+        // What names a place of a kind that the server does not have is not passed over.
+        if self.bucket.is_some() && !server.has_buckets() {
             return Err(Failure::usage("--bucket is for boltkv by its own protocol: there are no buckets here"));
         }
-        if self.database.is_some() && !has_databases {
+        if self.database.is_some() && !server.has_databases() {
             return Err(Failure::usage("--database is for Redis' protocol: there are no databases by number here"));
         }
+        Ok(server)
+    }
+
+    fn bucket(&self) -> Outcome<boltkv_client::Path> {
         match &self.bucket {
             Some(bucket) if bucket.is_root() => {
                 Err(Failure::usage("there are only buckets at the top, /: name one of them"))

@@ -148,7 +148,7 @@ impl Journal {
             outcome: Arc::default(),
         };
         // Where records wait, the checkpoint of the opening is done first: it needs room, and makes segments free.
-        if found.waiting_records == 0 {
+        if found.figures.replayed == 0 {
             journal.prepare_spare();
         }
         Ok(journal)

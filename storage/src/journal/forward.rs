@@ -29,8 +29,8 @@ pub(super) struct Reach {
     /// Where the last entry ends, and its checksum.
     pub(super) end: Place,
     pub(super) end_crc: u32,
-    /// The last entry says that the database was closed.
-    pub(super) closed: bool,
+    /// The number of the last entry, if it says that the database was closed.
+    pub(super) closed: Option<TxId>,
     /// The last of the closes that records beyond the meta stand before: the file held these when it was closed.
     pub(super) held: Option<TxId>,
     /// The newest of the journal's transactions, where it was closed with that and the file was changed without it since.
@@ -66,7 +66,7 @@ impl<'a> Forward<'a> {
         Located { segment: located, contains, linked }: Located,
     ) -> Self {
         let (start, end) = ((0, 0), (0, 0));
-        let (records, bytes, last_time_ms, end_crc, closed, held, torn) = (0, 0, 0, 0, false, None, None);
+        let (records, bytes, last_time_ms, end_crc, closed, held, torn) = (0, 0, 0, 0, None, None, None);
         let (last, newest) = (contains, contains);
         let contains_time_ms = 0;
         let reach = Reach {
@@ -143,7 +143,7 @@ impl<'a> Forward<'a> {
         }
         if !self.known.contains(&header.base) {
             // Others changed it after a clean close, and an older copy has its place now.
-            if self.reach.closed {
+            if self.reach.closed.is_some() {
                 self.reach.held = Some(header.contains);
             }
             let (contains, last) = (header.contains, self.reach.last);
@@ -185,9 +185,9 @@ impl<'a> Forward<'a> {
 
     /// Takes note of an entry; whether it is a record that the meta does not contain.
     fn take(&mut self, entry: &EntryHeader, (index, at): Place) -> Result<bool> {
-        self.reach.closed = entry.kind == EntryKind::Closed;
-        if self.reach.closed && self.reach.records > 0 {
-            self.reach.held = Some(entry.txid);
+        self.reach.closed = (entry.kind == EntryKind::Closed).then_some(entry.txid);
+        if self.reach.closed.is_some() && self.reach.records > 0 {
+            self.reach.held = self.reach.closed;
         }
         if entry.kind != EntryKind::Record {
             return Ok(false);

@@ -18,7 +18,6 @@ impl Waiting {
             store,
             highest,
             last,
-            waiting_records: self.records(),
             figures: JournalStats {
                 replayed: self.records(),
                 changed_since: self.changed_since(),
@@ -58,7 +57,7 @@ pub(super) struct FoundLog {
     pub(super) store: Option<u64>,
     pub(super) highest: u64,
     pub(super) last: TxId,
-    pub(super) waiting_records: u64,
+    /// What was found, in figures.
     pub(super) figures: JournalStats,
     pub(super) waiting_bytes: u64,
     /// What the next opening needs, if this one comes to nothing: it begins no further back than this one, as of [`Waiting`].

@@ -202,10 +202,8 @@ impl Chain {
         let everything = Located { segment: last, contains: TxId::MAX, linked: None };
         let (reach, damage) = Forward::new(&self.path, &self.folder, &meta, everything).read_from(last);
         damage.map_or(Ok(()), Err)?;
-        let is_closed = reach.closed && reach.end.0 == last;
-        let mut changed_since = None;
-        self.entries_of(last, |entry, _| changed_since = (entry.kind == EntryKind::Closed).then_some(entry.txid))?;
-        Ok(is_closed.then_some(Reach { records: 0, last: newest, changed_since, ..reach }))
+        let changed_since = reach.closed.filter(|_| reach.end.0 == last);
+        Ok(changed_since.map(|_| Reach { records: 0, last: newest, changed_since, ..reach }))
     }
 
     /// Whether the link of a meta of that number that reached the file can be in a segment, as far as headers tell. What is
@@ -314,7 +312,7 @@ impl Waiting {
 
     /// Whether the database was closed, so that others may change its file.
     pub(crate) fn is_closed(&self) -> bool {
-        self.highest == 0 || self.reach.is_some_and(|reach| reach.closed)
+        self.highest == 0 || self.reach.is_some_and(|reach| reach.closed.is_some())
     }
 
     /// What the journal was closed with, where the file was changed without it since.

@@ -101,17 +101,16 @@ pub(super) struct Effect<'a> {
 
 pub(super) fn print_state(state: &JournalState, out: &mut Out) -> Printed {
     let JournalState { contains, newest, records, bytes, closed, changed_since, torn, .. } = state;
-    match (records, closed) {
-        (0, true) if changed_since.is_some() => {
-            let before = changed_since.unwrap_or_default();
-            writeln!(
-                out,
-                "State: the file is as transaction {contains} left it: since the journal was closed, with {before}, another \
-                 program has written to it, or it is another file"
-            )?;
+    match (records, closed, changed_since) {
+        (0, _, Some(before)) => writeln!(
+            out,
+            "State: the file is as transaction {contains} left it: since the journal was closed, with {before}, another \
+             program has written to it, or it is another file"
+        )?,
+        (0, true, None) => {
+            writeln!(out, "State: the file holds everything, up to transaction {contains}, and was closed")?;
         }
-        (0, true) => writeln!(out, "State: the file holds everything, up to transaction {contains}, and was closed")?,
-        (0, false) => writeln!(out, "State: the file holds everything, up to transaction {contains}")?,
+        (0, false, None) => writeln!(out, "State: the file holds everything, up to transaction {contains}")?,
         _ => {
             let waits = transactions(*records);
             writeln!(
