@@ -33,6 +33,22 @@ fn replay(db: &Db, records: &[Vec<u8>]) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Makes effects in as many transactions as it takes where each has at most so many bytes; their numbers lead to the last one's.
+fn replay_in_parts(db: &Db, records: &[Recorded], bytes: usize) -> Result<(), Refused> {
+    let (mut replay, mut reached) = (Replay::new(records), records[0].txid - 1);
+    while !replay.is_done() {
+        let mut tx = db.begin_mut().unwrap();
+        replay.make(&mut tx.work, bytes)?;
+        tx.commit().unwrap();
+        let next = replay.reach();
+        assert!(next.is_none_or(|next| next > reached), "{next:?} follows {reached}");
+        reached = next.unwrap_or(reached);
+        let last = records[records.len() - 1].txid;
+        assert_eq!(reached == last, replay.is_done(), "{reached} of {last}");
+    }
+    Ok(())
+}
+
 /// Random edits in a transaction, of which some parts are undone; returns what it has recorded.
 fn work(db: &Db, random: &mut Random, model: &mut Model) -> Vec<u8> {
     let mut tx = db.begin_mut().unwrap();
@@ -74,9 +90,14 @@ fn effects_made_again_on_the_state_before_lead_to_the_state_after() {
         let (mut model, mut records) = (Model::default(), Vec::new());
         for number in 0..TRANSACTIONS {
             records.push(work(&db, &mut random, &mut model));
-            // Several records in one transaction do the same as each in its own.
+            // Several records in one transaction do the same as each in its own, or each in several.
             if random.once_in(3) {
-                replay(&copy, &records).unwrap_or_else(|refused| panic!("seed {seed}, {number}: {refused:?}"));
+                let replayed = if random.once_in(2) {
+                    replay(&copy, &records)
+                } else {
+                    replay_in_parts(&copy, &numbered(&records), 1 + random.below(300))
+                };
+                replayed.unwrap_or_else(|refused| panic!("seed {seed}, {number}: {refused:?}"));
                 records.clear();
                 assert_holds(&copy, &model, &format!("seed {seed}, transaction {number}"));
             }

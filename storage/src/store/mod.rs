@@ -5,7 +5,8 @@
 //! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
 //!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `beside`: a state is brought to the file while commits go on; `detached`: what commits have cut off, and is freed later
-//! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file is done again when it is opened
+//! - `room`: how the file grows, and what is said where it cannot; `recover`: what a journal records beyond the file when it is opened, and
+//!   `replay`: doing it again
 //! - `place`: file and journal are where they were opened, or that is said
 //! - `options`, `journal_options`, `stats`: what a database is asked for, and what it says of itself
 
@@ -22,6 +23,7 @@ mod place;
 mod pressure;
 mod readers;
 mod recover;
+mod replay;
 mod room;
 mod shared;
 mod stats;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use super::durable::is_full;
-use super::recover::{self, Found, Way};
+use super::recover::{self, Found};
+use super::replay::Way;
 use super::room::limit;
 use super::writer::{Writer, map_size};
 use super::{DamagedMeta, Figures, JournalOptions, Options, Shared};

@@ -1,41 +1,29 @@
 //! Opening a file that has a journal: what was recorded beyond the file's newest meta is done again, or waits for who can.
 //!
-//! Doing it again changes nothing that is durable until it is done: commits go into memory and free pages, unsynced, and no
-//! meta is written. Then a new segment is begun, whose header follows the last record that was read and names the old meta as the
-//! newest in the file; then comes a checkpoint. A crash before the checkpoint's meta leaves the old meta, and the journal with
-//! the same records beyond it: the new segment has none, and a link that no meta fits is harmless. A crash after it leaves the
-//! new meta, to which the new segment has the link. So opening can be interrupted as often as it likes.
+//! Doing it again changes nothing that is durable until it is done: commits go into memory and free pages, and no meta is
+//! written. Much is read at once, and made in the keys' order, so that most leaves are written once; in parts, between two of
+//! which is a state that never was: nobody reads before all is done. Then a new segment is begun, whose header follows the last
+//! record that was read and names the old meta as the newest in the file; then comes a checkpoint. A crash before the
+//! checkpoint's meta leaves the old meta, and the journal with the same records beyond it: the new segment has none, and a link
+//! that no meta fits is harmless. A crash after it leaves the new meta, to which the new segment has the link. So opening can be
+//! interrupted as often as it likes.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::commit::{Sync, write};
-use super::durable::{begin, is_full, now_ms, number_of_sync_point, sync_point, unless_full};
-use super::patched::commit;
-use super::room::Lacks;
+use super::durable::{is_full, now_ms, sync_point};
+use super::replay::Way;
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
-use crate::format::{Meta, TxId};
-use crate::journal::{DamagedPage, Journal, MetaBytes, SHORTEST_SEGMENT, Waiting, read, scan};
-use crate::tree::{Batch, Fill, Recorded, Refused, Replay};
+use crate::format::Meta;
+use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
+use crate::tree::Fill;
 use crate::{Error, Result};
-
-/// Bytes of records that are made at once at least, where leaves stay in memory.
-const LEAST_AT_ONCE: u64 = 1 << 20;
 
 /// Bytes of the disk that are left to who has to be frugal with them, the shortest segment of the journal among them.
 const LEFT: u64 = 1 << 20;
-
-/// How what was recorded is done again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Much at once, and where that may be into memory, whose leaves are written later.
-    Fast,
-    /// With as little room as it took when it was committed, where there was too little for more.
-    Frugal,
-}
 
 /// A journal, and what it holds beyond the file.
 #[derive(Debug)]
@@ -257,87 +245,5 @@ impl Shared {
         let file = self.readers.current().meta.used_len();
         writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
         writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
-    }
-
-    /// Makes what waits, with so many bytes of memory for what is new: where it `stays` there, as when it was committed, leaves
-    /// are written for much of it at once.
-    fn replay(&self, waiting: &Waiting, memory: usize, way: Way, stays: bool) -> Result<()> {
-        let turn = self.turn_to_write();
-        // Some of the memory is given back after each batch; where nothing stays there, it is for the batches.
-        let bytes = match memory as u64 {
-            0 => u64::MAX,
-            memory if stays => (memory / 16).max(LEAST_AT_ONCE),
-            memory => memory / 2,
-        };
-        for batch in waiting.batches().of_bytes(bytes) {
-            self.writer.with(|writer| self.make(writer, batch, way, waiting.folder()))?;
-            self.give_back_memory(&turn).or_else(unless_full)?;
-        }
-        self.write_leaves(&turn).or_else(unless_full)?;
-        // Whatever is left, for it has no room kept; and the checkpoint would take a number for it.
-        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(None)))
-    }
-
-    /// Makes a batch of records. Nothing is synced.
-    fn make(&self, writer: &mut Writer, batch: Batch, way: Way, folder: &Path) -> Result<()> {
-        match (batch.unreadable, way) {
-            (Some(error), _) => Err(error),
-            (None, Way::Fast) => self.make_at_once(writer, &batch.records, folder),
-            (None, Way::Frugal) => self.make_in_parts(writer, &batch.records, folder),
-        }
-    }
-
-    /// Makes all of these records at once, or where there is too little room for that, half of them first: what those have
-    /// replaced is room for the others. One by one they take what they took when they were committed.
-    fn make_in_parts(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
-        // The journal may need what is left, but may also have a segment; and how much the file takes is an estimate.
-        writer.left = if records.len() > 1 { SHORTEST_SEGMENT } else { 0 };
-        match self.make_at_once(writer, records, folder) {
-            Err(error) if is_full(&error) && records.len() > 1 => {
-                // It is known only of all of them.
-                writer.lacks = Lacks::default();
-                let (first, others) = records.split_at(records.len() / 2);
-                self.make_in_parts(writer, first, folder)?;
-                self.make_in_parts(writer, others, folder)
-            }
-            made => made,
-        }
-    }
-
-    /// Makes these records, under the number of the last of them.
-    fn make_at_once(&self, writer: &mut Writer, records: &[Recorded], folder: &Path) -> Result<()> {
-        let Some(&Recorded { txid, .. }) = records.last() else { return Ok(()) };
-        let mut work = begin(self, writer)?;
-        work.may_patch();
-        Replay::make_all(&mut work, records).map_err(|refused| match refused {
-            Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
-            Refused::Damaged(error) => error,
-        })?;
-        let written = write(&mut work, txid, self, writer, Sync::Later);
-        writer.spare = work.take_spare();
-        written.map(drop)
-    }
-
-    /// Makes a batch of records that follow the newest state, in a file that nobody else has seen and that keeps no journal.
-    ///
-    /// # Errors
-    /// The batch's own; [`Error::JournalDamaged`] where it does not fit the state; those of a commit.
-    pub(crate) fn apply(&self, batch: Batch, folder: &Path) -> Result<()> {
-        self.writer.with(|writer| {
-            // So that pages can be used again; but not where that would take a number, which may be the next record's.
-            let txid = self.readers.current().meta.txid;
-            if number_of_sync_point(txid, writer)? == txid {
-                sync_point(self, writer, false)?;
-            }
-            self.make(writer, batch, Way::Fast, folder)
-        })
-    }
-}
-
-fn damaged(folder: &Path, txid: TxId, at: usize, what: &str) -> Error {
-    Error::JournalDamaged {
-        file: folder.into(),
-        offset: at as u64,
-        what: format!("of the effects of transaction {txid}: {what}"),
     }
 }

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use fnv::FnvBuildHasher;
-
 use crate::format::{Changes, PatchHeader, PatchId, Patched, Pgid, TxId, write_patch};
 use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
 
@@ -323,7 +321,7 @@ impl fmt::Debug for Patcher {
 pub(crate) struct Names {
     /// The number of the bucket that each is in, and its name there.
     list: Vec<(u32, Box<[u8]>)>,
-    numbers: HashMap<Box<[u8]>, u32, FnvBuildHasher>,
+    numbers: HashMap<Box<[u8]>, u32>,
     bytes: usize,
 }
 
@@ -333,14 +331,24 @@ impl Names {
         if let Some(number) = self.known(within, name) {
             return Some(number);
         }
-        self.bytes += 2 * (name.len() + 64);
-        if self.bytes > MOST_NAMES {
-            return None;
+        if self.is_full() { None } else { self.add(within, name) }
+    }
+
+    /// The same, also where there are many. `None` where there are more than numbers.
+    pub(super) fn add(&mut self, within: u32, name: &[u8]) -> Option<u32> {
+        if let Some(number) = self.known(within, name) {
+            return Some(number);
         }
+        let number = u32::try_from(self.list.len() + 1).ok()?;
+        self.bytes += 2 * (name.len() + 64);
         self.list.push((within, name.into()));
-        let number = u32::try_from(self.list.len()).ok()?;
         self.numbers.insert(key(within, name), number);
         Some(number)
+    }
+
+    /// Whether there are many.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes > MOST_NAMES
     }
 
     /// The number of a bucket, if it has one.

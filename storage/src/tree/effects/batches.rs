@@ -9,7 +9,7 @@ use super::Recorded;
 use crate::journal::{Record, Waiting};
 use crate::{Error, Result};
 
-/// Bytes of effects after which a batch ends: many small transactions in one cost what one of that size does, and take five
+/// Bytes of records after which a batch ends: many small transactions in one cost what one of that size does, and take five
 /// times as much memory.
 const AT_ONCE: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 16 << 20 };
 
@@ -41,10 +41,9 @@ impl Waiting {
 }
 
 impl<'a, I: Iterator<Item = Result<Record<'a>>>> Batches<'a, I> {
-    /// The same with no more than so many bytes of effects in a batch, as far as records are not longer.
-    pub(crate) fn of_bytes(mut self, bytes: u64) -> Self {
-        self.at_once = self.at_once.min(bytes);
-        self
+    /// The same with so many bytes in a batch, as far as records are not longer.
+    pub(crate) fn of_bytes(self, bytes: u64) -> Self {
+        Self { at_once: bytes, ..self }
     }
 }
 
@@ -58,7 +57,7 @@ impl<'a, I: Iterator<Item = Result<Record<'a>>>> Iterator for Batches<'a, I> {
         while let Some(record) = self.records.next_if(|_| left > 0) {
             match record.and_then(|record| in_memory(record, self.folder)) {
                 Ok(record) => {
-                    left = left.saturating_sub(record.effects.len() as u64);
+                    left = left.saturating_sub((record.effects.len() + size_of::<Recorded>()) as u64);
                     batch.records.push(record);
                 }
                 Err(error) => {

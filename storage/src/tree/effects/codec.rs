@@ -144,6 +144,11 @@ impl<'a> Reader<'a> {
         Self { all, at: 0 }
     }
 
+    /// Reads on from an effect that begins there.
+    pub(super) fn new_at(all: &'a [u8], at: usize) -> Self {
+        Self { all, at }
+    }
+
     /// Where the next effect begins.
     pub(crate) fn at(&self) -> usize {
         self.at

@@ -1,10 +1,11 @@
 //! Effects: what a write transaction has done, as bytes that a journal keeps, and doing it again.
 //!
-//! - `codec`: what they look like; `record`: writing them down; `replay`: making them in another transaction,
-//!   `batches`: which of them in one
+//! - `codec`: what they look like; `record`: writing them down; `replay`: making them in others,
+//!   `gathered`: in which order, `batches`: how many of them at a time
 
 mod batches;
 mod codec;
+mod gathered;
 mod record;
 mod replay;
 

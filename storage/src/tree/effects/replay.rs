@@ -5,21 +5,29 @@
 //!
 //! Who opens a file waits for this. So what is done to single keys is gathered, across records, and made in the keys' order
 //! before anything else is: keys without order would cost a wait for memory each. To one key all is done as it was.
+//!
+//! That may be done in parts, for one transaction that has done all would take as much memory as they all. What lies between
+//! is a state that never was, with a number that its state has not: nobody is to see it, and it is not to become durable.
 
 use super::codec::{Effect, Reader, Unreadable};
+use super::gathered::{Gathered, One};
 use crate::base::{Error, TxId};
-use crate::format::{Between, LeafEntry, prefix};
+use crate::format::{Between, LeafEntry};
 use crate::pages::MAX_DEPTH;
+use crate::tree::BucketId;
+use crate::tree::patcher::Names;
 use crate::tree::slots::At;
 use crate::tree::view::{Source, View, too_deep};
 use crate::tree::walk::Allowance;
 use crate::tree::work::Work;
-use crate::tree::{BucketId, ROOT_BUCKET};
 
 /// Keys that are gathered before they are deleted.
 const BATCH: usize = 256;
-/// Effects that are gathered before they are made: less than 64 bytes each.
-const MOST_GATHERED: usize = if cfg!(any(test, fuzzing)) { 5 } else { 1 << 17 };
+/// Effects that are gathered before they are made: 32 bytes each.
+const MOST_GATHERED: usize = if cfg!(any(test, fuzzing)) { 5 } else { 1 << 20 };
+
+/// What an effect that is not on a single key counts for, in bytes of keys and values.
+const OTHER: usize = 4096;
 
 /// What one transaction has recorded.
 #[derive(Debug)]
@@ -68,126 +76,220 @@ impl Place {
     }
 }
 
-/// A value that is to be put, or `None`: a key that is to be deleted.
+/// Makes the effects of records that follow one another, in parts: each in a transaction on the state that the one before led to.
 #[derive(Debug)]
-struct Gathered<'a> {
-    bucket: BucketId,
-    prefix: u64,
-    key: &'a [u8],
-    value: Option<&'a [u8]>,
-    place: Place,
-}
-
-impl Gathered<'_> {
-    /// Whether `next` does away with all that this one does.
-    fn is_undone_by(&self, next: &Self) -> bool {
-        let is_same = self.bucket == next.bucket && self.key == next.key;
-        is_same && self.value.is_some() && next.value.is_some()
-    }
-}
-
-/// Makes the effects of records, and knows the buckets that the one of the moment calls by numbers.
-#[derive(Debug, Default)]
 pub(crate) struct Replay<'a> {
-    /// By their numbers, from 1 on; `None` for those that stand for nothing any more.
-    buckets: Vec<Option<BucketId>>,
-    /// What is still to be done to single keys, in the order in which it was.
-    gathered: Vec<Gathered<'a>>,
+    records: &'a [Recorded],
+    /// The record that is read, and how far.
+    record: usize,
+    reader: Reader<'a>,
+    names: Names,
+    /// The buckets that it calls by numbers, by their numbers among the names, from 1 on; `None` for those that stand for
+    /// nothing any more.
+    buckets: Vec<Option<u32>>,
+    /// What is still to be done to single keys, since the state of this number.
+    gathered: Gathered,
+    since: TxId,
+    /// The number of the state that was reached.
+    reached: TxId,
+    /// What is to be done once that is.
+    next: Option<(Effect<'a>, Place)>,
 }
 
 impl<'a> Replay<'a> {
-    /// Makes all effects of records that follow one another.
+    pub(crate) fn new(records: &'a [Recorded]) -> Self {
+        let reader = Reader::new(records.first().map_or(&[], |record| &record.effects));
+        let (names, buckets, gathered) = (Names::default(), Vec::new(), Gathered::default());
+        let reached = records.first().map_or(0, |record| record.txid.saturating_sub(1));
+        Self { records, record: 0, reader, names, buckets, gathered, since: reached, reached, next: None }
+    }
+
+    /// Makes all effects of records in one transaction.
     pub(crate) fn make_all(work: &mut Work, records: &'a [Recorded]) -> Result<(), Refused> {
-        let mut replay = Self::default();
-        for Recorded { txid, effects } in records {
-            replay.buckets.clear();
-            let mut effects = Reader::new(effects);
-            loop {
-                let place = Place { txid: *txid, at: effects.at() };
-                let Some(effect) = effects.next() else { break };
-                let effect =
-                    effect.map_err(|Unreadable { what, .. }| place.refused(Failed::DoesNotFit(what.into())))?;
-                replay.gather_or_make(work, effect, place)?;
+        Self::new(records).make(work, usize::MAX)
+    }
+
+    /// Whether all was made.
+    pub(crate) fn is_done(&self) -> bool {
+        self.record == self.records.len() && self.gathered.is_empty() && self.next.is_none()
+    }
+
+    /// A number for the state that was reached now: after those that others have, and before what is left. `None` where there is
+    /// none, so that more belongs to it.
+    pub(crate) fn reach(&mut self) -> Option<TxId> {
+        let last = self.records.last()?.txid;
+        let next = if self.is_done() {
+            last
+        } else {
+            let before = self.records.get(self.record).map_or(last, |record| record.txid).saturating_sub(1);
+            let (taken, of) = (self.gathered.taken() as u128, self.gathered.len() as u128);
+            let part = u128::from(before.saturating_sub(self.since)) * taken;
+            part.checked_div(of).map_or(before, |part| self.since + u64::try_from(part).unwrap_or(0))
+        };
+        let is_new = next > self.reached;
+        self.reached = self.reached.max(next);
+        is_new.then_some(next)
+    }
+
+    /// Makes the next effects, until keys and values have so many bytes, or all of them.
+    pub(crate) fn make(&mut self, work: &mut Work, bytes: usize) -> Result<(), Refused> {
+        let mut left = bytes;
+        loop {
+            self.make_gathered(work, &mut left)?;
+            if left > 0
+                && let Some((effect, place)) = self.next.take()
+            {
+                self.make_one(work, effect).map_err(|failed| place.refused(failed))?;
+                left = left.saturating_sub(OTHER);
+            }
+            if left == 0 || self.is_done() {
+                return Ok(());
+            }
+            self.since = self.reached;
+            self.gather()?;
+        }
+    }
+
+    /// Gathers what is done to single keys, up to what has to wait for that.
+    fn gather(&mut self) -> Result<(), Refused> {
+        while self.next.is_none() && self.gathered.len() < MOST_GATHERED {
+            let Some(Recorded { txid, .. }) = self.records.get(self.record) else { break };
+            let place = Place { txid: *txid, at: self.reader.at() };
+            match self.reader.next() {
+                Some(effect) => {
+                    let effect = effect.map_err(|Unreadable { what, .. }| Failed::DoesNotFit(what.into()));
+                    effect.and_then(|effect| self.note(effect, place)).map_err(|failed| place.refused(failed))?;
+                }
+                None if self.begin_record() => {}
+                None => break,
             }
         }
-        replay.make_gathered(work)
+        self.gathered.sort(self.records);
+        Ok(())
     }
 
-    fn gather_or_make(&mut self, work: &mut Work, effect: Effect<'a>, place: Place) -> Result<(), Refused> {
-        // These edits do not depend on the keys of values.
-        let can_wait = matches!(
-            effect,
-            Effect::Put { .. } | Effect::Deleted { .. } | Effect::Path { .. } | Effect::Sequence { .. }
-        );
-        if !can_wait || self.gathered.len() >= MOST_GATHERED {
-            self.make_gathered(work)?;
+    /// On to the next record; `false` where all that is gathered is to be made before.
+    fn begin_record(&mut self) -> bool {
+        if self.names.is_full() && !self.gathered.is_empty() {
+            return false;
         }
-        self.make(work, effect, place).map_err(|failed| place.refused(failed))
+        if self.names.is_full() {
+            self.names = Names::default();
+        }
+        self.buckets.clear();
+        self.record += 1;
+        self.reader = Reader::new(self.records.get(self.record).map_or(&[], |record| &record.effects));
+        true
     }
 
-    fn gather(&mut self, bucket: BucketId, key: &'a [u8], value: Option<&'a [u8]>, place: Place) {
-        self.gathered.push(Gathered { bucket, prefix: prefix(key), key, value, place });
-    }
-
-    /// Makes what is gathered, in the keys' order.
-    fn make_gathered(&mut self, work: &mut Work) -> Result<(), Refused> {
-        self.gathered.sort_unstable_by(|a, b| {
-            let keys = (a.bucket.0, a.prefix, a.key).cmp(&(b.bucket.0, b.prefix, b.key));
-            keys.then_with(|| (a.place.txid, a.place.at).cmp(&(b.place.txid, b.place.at)))
-        });
-        let mut gathered = self.gathered.drain(..).peekable();
-        while let Some(effect) = gathered.next() {
-            if gathered.peek().is_some_and(|next| effect.is_undone_by(next)) {
-                continue;
+    /// Gathers an effect, if it is one on a single key.
+    fn note(&mut self, effect: Effect<'a>, place: Place) -> Result<(), Failed> {
+        match effect {
+            Effect::Put { bucket, .. } | Effect::Deleted { bucket, .. } | Effect::Sequence { bucket, .. } => {
+                let bucket = self.name(bucket)?;
+                self.gathered.push(One::new(bucket, self.record, place.at));
             }
-            make_one(work, &effect).map_err(|failed| effect.place.refused(failed))?;
+            Effect::Path { within, name } => self.note_bucket(within, name)?,
+            other => self.next = Some((other, place)),
         }
         Ok(())
     }
 
-    fn make(&mut self, work: &mut Work, effect: Effect<'a>, place: Place) -> Result<(), Failed> {
+    /// Makes what is gathered, in the keys' order, as long as something is `left`.
+    fn make_gathered(&mut self, work: &mut Work, left: &mut usize) -> Result<(), Refused> {
+        let mut last = None;
+        while *left > 0
+            && let Some(one) = self.gathered.take(self.records)
+        {
+            let failed = |failed| Place { txid: one.record(self.records).txid, at: one.at }.refused(failed);
+            let bucket = match last {
+                Some((number, bucket)) if number == one.bucket => bucket,
+                _ => self.open(work, one.bucket).map_err(failed)?,
+            };
+            last = Some((one.bucket, bucket));
+            let effect = one.effect(self.records);
+            *left = left.saturating_sub(make_on_key(work, bucket, effect).map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    fn make_one(&mut self, work: &mut Work, effect: Effect<'a>) -> Result<(), Failed> {
         match effect {
-            Effect::Put { bucket, key, value } => self.gather(self.bucket(work, bucket)?, key, Some(value), place),
-            Effect::Deleted { bucket, key } => self.gather(self.bucket(work, bucket)?, key, None, place),
-            Effect::Path { within, name } => {
-                let within = self.bucket(work, within)?;
-                let bucket = work.open_bucket(within, name)?;
-                self.buckets.push(Some(bucket));
-            }
             Effect::Created { within, name } => {
-                let within = self.bucket(work, within)?;
-                let bucket = work.create_bucket(within, name)?;
-                self.buckets.push(Some(bucket));
+                let bucket = self.bucket(work, within)?;
+                work.create_bucket(bucket, name)?;
+                self.note_bucket(within, name)?;
             }
             Effect::RangeDeleted { bucket, first, last } => {
-                delete_range(work, self.bucket(work, bucket)?, first, last)?;
+                let bucket = self.bucket(work, bucket)?;
+                delete_range(work, bucket, first, last)?;
             }
-            Effect::BucketDeleted { within, name } => work.delete_bucket(self.bucket(work, within)?, name)?,
+            Effect::BucketDeleted { within, name } => {
+                let bucket = self.bucket(work, within)?;
+                work.delete_bucket(bucket, name)?;
+                self.forget(within, name)?;
+            }
             Effect::Moved { from, name, to, its_name } => {
                 let (from, to) = (self.bucket(work, from)?, self.bucket(work, to)?);
                 work.move_bucket(name, from, to, its_name)?;
                 self.buckets.fill(None);
             }
-            Effect::Sequence { bucket, sequence } => work.set_sequence(self.bucket(work, bucket)?, sequence)?,
+            Effect::Path { .. } | Effect::Put { .. } | Effect::Deleted { .. } | Effect::Sequence { .. } => {}
         }
         Ok(())
     }
 
-    fn bucket(&self, work: &Work, number: u32) -> Result<BucketId, Failed> {
-        let bucket = match number {
-            0 => Some(ROOT_BUCKET),
+    /// The bucket that the record calls by this number.
+    fn bucket(&self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
+        self.open(work, self.name(number)?)
+    }
+
+    /// The one that is called by this number among the names.
+    fn open(&self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
+        Ok(work.open_path(&self.names.path(number))?)
+    }
+
+    /// The number among the names of the bucket that the record calls by this one.
+    fn name(&self, number: u32) -> Result<u32, Failed> {
+        let named = match number {
+            0 => Some(0),
             number => self.buckets.get(number as usize - 1).copied().flatten(),
         };
-        let bucket = bucket.filter(|&bucket| !work.state(bucket).deleted);
-        bucket.ok_or_else(|| Failed::DoesNotFit(format!("number {number} stands for no bucket")))
+        named.ok_or_else(|| Failed::DoesNotFit(format!("number {number} stands for no bucket")))
+    }
+
+    /// From now on the record's next number stands for this bucket.
+    fn note_bucket(&mut self, within: u32, name: &[u8]) -> Result<(), Failed> {
+        let number = self.names.add(self.name(within)?, name);
+        let number = number.ok_or_else(|| Failed::DoesNotFit("more buckets than there are numbers".into()))?;
+        self.buckets.push(Some(number));
+        Ok(())
+    }
+
+    /// From now on no number stands for this bucket, or for one in it.
+    fn forget(&mut self, within: u32, name: &[u8]) -> Result<(), Failed> {
+        if let Some(gone) = self.names.known(self.name(within)?, name) {
+            let names = &self.names;
+            let is_gone = |number: &u32| names.is_within(*number, gone);
+            self.buckets.iter_mut().for_each(|bucket| _ = bucket.take_if(|number| is_gone(number)));
+        }
+        Ok(())
     }
 }
 
-fn make_one(work: &mut Work, effect: &Gathered<'_>) -> Result<(), Failed> {
-    match effect.value {
-        Some(value) => Ok(work.put(effect.bucket, effect.key, value)?),
-        None if work.delete(effect.bucket, effect.key)? => Ok(()),
-        None => Err(Failed::DoesNotFit("it deletes a key that is not there".into())),
+/// Makes an effect on a single key; the bytes of key and value.
+fn make_on_key(work: &mut Work, bucket: BucketId, effect: Option<Effect<'_>>) -> Result<usize, Failed> {
+    match effect {
+        Some(Effect::Put { key, value, .. }) => {
+            work.put(bucket, key, value)?;
+            Ok(key.len() + value.len())
+        }
+        Some(Effect::Deleted { key, .. }) if work.delete(bucket, key)? => Ok(key.len()),
+        Some(Effect::Sequence { sequence, .. }) => {
+            work.set_sequence(bucket, sequence)?;
+            Ok(size_of::<u64>())
+        }
+        _ => Err(Failed::DoesNotFit("it deletes a key that is not there".into())),
     }
 }
 
