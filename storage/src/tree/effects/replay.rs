@@ -123,8 +123,10 @@ impl<'a> Replay<'a> {
         } else {
             let before = self.records.get(self.record).map_or(last, |record| record.txid).saturating_sub(1);
             let (taken, of) = (self.gathered.taken() as u128, self.gathered.len() as u128);
-            let part = u128::from(before.saturating_sub(self.since)) * taken;
-            part.checked_div(of).map_or(before, |part| self.since + u64::try_from(part).unwrap_or(0))
+            // Evenly, and one more part than there are numbers: the last one has the next record's.
+            let part = (u128::from(before.saturating_sub(self.since)) + 1) * taken;
+            let reached = |part| self.since.saturating_add(u64::try_from(part).unwrap_or(u64::MAX)).min(before);
+            part.checked_div(of).map_or(before, reached)
         };
         let is_new = next > self.reached;
         self.reached = self.reached.max(next);
