@@ -257,6 +257,28 @@ fn a_record_of_another_state_is_refused() {
     }
 }
 
+/// A number stands for nothing once its bucket was deleted, or another that it was in, and in no other one's place either.
+#[test]
+fn the_number_of_a_bucket_that_was_deleted_stands_for_no_other() {
+    let created = |within: u8, name: u8| vec![2, within, 1, name];
+    let put = |bucket: u8| vec![3, bucket, 1, b'k', 1, b'v'];
+    let deleted = |name: u8| vec![6, 0, 1, name];
+    let again = [created(0, b'a'), created(1, b'b'), deleted(b'a'), created(0, b'a'), created(3, b'b')];
+    let replayed = |bucket: u8| {
+        let db = Options::new().open_in_memory().unwrap();
+        replay(&db, &[[&again[..], &[put(bucket)]].concat().concat()]).map(|()| db)
+    };
+    for bucket in [1, 2] {
+        let refused = replayed(bucket).map(drop);
+        assert!(matches!(&refused, Err(Refused::Record { at: 20, .. })), "{bucket}: {refused:?}");
+    }
+    for bucket in [3, 4] {
+        let db = replayed(bucket).unwrap();
+        let (tx, way): (_, &[&str]) = (db.begin().unwrap(), if bucket == 3 { &["a"] } else { &["a", "b"] });
+        assert_eq!(tx.bucket_path(way).unwrap().get("k").unwrap(), Some(&b"v"[..]), "{bucket}");
+    }
+}
+
 #[test]
 fn no_bytes_make_a_replay_panic_or_break_a_file() {
     let mut random = Random::new(3);

@@ -364,26 +364,30 @@ impl Names {
     /// The names that lead to a bucket that [`Self::has`] a number.
     pub(crate) fn path(&self, number: u32) -> Vec<&[u8]> {
         debug_assert!(self.has(number), "bucket {number} has no name here");
-        let mut path = Vec::new();
-        let mut next = number;
-        while let Some((within, name)) = (next as usize).checked_sub(1).and_then(|place| self.list.get(place)) {
-            path.push(&**name);
-            next = *within;
-        }
+        let mut path: Vec<_> = self.way_up(number).filter_map(|number| Some(self.get(number)?.1)).collect();
         path.reverse();
         path
     }
 
+    /// From now on what is called so has another number: the one that it had.
+    pub(super) fn forget(&mut self, within: u32, name: &[u8]) -> Option<u32> {
+        self.numbers.remove(&key(within, name))
+    }
+
+    /// The number of the bucket that this one is in, and its name there; `None` of the root bucket.
+    pub(super) fn get(&self, number: u32) -> Option<(u32, &[u8])> {
+        let (within, name) = (number as usize).checked_sub(1).and_then(|place| self.list.get(place))?;
+        Some((*within, name))
+    }
+
+    /// The numbers of the bucket `number`, of the one that it is in, and so on up to the root bucket.
+    pub(super) fn way_up(&self, number: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(number), |&next| self.get(next).map(|(within, _)| within))
+    }
+
     /// Whether bucket `number` is `above`, or lies in it.
     pub(super) fn is_within(&self, number: u32, above: u32) -> bool {
-        let mut next = number;
-        while next != above {
-            match (next as usize).checked_sub(1).and_then(|place| self.list.get(place)) {
-                Some((within, _)) => next = *within,
-                None => return false,
-            }
-        }
-        true
+        self.way_up(number).any(|next| next == above)
     }
 
     fn clear(&mut self) {

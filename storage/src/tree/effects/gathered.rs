@@ -25,28 +25,33 @@ pub(super) struct Gathered {
 pub(super) struct One {
     /// Of the key, behind what is alike in all of the bucket's; it is known once all are there.
     prefix: u64,
-    record: usize,
-    pub(super) at: usize,
+    record: u32,
+    at: u32,
     pub(super) bucket: u32,
 }
 
 impl One {
-    pub(super) fn new(bucket: u32, record: usize, at: usize) -> Self {
-        Self { prefix: 0, record, at, bucket }
+    /// `None` where the place is beyond what is told of it.
+    pub(super) fn new(bucket: u32, record: usize, at: usize) -> Option<Self> {
+        Some(Self { prefix: 0, record: u32::try_from(record).ok()?, at: u32::try_from(at).ok()?, bucket })
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at as usize
     }
 
     pub(super) fn record<'a>(&self, records: &'a [Recorded]) -> &'a Recorded {
-        &records[self.record]
+        &records[self.record as usize]
     }
 
     /// The bytes that the effect begins with.
     fn begin<'a>(&self, records: &'a [Recorded]) -> &'a [u8] {
-        let bytes = self.record(records).effects.get(self.at..).unwrap_or_default();
+        let bytes = self.record(records).effects.get(self.at()..).unwrap_or_default();
         bytes.get(..FETCHED).unwrap_or(bytes)
     }
 
     pub(super) fn effect<'a>(&self, records: &'a [Recorded]) -> Option<Effect<'a>> {
-        Reader::new_at(&self.record(records).effects, self.at).next()?.ok()
+        Reader::new_at(&self.record(records).effects, self.at()).next()?.ok()
     }
 
     /// Its key; a bucket's sequence has the one that no entry can have.

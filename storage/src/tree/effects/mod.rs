@@ -1,11 +1,12 @@
 //! Effects: what a write transaction has done, as bytes that a journal keeps, and doing it again.
 //!
 //! - `codec`: what they look like; `record`: writing them down; `replay`: making them in others,
-//!   `gathered`: in which order, `batches`: how many of them at a time
+//!   `gathered`: in which order, `range`: ranges, `batches`: how many of them at a time
 
 mod batches;
 mod codec;
 mod gathered;
+mod range;
 mod record;
 mod replay;
 

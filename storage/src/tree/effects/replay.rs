@@ -9,25 +9,23 @@
 //! That may be done in parts, for one transaction that has done all would take as much memory as they all. What lies between
 //! is a state that never was, with a number that its state has not: nobody is to see it, and it is not to become durable.
 
+use std::collections::{HashMap, HashSet};
+
+use fnv::FnvBuildHasher;
+
 use super::codec::{Effect, Reader, Unreadable};
 use super::gathered::{Gathered, One};
+use super::range::delete_range;
 use crate::base::{Error, TxId};
-use crate::format::{Between, LeafEntry};
-use crate::pages::MAX_DEPTH;
-use crate::tree::BucketId;
 use crate::tree::patcher::Names;
-use crate::tree::slots::At;
-use crate::tree::view::{Source, View, too_deep};
-use crate::tree::walk::Allowance;
 use crate::tree::work::Work;
+use crate::tree::{BucketId, ROOT_BUCKET};
 
-/// Keys that are gathered before they are deleted.
-const BATCH: usize = 256;
-/// Effects that are gathered before they are made: 32 bytes each.
+/// Effects that are gathered before they are made: 24 bytes each.
 const MOST_GATHERED: usize = if cfg!(any(test, fuzzing)) { 5 } else { 1 << 20 };
 
 /// What an effect that is not on a single key counts for, in bytes of keys and values.
-const OTHER: usize = 4096;
+const OTHER: usize = 256;
 
 /// What one transaction has recorded.
 #[derive(Debug)]
@@ -47,7 +45,7 @@ pub(crate) enum Refused {
 }
 
 /// An effect that does not fit, or another error.
-enum Failed {
+pub(super) enum Failed {
     DoesNotFit(String),
     Engine(Error),
 }
@@ -84,9 +82,14 @@ pub(crate) struct Replay<'a> {
     record: usize,
     reader: Reader<'a>,
     names: Names,
-    /// The buckets that it calls by numbers, by their numbers among the names, from 1 on; `None` for those that stand for
+    /// Of those, the buckets that were deleted: one that is called so later is another one, with another number.
+    gone: HashSet<u32, FnvBuildHasher>,
+    /// Those that the transaction has opened.
+    opened: HashMap<u32, BucketId, FnvBuildHasher>,
+    /// The buckets that the record calls by numbers, by their numbers among the names, from 1 on. The first so many stand for
     /// nothing any more.
-    buckets: Vec<Option<u32>>,
+    buckets: Vec<u32>,
+    forgotten: usize,
     /// What is still to be done to single keys, since the state of this number.
     gathered: Gathered,
     since: TxId,
@@ -99,9 +102,21 @@ pub(crate) struct Replay<'a> {
 impl<'a> Replay<'a> {
     pub(crate) fn new(records: &'a [Recorded]) -> Self {
         let reader = Reader::new(records.first().map_or(&[], |record| &record.effects));
-        let (names, buckets, gathered) = (Names::default(), Vec::new(), Gathered::default());
         let reached = records.first().map_or(0, |record| record.txid.saturating_sub(1));
-        Self { records, record: 0, reader, names, buckets, gathered, since: reached, reached, next: None }
+        Self {
+            records,
+            record: 0,
+            reader,
+            names: Names::default(),
+            gone: HashSet::default(),
+            opened: HashMap::default(),
+            buckets: Vec::new(),
+            forgotten: 0,
+            gathered: Gathered::default(),
+            since: reached,
+            reached,
+            next: None,
+        }
     }
 
     /// Makes all effects of records in one transaction.
@@ -136,6 +151,7 @@ impl<'a> Replay<'a> {
     /// Makes the next effects, until keys and values have so many bytes, or all of them.
     pub(crate) fn make(&mut self, work: &mut Work, bytes: usize) -> Result<(), Refused> {
         let mut left = bytes;
+        self.opened.clear();
         loop {
             self.make_gathered(work, &mut left)?;
             if left > 0
@@ -177,8 +193,11 @@ impl<'a> Replay<'a> {
         }
         if self.names.is_full() {
             self.names = Names::default();
+            self.gone.clear();
+            self.opened.clear();
         }
         self.buckets.clear();
+        self.forgotten = 0;
         self.record += 1;
         self.reader = Reader::new(self.records.get(self.record).map_or(&[], |record| &record.effects));
         true
@@ -188,8 +207,10 @@ impl<'a> Replay<'a> {
     fn note(&mut self, effect: Effect<'a>, place: Place) -> Result<(), Failed> {
         match effect {
             Effect::Put { bucket, .. } | Effect::Deleted { bucket, .. } | Effect::Sequence { bucket, .. } => {
-                let bucket = self.name(bucket)?;
-                self.gathered.push(One::new(bucket, self.record, place.at));
+                match One::new(self.name(bucket)?, self.record, place.at) {
+                    Some(one) => self.gathered.push(one),
+                    None => self.next = Some((effect, place)),
+                }
             }
             Effect::Path { within, name } => self.note_bucket(within, name)?,
             other => self.next = Some((other, place)),
@@ -203,7 +224,7 @@ impl<'a> Replay<'a> {
         while *left > 0
             && let Some(one) = self.gathered.take(self.records)
         {
-            let failed = |failed| Place { txid: one.record(self.records).txid, at: one.at }.refused(failed);
+            let failed = |failed| Place { txid: one.record(self.records).txid, at: one.at() }.refused(failed);
             let bucket = match last {
                 Some((number, bucket)) if number == one.bucket => bucket,
                 _ => self.open(work, one.bucket).map_err(failed)?,
@@ -234,47 +255,66 @@ impl<'a> Replay<'a> {
             Effect::Moved { from, name, to, its_name } => {
                 let (from, to) = (self.bucket(work, from)?, self.bucket(work, to)?);
                 work.move_bucket(name, from, to, its_name)?;
-                self.buckets.fill(None);
+                self.forgotten = self.buckets.len();
+                self.opened.clear();
             }
-            Effect::Path { .. } | Effect::Put { .. } | Effect::Deleted { .. } | Effect::Sequence { .. } => {}
+            Effect::Put { bucket, .. } | Effect::Deleted { bucket, .. } | Effect::Sequence { bucket, .. } => {
+                let bucket = self.bucket(work, bucket)?;
+                make_on_key(work, bucket, Some(effect))?;
+            }
+            Effect::Path { within, name } => self.note_bucket(within, name)?,
         }
         Ok(())
     }
 
     /// The bucket that the record calls by this number.
-    fn bucket(&self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
+    fn bucket(&mut self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
         self.open(work, self.name(number)?)
     }
 
     /// The one that is called by this number among the names.
-    fn open(&self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
-        Ok(work.open_path(&self.names.path(number))?)
+    fn open(&mut self, work: &mut Work, number: u32) -> Result<BucketId, Failed> {
+        let mut way = Vec::new();
+        let (mut next, mut bucket) = (number, ROOT_BUCKET);
+        while let Some((within, name)) = self.names.get(next) {
+            if let Some(&opened) = self.opened.get(&next) {
+                bucket = opened;
+                break;
+            }
+            way.push((next, name));
+            next = within;
+        }
+        for (number, name) in way.into_iter().rev() {
+            bucket = work.open_bucket(bucket, name)?;
+            self.opened.insert(number, bucket);
+        }
+        Ok(bucket)
     }
 
     /// The number among the names of the bucket that the record calls by this one.
     fn name(&self, number: u32) -> Result<u32, Failed> {
         let named = match number {
             0 => Some(0),
-            number => self.buckets.get(number as usize - 1).copied().flatten(),
+            number => {
+                let place = number as usize - 1;
+                self.buckets.get(place).filter(|_| place >= self.forgotten).copied()
+            }
         };
-        named.ok_or_else(|| Failed::DoesNotFit(format!("number {number} stands for no bucket")))
+        let is_there =
+            |named: &u32| self.gone.is_empty() || !self.names.way_up(*named).any(|above| self.gone.contains(&above));
+        named.filter(is_there).ok_or_else(|| Failed::DoesNotFit(format!("number {number} stands for no bucket")))
     }
 
     /// From now on the record's next number stands for this bucket.
     fn note_bucket(&mut self, within: u32, name: &[u8]) -> Result<(), Failed> {
         let number = self.names.add(self.name(within)?, name);
-        let number = number.ok_or_else(|| Failed::DoesNotFit("more buckets than there are numbers".into()))?;
-        self.buckets.push(Some(number));
+        self.buckets.push(number.ok_or_else(|| Failed::DoesNotFit("more buckets than there are numbers".into()))?);
         Ok(())
     }
 
     /// From now on no number stands for this bucket, or for one in it.
     fn forget(&mut self, within: u32, name: &[u8]) -> Result<(), Failed> {
-        if let Some(gone) = self.names.known(self.name(within)?, name) {
-            let names = &self.names;
-            let is_gone = |number: &u32| names.is_within(*number, gone);
-            self.buckets.iter_mut().for_each(|bucket| _ = bucket.take_if(|number| is_gone(number)));
-        }
+        self.gone.extend(self.names.forget(self.name(within)?, name));
         Ok(())
     }
 }
@@ -292,87 +332,5 @@ fn make_on_key(work: &mut Work, bucket: BucketId, effect: Option<Effect<'_>>) ->
             Ok(size_of::<u64>())
         }
         _ => Err(Failed::DoesNotFit("it deletes a key that is not there".into())),
-    }
-}
-
-/// Deletes all from `first` to `last`.
-fn delete_range(work: &mut Work, bucket: BucketId, first: &[u8], last: &[u8]) -> Result<(), Failed> {
-    let mut from = first.to_vec();
-    let mut newest: Option<Vec<u8>> = None;
-    loop {
-        let keys = keys_between(work, bucket, &from, last)?;
-        let Some(greatest) = keys.last().cloned() else { break };
-        if newest.is_none() && keys.first().is_none_or(|least| least != first) {
-            break;
-        }
-        for key in &keys {
-            work.leaf_of(bucket, key)?;
-            work.remove_and_prune(bucket, key)?;
-        }
-        from = [&greatest[..], &[0]].concat();
-        newest = Some(greatest);
-    }
-    if newest.as_deref() != Some(last) {
-        return Err(Failed::DoesNotFit("a range ends in a key that is not there".into()));
-    }
-    work.record_range(bucket, first, last);
-    Ok(())
-}
-
-/// Up to [`BATCH`] keys of values from `first` to `last`, in order.
-fn keys_between(work: &Work, bucket: BucketId, first: &[u8], last: &[u8]) -> Result<Vec<Vec<u8>>, Failed> {
-    let source = work.source();
-    let mut allowance = Allowance::new(&source);
-    let mut above: Vec<(View<'_>, At)> = Vec::new();
-    let mut between = Between::ANY;
-    let mut view = source.root(work.root(bucket))?;
-    let mut at = view.seek(first, &mut between)?;
-    while let (false, Some(here)) = (view.is_leaf(), at) {
-        above.push((view, here));
-        view = below(&source, &above)?;
-        at = view.seek(first, &mut between)?;
-    }
-    let mut keys: Vec<Vec<u8>> = Vec::new();
-    loop {
-        while let Some(here) = at {
-            let LeafEntry { key, is_bucket, .. } = view.entry(here)?;
-            if key > last || keys.len() == BATCH {
-                return Ok(keys);
-            }
-            if is_bucket {
-                return Err(Failed::DoesNotFit("there is a bucket in a range that is deleted".into()));
-            }
-            if key < first || keys.last().is_some_and(|before| &before[..] >= key) {
-                return Err(Error::corrupt(view.page(), "its keys are not in order").into());
-            }
-            keys.push(key.to_vec());
-            at = view.next(here);
-        }
-        // The leaf is at its end: on to the next one.
-        let next = loop {
-            let Some((branch, at)) = above.pop() else { return Ok(keys) };
-            if let Some(next) = branch.next(at) {
-                break (branch, next);
-            }
-        };
-        above.push(next);
-        view = below(&source, &above)?;
-        allowance.spend_page(&view)?;
-        at = view.first();
-        while let (false, Some(here)) = (view.is_leaf(), at) {
-            above.push((view, here));
-            view = below(&source, &above)?;
-            allowance.spend_page(&view)?;
-            at = view.first();
-        }
-    }
-}
-
-/// What the last of a way down leads to.
-fn below<'a>(source: &Source<'a>, above: &[(View<'a>, At)]) -> Result<View<'a>, Error> {
-    match above {
-        [.., (branch, at)] if above.len() <= MAX_DEPTH => source.view(branch.child(*at)?),
-        [.., (branch, _)] => Err(too_deep(branch)),
-        [] => Err(Error::corrupt(0, "a way down that leads nowhere")),
     }
 }
