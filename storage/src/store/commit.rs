@@ -99,6 +99,7 @@ impl Sync {
 /// Commits what `work` has changed, under the next number.
 pub(crate) fn commit(work: &mut Work, shared: &Shared, writer: &mut Writer, sync: Sync) -> Result<TxId> {
     let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
+    writer.usual_patches = (7 * writer.usual_patches + work.patched()).div_ceil(8);
     let txid = write(work, txid, shared, writer, sync)?;
     write_leaves_if_due(work, shared);
     checkpoint_if_due(work, shared, writer);

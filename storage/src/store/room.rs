@@ -180,7 +180,7 @@ impl Writer {
                 return Err(io::ErrorKind::FileTooLarge.into());
             }
             let len = match self.map_len {
-                _ if work.nodes.is_empty() && !work.has_patched() => needed,
+                _ if work.nodes.is_empty() && work.patched() == 0 => needed,
                 len if len <= GROW_STEP => len,
                 _ => needed + GROW_STEP,
             };

@@ -66,6 +66,8 @@ pub(crate) struct Writer {
     pub(crate) journal: Option<Journal>,
     /// What it had is being done again, which is to take as little room as it can.
     pub(super) is_replaying: bool,
+    /// How many patches a commit has added lately.
+    pub(super) usual_patches: usize,
     /// Bytes of the disk into which the file may not grow.
     pub(super) left: u64,
     /// How long it took to do again what it had, and to bring the file up to that.
@@ -158,6 +160,7 @@ impl Writer {
             unsynced: None,
             journal: None,
             is_replaying: false,
+            usual_patches: 0,
             left: 0,
             replay_time: Duration::ZERO,
             unsynced_records: None,

@@ -81,9 +81,9 @@ impl Work {
         self.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default()
     }
 
-    /// Whether some leaf has got a patch.
-    pub(crate) fn has_patched(&self) -> bool {
-        self.spare.patcher.as_ref().is_some_and(|patcher| patcher.has_added())
+    /// How many patches leaves have got.
+    pub(crate) fn patched(&self) -> usize {
+        self.spare.patcher.as_ref().map_or(0, |patcher| patcher.added())
     }
 
     /// What readers of the state `txid` need that is about to be published; nothing, where it `is_whole` in the file.

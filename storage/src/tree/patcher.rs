@@ -185,9 +185,9 @@ impl Patcher {
         self.added.extend(self.filling.push(page, above, &self.patch));
     }
 
-    /// Whether this transaction has added something.
-    pub(super) fn has_added(&self) -> bool {
-        !self.added.is_empty()
+    /// How many patches this transaction has added.
+    pub(super) fn added(&self) -> usize {
+        self.added.len()
     }
 
     /// The transaction is over; what it has added and not committed is taken back.

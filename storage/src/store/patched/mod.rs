@@ -19,9 +19,12 @@ use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
 use crate::{Error, Result};
 
-/// Leaves of a batch: of more there are more below one branch, but commits wait for all of them. With 512 of them the longest
-/// hundredth of what 50 clients wrote took half as long again, and nothing was faster.
-pub(super) const BATCH: usize = if cfg!(test) { 3 } else { 128 };
+/// Leaves of a batch: of more there are more below one branch, but commits wait for all of them. So there are as many as a few
+/// commits change: where small commits came fast, batches of 512 made the longest hundredth half as long again; where large
+/// ones did, batches of 128 made it twice as long, with one and a half times the bytes to the disk.
+pub(super) const BATCH: usize = if cfg!(test) { 3 } else { 512 };
+const SMALL_BATCH: usize = if cfg!(test) { 2 } else { 128 };
+const COMMITS: usize = 4;
 /// So many leaves at most are left to a checkpoint, which takes them apart.
 pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 /// How often the leaves that got patches meanwhile are gone through again, at most.
@@ -140,10 +143,11 @@ impl Shared {
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
         ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
         // The thread that does this is the one that syncs in time; but for an opening, of which nothing is durable before its end.
-        let syncs = matches!(self.options.durability, Durability::Interval { .. })
-            && self.writer.with(|writer| !writer.is_replaying);
+        let (is_replaying, usual) = self.writer.with(|writer| (writer.is_replaying, writer.usual_patches));
+        let syncs = matches!(self.options.durability, Durability::Interval { .. }) && !is_replaying;
+        let leaves = if is_replaying { BATCH } else { (COMMITS * usual).clamp(SMALL_BATCH, BATCH) };
         let mut pages = Vec::new();
-        let mut batches = ahead.chunks(BATCH).peekable();
+        let mut batches = ahead.chunks(leaves).peekable();
         while let Some(batch) = batches.next() {
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
