@@ -29,7 +29,7 @@ pub(crate) use patch::{
     Changes, Edit, MOST_CHANGES, MOST_PATCHES, PATCH_HEADER, PatchHeader, PatchId, Patched, Piece, begin_changes,
     patch_bytes, write_patch,
 };
-pub(crate) use search::{Between, alike, prefix, search};
+pub(crate) use search::{Between, alike_in_all, prefix, search};
 
 /// Bytes of a page's header.
 pub(crate) const PAGE_HEADER: usize = 16;

@@ -138,7 +138,7 @@ pub(super) fn search_whole(
 
 /// How many bytes two keys begin with are the same.
 #[inline(never)]
-pub(crate) fn alike(one: &[u8], other: &[u8]) -> usize {
+fn alike(one: &[u8], other: &[u8]) -> usize {
     let mut alike = 0;
     for (one, other) in one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0) {
         let differ = u64::from_be_bytes(*one) ^ u64::from_be_bytes(*other);
@@ -149,6 +149,11 @@ pub(crate) fn alike(one: &[u8], other: &[u8]) -> usize {
     }
     let rest = one[alike..].iter().zip(&other[alike..]);
     alike + rest.take_while(|(one, other)| one == other).count()
+}
+
+/// How many bytes all of these begin with alike.
+pub(crate) fn alike_in_all<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> usize {
+    keys.next().map_or(0, |first| keys.map(|key| alike(first, key)).min().unwrap_or(first.len()))
 }
 
 /// What a branch says of the keys below one of its children: the first is not before a certain one, and all are before

@@ -19,8 +19,6 @@ use crate::{Error, Result};
 /// often is a leaf written once for all that is new in it.
 const MEMORIES: u64 = 2;
 const LEAST_READ: u64 = if cfg!(any(test, fuzzing)) { 1 << 10 } else { 1 << 20 };
-/// The same where there is no memory for leaves.
-const NO_MEMORY: u64 = 16 << 20;
 /// Bytes of keys and values that are made in one transaction, before leaves are written; and after how many of them a thread
 /// beside syncs those. A simulated disk is told all in one order.
 const PART: usize = if cfg!(any(test, fuzzing)) { 64 } else { 256 << 10 };
@@ -30,7 +28,7 @@ const BESIDE: bool = !cfg!(any(test, fuzzing));
 /// How what was recorded is done again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// Much at once, and where that may be into memory, whose leaves are written later.
+    /// Much at once, and where that may be into memory, whose leaves are written after each part.
     Fast,
     /// With as little room as it took when it was committed, where there was too little for more.
     Frugal,
@@ -40,13 +38,14 @@ impl Shared {
     /// Makes what waits, with so many bytes of memory for what is new, where it `stays` there, as when it was committed.
     pub(super) fn replay(&self, waiting: &Waiting, memory: usize, way: Way, stays: bool) -> Result<()> {
         let turn = self.turn_to_write();
-        let bytes = match (memory as u64, way) {
-            (0, _) => NO_MEMORY,
-            (memory, Way::Fast) => memory * MEMORIES,
-            (memory, Way::Frugal) => memory / 2,
+        let of_bytes = |bytes: u64| waiting.batches().of_bytes(bytes.max(LEAST_READ));
+        let batches = match (memory as u64, way) {
+            (0, _) => waiting.batches(),
+            (memory, Way::Fast) => of_bytes(memory * MEMORIES),
+            (memory, Way::Frugal) => of_bytes(memory / 2),
         };
         self.synced_beside(|written| {
-            for batch in waiting.batches().of_bytes(bytes.max(LEAST_READ)) {
+            for batch in batches {
                 self.make(batch, way, waiting.folder(), || {
                     written(PART);
                     if stays { self.write_leaves(&turn).or_else(unless_full) } else { Ok(()) }

@@ -328,10 +328,7 @@ pub(crate) struct Names {
 impl Names {
     /// The number of a bucket, which it is given where it has none.
     pub(super) fn number(&mut self, within: u32, name: &[u8]) -> Option<u32> {
-        if let Some(number) = self.known(within, name) {
-            return Some(number);
-        }
-        if self.is_full() { None } else { self.add(within, name) }
+        if self.is_full() { self.known(within, name) } else { self.add(within, name) }
     }
 
     /// The same, also where there are many. `None` where there are more than numbers.

@@ -14,7 +14,7 @@ use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{begin, is_full};
 use super::{Durability, Shared, Writer};
-use crate::format::{PatchId, Pgid, alike, prefix};
+use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
 use crate::{Error, Result};
@@ -180,8 +180,7 @@ impl Shared {
 
 /// Sorts leaves of one bucket. The keys themselves, each of which has to be fetched, are seldom compared.
 fn sort_by_key(leaves: &mut [Ahead<'_>]) {
-    let Some(first) = leaves.first().map(|leaf| leaf.key) else { return };
-    let common = leaves.iter().map(|leaf| alike(first, leaf.key)).min().unwrap_or(0);
+    let common = alike_in_all(leaves.iter().map(|leaf| leaf.key));
     for leaf in &mut *leaves {
         leaf.prefix = prefix(&leaf.key[common..]);
     }

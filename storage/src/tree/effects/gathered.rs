@@ -6,7 +6,7 @@ use std::slice;
 use super::Recorded;
 use super::codec::{Effect, Reader};
 use crate::disk::prefetch;
-use crate::format::{alike, prefix as prefix_of};
+use crate::format::{alike_in_all, prefix as prefix_of};
 
 /// How far ahead the processor is asked for an effect, and for how many of its bytes.
 const AHEAD: usize = 8;
@@ -105,8 +105,8 @@ impl Gathered {
         self.all.sort_by_key(|one| one.bucket);
         for of_bucket in self.all.chunk_by_mut(|one, other| one.bucket == other.bucket) {
             // The empty key that stands for the sequence is before all others whatever those have in common.
-            let mut keys = of_bucket.iter().map(|one| one.key(records)).filter(|key| !key.is_empty());
-            let common = keys.next().map_or(0, |first| keys.map(|key| alike(first, key)).min().unwrap_or(first.len()));
+            let keys = of_bucket.iter().map(|one| one.key(records)).filter(|key| !key.is_empty());
+            let common = alike_in_all(keys);
             for one in &mut *of_bucket {
                 one.prefix = prefix_of(one.key(records).get(common..).unwrap_or_default());
             }

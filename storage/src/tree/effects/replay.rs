@@ -220,16 +220,11 @@ impl<'a> Replay<'a> {
 
     /// Makes what is gathered, in the keys' order, as long as something is `left`.
     fn make_gathered(&mut self, work: &mut Work, left: &mut usize) -> Result<(), Refused> {
-        let mut last = None;
         while *left > 0
             && let Some(one) = self.gathered.take(self.records)
         {
             let failed = |failed| Place { txid: one.record(self.records).txid, at: one.at() }.refused(failed);
-            let bucket = match last {
-                Some((number, bucket)) if number == one.bucket => bucket,
-                _ => self.open(work, one.bucket).map_err(failed)?,
-            };
-            last = Some((one.bucket, bucket));
+            let bucket = self.open(work, one.bucket).map_err(failed)?;
             let effect = one.effect(self.records);
             *left = left.saturating_sub(make_on_key(work, bucket, effect).map_err(failed)?);
         }
