@@ -122,7 +122,7 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
     let takes = |id: &str| asked.get_arguments().any(|argument| argument.get_id() == id);
     if !name.starts_with('-') {
         let tip = match asked.get_name() {
-            "serve" => "--db FILE names the file to serve",
+            "serve" => "--db FILE names the file to serve; one with blanks in its name is put in quotes",
             "set" => "a value with blanks in it is one argument: put it in quotes",
             _ => return Vec::new(),
         };

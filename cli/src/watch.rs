@@ -20,7 +20,8 @@ use crate::remote::{InBucket, Remote, bytes_parser};
 ///
 /// Every transaction that changes the bucket or anything within it, in order and none left out, once it is on the disk. A
 /// line tells its position and time; then comes a line for each change. The first line tells where the watch begins. Where the
-/// server is started again, it goes on behind what it has printed.
+/// connection is lost it goes on behind what it has printed; over a restart of the server, too, if that keeps what it needs
+/// (`serve --journal-keep`).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv watch

@@ -11,6 +11,7 @@ use clap::Args;
 use super::{holder, waiting};
 use crate::arguments::{bytes, seconds};
 use crate::failure::{Failure, Outcome};
+use crate::shell::quoted_for_shell;
 
 /// The file that a command is about.
 #[derive(Debug, Args)]
@@ -59,7 +60,8 @@ impl Target {
 
     /// What can be done all the same with a file that is locked.
     fn peek_at_it(&self) -> String {
-        format!("; what is in it can be seen all the same: boltkv file peek {} tree", self.path.display())
+        let path = quoted_for_shell(&self.path.to_string_lossy());
+        format!("; what is in it can be seen all the same: boltkv file peek {path} tree")
     }
 
     /// As [`Self::open`], and reads the freelist too: it must be free of damage.

@@ -157,8 +157,8 @@ impl JournalArgs {
                 "; raise what a file of this process may have (ulimit -f, LimitFSIZE=): 32 KiB are the least for a journal"
             }
             Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "; make room there, and start again: nothing is lost. Where there is no journal yet, --journal DIR keeps it \
-                 elsewhere, --journal off does without"
+                "; make room there, and start again: nothing is lost. Where there is no journal yet, one with \
+                 --journal-size 1MiB takes less, --journal DIR keeps it elsewhere, --journal off does without"
             }
             Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
             Error::FileOlderThanJournal { .. } => {

@@ -15,13 +15,18 @@ struct Killed(tempfile::TempDir);
 
 impl Killed {
     fn new() -> Self {
+        Self::after(|db| db.update(|tx| tx.create_bucket("b2")?.create_bucket("in")?.put("deep", "3")).unwrap())
+    }
+
+    /// The journal's last transactions are these.
+    fn after(last: impl Fn(&Db)) -> Self {
         let (live, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = live.path().join("app.db");
         let db = Options::new().journal(JournalOptions::new().checkpoint_size(256 << 10)).open(&file).unwrap();
         db.update(|tx| tx.create_bucket("b")?.put("old", "1")).unwrap();
         db.checkpoint().unwrap();
         db.update(|tx| tx.bucket_mut("b")?.put("new", "2")).unwrap();
-        db.update(|tx| tx.create_bucket("b2")?.create_bucket("in")?.put("deep", "3")).unwrap();
+        last(&db);
         // A killed process leaves what a copy of both holds: nothing else outlasts it.
         fs::copy(&file, left.path().join("app.db")).unwrap();
         fs::create_dir(left.path().join("app.db-journal")).unwrap();
@@ -223,6 +228,20 @@ fn what_waits_is_told_and_applied() {
     assert_eq!(killed.run("file page FILE 0").stderr, "");
     let again = killed.run("file journal --apply FILE").done_text();
     assert!(again.contains("it held everything already"), "{again}");
+}
+
+#[test]
+fn where_a_bucket_was_moved_is_told() {
+    let killed = Killed::after(|db| {
+        db.update(|tx| {
+            tx.create_bucket("c")?.create_bucket("in")?;
+            tx.move_bucket("in", &["c"], &["b"])?;
+            tx.move_bucket_as("in", &["b"], &[], "out")
+        })
+        .unwrap();
+    });
+    let told = killed.run("file journal FILE --effects").done_text();
+    assert!(told.contains("  move-bucket c/ in to b/in/\n  move-bucket b/ in to out/\n"), "{told}");
 }
 
 #[test]
