@@ -36,6 +36,18 @@ impl Format {
         }
     }
 
+    /// Prints each name with a slash behind it.
+    pub(super) fn write_path<'n>(
+        self,
+        path: impl IntoIterator<Item = &'n [u8]>,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        path.into_iter().try_for_each(|name| {
+            self.write(name, out)?;
+            out.write_all(b"/")
+        })
+    }
+
     /// Prints bytes on a line of their own.
     pub(super) fn write_line(self, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
         self.write(bytes, out)?;

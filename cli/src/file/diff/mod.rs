@@ -129,7 +129,7 @@ impl Diff {
         write!(out, "{} ", change(difference))?;
         match *difference {
             Difference::Value { path, key, old, new } => {
-                self.print_path(path, out)?;
+                self.format.write_path(path.iter().copied(), out)?;
                 out.write_all(b" ")?;
                 self.format.write(key, out)?;
                 if !self.keys_only {
@@ -138,7 +138,7 @@ impl Diff {
                 }
             }
             Difference::Bucket { path, old, new } => {
-                self.print_path(path, out)?;
+                self.format.write_path(path.iter().copied(), out)?;
                 let shown = |sequence: &u64| *sequence != 0 || (old.is_some() && new.is_some());
                 if old.as_ref().or(new.as_ref()).is_some_and(shown) {
                     out.write_all(b" sequence")?;
@@ -147,14 +147,6 @@ impl Diff {
             }
         }
         out.write_all(b"\n")
-    }
-
-    /// Each name with a slash behind it.
-    fn print_path(&self, path: &[&[u8]], out: &mut impl Write) -> io::Result<()> {
-        path.iter().try_for_each(|name| {
-            self.format.write(name, out)?;
-            out.write_all(b"/")
-        })
     }
 }
 

@@ -14,7 +14,7 @@ use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_s
 
 use super::format::Format;
 use super::holder;
-use super::output::{Base64, Out, Printed, json_line};
+use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use super::target::Target;
 use crate::failure::{Failure, Outcome, journal_command};
@@ -236,22 +236,13 @@ impl Journal {
         Ok(())
     }
 
-    /// A slash behind each name.
-    fn print_path(&self, path: &[Base64<'_>], out: &mut Out) -> Printed {
-        for name in path {
-            self.format.write(name.0, out)?;
-            out.write_all(b"/")?;
-        }
-        Ok(())
-    }
-
     /// One line, as `diff` prints them.
     fn print_effect(&self, effect: &JournalEffect<'_>, out: &mut Out) -> Printed {
         let line = Effect::new(effect);
         write!(out, "  {}", line.what)?;
         if !line.path.is_empty() {
             out.write_all(b" ")?;
-            self.print_path(&line.path, out)?;
+            self.format.write_path(line.path.iter().map(|name| name.0), out)?;
         }
         if let Some(key) = line.key {
             out.write_all(b" ")?;
@@ -263,7 +254,7 @@ impl Journal {
         }
         if let Some(to) = line.to {
             out.write_all(b" to ")?;
-            self.print_path(&to, out)?;
+            self.format.write_path(to.iter().map(|name| name.0), out)?;
         }
         if let Some(value) = line.value {
             out.write_all(b" = ")?;
