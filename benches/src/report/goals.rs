@@ -120,8 +120,28 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     if !beside.is_empty() {
         page.paragraph(BESIDE);
         page.bars("servers-beside", "GETs of 8 connections, alone and beside SETs", "GETs a second", &beside)?;
+        if let Some(most) = most(servers) {
+            page.paragraph(&most);
+        }
     }
     Ok(())
+}
+
+/// How far ahead of Redis any server could be there: what is asked alone is the most that can be asked beside something.
+fn most(servers: &Servers) -> Option<String> {
+    let rate = |row: &str, who: Who| Some(servers.summary(row, who.title(), |run| Some(run.rate))?.median);
+    let ([(alone, _)], rows) = READERS.split_first_chunk::<1>()?;
+    let alone = Who::ALL.into_iter().filter_map(|who| rate(alone, who)).reduce(f64::max)?;
+    let most: Vec<_> = rows.iter().filter_map(|(row, how)| Some((how, alone / rate(row, Who::Redis)?))).collect();
+    let most: Vec<_> = most.into_iter().map(|(how, ratio)| format!("{how} {} ×", digits(ratio))).collect();
+    (!most.is_empty()).then(|| {
+        format!(
+            "How many times those of Redis that is depends on what a sync takes, which is all that Redis' GETs wait for. On \
+             a quick disk there is little of it, and nobody can be far ahead: GETs alone, of whoever has most of them, are \
+             to Redis' {}.",
+            most.join(", "),
+        )
+    })
 }
 
 fn cells(goal: &Goal, servers: &Servers) -> Option<Vec<String>> {
@@ -172,6 +192,7 @@ mod tests {
         assert_eq!(verdict(&servers, waits).unwrap(), "300ms ≤ 50 ms **does not hold**");
         assert_eq!(verdict(&servers, "p99 of GET, 50").unwrap(), "5.00 × ≤ 1 × Redis **does not hold**");
         assert_eq!(beside(&servers).len(), 8);
+        assert!(most(&servers).unwrap().contains("beside 4,000/s 2.00 ×"), "{:?}", most(&servers));
         servers.runs.retain(|run| run.row != "get-8-beside-60k" || run.server == Who::Fresh.title());
         assert_eq!(beside(&servers).len(), 6, "who was measured alone is compared with nobody");
         servers.runs.retain(|run| !run.row.starts_with("get-8-beside"));
