@@ -245,10 +245,11 @@ pub(crate) fn one_line(message: &str) -> String {
 /// The engine's message with the file's name, where it does not name it itself.
 fn about(file: &Path, error: &Error) -> String {
     match error {
-        Error::Io { source, .. } | Error::JournalIo { source, .. }
-            if source.kind() == io::ErrorKind::PermissionDenied =>
-        {
-            format!("{error}{}", who_asked(file))
+        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            format!("{error}{}", who_asked(file, "the file"))
+        }
+        Error::JournalIo { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            format!("{error}{}", who_asked(path, "it"))
         }
         Error::Io { .. } | Error::JournalIo { .. } | Error::LockTimeout { .. } => error.to_string(),
         Error::JournalWaits { folder, .. } => {

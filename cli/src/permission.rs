@@ -5,14 +5,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// What to say behind a file's "Permission denied": who asked, and whose the file is, or its folder where there is no file to
-/// be seen. Empty where nothing is known.
-pub(crate) fn who_asked(file: &Path) -> String {
+/// What to say behind a file's "Permission denied": who asked, and whose the file is, called `what`, or the folder that it is
+/// in where there is none to be seen. Empty where nothing is known.
+pub(crate) fn who_asked(file: &Path, what: &str) -> String {
     // A process's own folder belongs to the user that it acts as.
     let Ok(me) = fs::metadata("/proc/self") else { return String::new() };
     let me = format!("; this process is user {}, group {}", me.uid(), me.gid());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let owned = [(file, "the file"), (folder, "its folder")];
+    let owned = [(file, what), (folder, "the folder around it")];
     let found = owned.iter().find_map(|(path, what)| Some((fs::metadata(path).ok()?, what)));
     found.map_or_else(
         || me.clone(),
@@ -34,11 +34,11 @@ mod tests {
         let uid = fs::metadata(folder.path()).unwrap().uid();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o750)).unwrap();
         let file = folder.path().join("a.db");
-        let said = who_asked(&file);
+        let said = who_asked(&file, "the file");
         assert!(said.contains(&format!("this process is user {uid},")), "{said}");
-        assert!(said.contains("its folder is of user") && said.ends_with("mode 750"), "{said}");
+        assert!(said.contains("the folder around it is of user") && said.ends_with("mode 750"), "{said}");
         fs::write(&file, "").unwrap();
-        assert!(who_asked(&file).contains("the file is of user"));
-        assert!(!who_asked(Path::new("/no/such/folder/a.db")).contains("of user"));
+        assert!(who_asked(&file, "the file").contains("the file is of user"));
+        assert!(!who_asked(Path::new("/no/such/folder/a.db"), "it").contains("of user"));
     }
 }

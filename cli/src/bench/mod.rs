@@ -11,6 +11,7 @@ mod table;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use boltkv_client::Path;
@@ -23,6 +24,10 @@ use crate::remote::{TokenArgs, path_parser};
 use live::Line;
 use settings::Range;
 use signals::Stop;
+
+/// What was made is tried to be removed so often again, and a pause is so long.
+const REMOVALS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Measure how fast a server answers, and how evenly
 ///
@@ -173,6 +178,18 @@ enum Load {
     None,
 }
 
+/// Removes what was made. A server that had no room for the connections of a run has some once it has noticed their end, of which
+/// nobody is told.
+fn remove(server: &Server) -> Outcome {
+    for _ in 0..REMOVALS {
+        match server.remove() {
+            Err(Error::Refused { .. }) => thread::park_timeout(PAUSE),
+            removed => return removed.map_err(failure),
+        }
+    }
+    server.remove().map_err(failure)
+}
+
 /// All that a call measures.
 struct Report {
     server: Server,
@@ -202,7 +219,7 @@ impl Bench {
         }
         let measured = self.measure(&mut report, &stop);
         // Also after a failure: what was made is removed.
-        let removed = if self.keep || self.reuse { Ok(()) } else { report.server.remove().map_err(failure) };
+        let removed = if self.keep || self.reuse { Ok(()) } else { remove(&report.server) };
         let told = if report.before.is_empty() && report.tests.is_empty() { Ok(()) } else { self.tell(&report) };
         measured?;
         told?;
@@ -305,6 +322,9 @@ fn failure(error: Error) -> Failure {
         }
         Error::Refused { why, .. } if why.starts_with("UNSUPPORTED") => {
             Failure::not_done(format!("{message} (--dialect resp asks by Redis' protocol)"))
+        }
+        Error::Refused { why, .. } if why.starts_with("OVERLOADED") => {
+            Failure::not_done(format!("{message}: -c asks with fewer; `serve --max-connections` lets in more"))
         }
         _ => Failure::not_done(message),
     }

@@ -76,7 +76,12 @@ impl Check {
             Err(error) if is_damage(&error) => return Ok(self.report(None, vec![as_found(error)])),
             Err(error) => return Err(self.target.not_opened(&error, Some("boltkv backup --check COPY"))),
         };
-        let (stats, problems) = (db.stats(), self.problems(&db)?);
+        let stats = db.stats();
+        if let Some(page) = self.from_page.filter(|&page| page >= stats.pages) {
+            let (file, last) = (self.target.path().display(), stats.pages - 1);
+            return Err(Failure::usage(format!("{file} uses no page {page}, but 0 to {last}")));
+        }
+        let problems = self.problems(&db)?;
         let snapshot = Snapshot { txid: stats.txid, pages: stats.pages, page_size: stats.page_size.into() };
         let damaged = db.damaged_meta().map(|meta| Found { page: Some(meta.page), what: meta.to_string() });
         let found = problems.into_iter().map(|problem| Found { page: Some(problem.page), what: problem.what });

@@ -148,7 +148,8 @@ enum What<'a> {
         freelist: Pgid,
         high_water_mark: Pgid,
         txid: u64,
-        checksum: u64,
+        /// In hexadecimal, as it is printed: of a number so large, many readers of JSON drop digits.
+        checksum: String,
         fault: Option<String>,
     },
     Error {
@@ -215,6 +216,7 @@ impl Printer<'_> {
         let fault = fault_of(meta);
         let &MetaFields { version, page_size, flags, root, freelist, high_water_mark, txid, checksum, .. } = meta;
         if self.json {
+            let checksum = format!("{checksum:016x}");
             let what = What::Meta { version, page_size, flags, root, freelist, high_water_mark, txid, checksum, fault };
             return Ok(json_line(&Line { page: id, what }, self.out)?);
         }

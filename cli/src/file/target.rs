@@ -156,18 +156,23 @@ impl RawTarget {
     /// Refuses pages that lie beyond the end of the file and beyond its high-water mark. A page below the mark that the
     /// file was cut before is damage: reading it says so.
     pub(super) fn must_have(&self, file: &RawFile, pages: &[Pgid]) -> Outcome {
-        let end = file.newest_meta().map_or(0, |meta| meta.high_water_mark).max(file.pages());
-        let Some(page) = pages.iter().find(|&&page| page >= end) else { return Ok(()) };
-        let path = self.path.display();
-        Err(Failure::usage(match end.checked_sub(1) {
-            Some(last) => format!("{path} has no page {page}: its pages are 0 to {last}"),
-            None => format!("{path} has no page {page}: it is shorter than one page"),
-        }))
+        must_have(&self.path, file, pages)
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Refuses pages that lie beyond the end of a file and beyond its high-water mark.
+pub(super) fn must_have(path: &Path, file: &RawFile, pages: &[Pgid]) -> Outcome {
+    let end = file.newest_meta().map_or(0, |meta| meta.high_water_mark).max(file.pages());
+    let Some(page) = pages.iter().find(|&&page| page >= end) else { return Ok(()) };
+    let path = path.display();
+    Err(Failure::usage(match end.checked_sub(1) {
+        Some(last) => format!("{path} has no page {page}: its pages are 0 to {last}"),
+        None => format!("{path} has no page {page}: it is shorter than one page"),
+    }))
 }
 
 /// Refuses a name that is taken before any work is done: what is there is never written over.

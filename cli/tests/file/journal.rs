@@ -267,6 +267,7 @@ fn a_journal_that_does_not_fit_is_refused_with_the_way_on() {
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("does not fit the file"), "{}", ran.stderr);
     assert!(ran.stderr.contains("`boltkv file journal --discard "), "{}", ran.stderr);
+    assert!(ran.text().contains(" not known\n") && !ran.text().contains(" kept\n"), "{}", ran.text());
     for line in ["file get FILE b old", "file journal --apply FILE"] {
         let ran = killed.run(line);
         assert_eq!(ran.code, Some(3), "{line}: {}", ran.stderr);

@@ -198,6 +198,14 @@ fn every_mistake_of_a_file_is_told_with_its_line() {
 }
 
 #[test]
+fn a_section_that_is_called_like_a_setting_is_no_section() {
+    let said = mistakes("[timeout]\nidle-timeout = \"1h\"\n[journal]\nkeep = 3\n", &[]);
+    assert_eq!(said.len(), 2, "{said:#?}");
+    assert_eq!(said[0], "1: there is no section [timeout]; is [timeouts] meant?");
+    assert!(said[1].starts_with("3: there is no section [journal]"), "{}", said[1]);
+}
+
+#[test]
 fn what_is_no_toml_is_told_with_its_line() {
     for (text, line, why) in [
         ("db = \"a\"\nlisten =\n", 2, ""),

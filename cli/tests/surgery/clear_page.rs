@@ -38,5 +38,10 @@ fn only_a_leaf_or_a_branch_that_is_there_can_be_cleared() {
     let (freelist, _) = table.page(PageType::Freelist, 0);
     let said = table.fails(1, &["clear-page"], &["--pageId", &freelist]);
     assert!(said.contains("its type is freelist"), "{said}");
-    table.fails(1, &["clear-page"], &["--pageId", "99999999"]);
+    // What is typed wrong is no damage.
+    for args in [&["clear-page"][..], &["clear-page-elements", "--from-index", "0", "--to-index", "1"]] {
+        let said = table.fails(2, args, &["--pageId", "99999999"]);
+        assert!(said.contains("has no page 99999999: its pages are 0 to "), "{said}");
+    }
+    table.fails(2, &["copy-page"], &["--from-page", "2", "--to-page", "99999999"]);
 }

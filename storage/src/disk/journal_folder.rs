@@ -98,18 +98,18 @@ impl OsJournalFolder {
     pub(crate) fn open_or_create(path: &Path, file: &Path) -> Result<Self> {
         let like = file.metadata().map_err(Error::io("look at", Some(file)))?;
         let (mode, owner) = (like.mode() & 0o777, (like.uid(), like.gid()));
-        let create = || -> io::Result<File> {
+        let create = || -> io::Result<()> {
             match fs::DirBuilder::new().mode(0o700).create(path) {
                 Ok(()) => {
                     give(path, mode | (mode & 0o444) >> 2, owner)?;
-                    sync_folder_of(path)?;
+                    sync_folder_of(path)
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                Err(error) => Err(error),
             }
-            open_folder(path)
         };
-        let folder = create().map_err(Error::journal_io("make the journal's folder", path))?;
+        create().map_err(Error::journal_io("make the journal's folder", path))?;
+        let folder = open_folder(path).map_err(Error::journal_io("open the journal's folder", path))?;
         Self::locked(path, folder, false, mode, Some(owner))
     }
 

@@ -60,8 +60,8 @@ pub(super) struct Segment {
     pub(super) contains: u64,
     /// Others lead to it.
     pub(super) reached: bool,
-    /// The file lacks records of it.
-    pub(super) needed: bool,
+    /// The file lacks records of it; `None` where that cannot be told, for the journal does not fit, or is damaged.
+    pub(super) needed: Option<bool>,
     pub(super) records: u64,
     pub(super) links: u64,
     pub(super) closes: u64,
@@ -134,8 +134,9 @@ pub(super) fn print_segment(segment: &Segment, out: &mut Out) -> Printed {
     };
     let state = match (reached, needed) {
         (false, _) => "passed over",
-        (true, true) => "needed",
-        (true, false) => "kept",
+        (true, Some(true)) => "needed",
+        (true, Some(false)) => "kept",
+        (true, None) => "not known",
     };
     write!(out, "{number:<8} {:<25} {records:<8} {links:<6} {numbers:<18} {bytes:<10} {state}", at(*time))?;
     if *broken > 0 {
@@ -179,7 +180,7 @@ pub(super) fn counted(journal: &FileJournal, segment: &JournalSegment) -> Result
         follows,
         contains,
         reached: is_reached,
-        needed: false,
+        needed: Some(false),
         records: 0,
         links: 0,
         closes: 0,
@@ -206,8 +207,8 @@ pub(super) fn counted(journal: &FileJournal, segment: &JournalSegment) -> Result
         }
         Ok(())
     })?;
-    let in_file = journal.state().ok().filter(|state| state.records > 0).map(|state| state.contains);
-    counted.needed = in_file.is_some_and(|contains| counted.last.is_some_and(|last| last > contains));
+    let is_beyond = |contains: u64| counted.last.is_some_and(|last| last > contains);
+    counted.needed = journal.state().ok().map(|state| state.records > 0 && is_beyond(state.contains));
     Ok(counted)
 }
 

@@ -29,6 +29,7 @@ struct Done {
 
 impl ClearPage {
     pub(crate) fn run(&self) -> Outcome {
+        self.on_copy.must_have(&[self.page])?;
         let cleared = self.on_copy.make(|surgery| surgery.clear_page(self.page))?;
         say(&self.on_copy, self.page, cleared)
     }

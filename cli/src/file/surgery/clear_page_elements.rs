@@ -33,6 +33,7 @@ impl ClearPageElements {
             -1 => None,
             index => Some(usize::try_from(index).map_err(|_| Failure::usage("--to-index is -1, or from 0 on"))?),
         };
+        self.on_copy.must_have(&[self.page])?;
         let cleared = self.on_copy.make(|surgery| surgery.clear_page_elements(self.page, self.from_index, to))?;
         say(&self.on_copy, self.page, cleared)
     }

@@ -35,6 +35,7 @@ impl CopyPage {
         if from_page == to_page {
             return Err(Failure::usage(format!("--from-page and --to-page are the same: {from_page}")));
         }
+        self.on_copy.must_have(&[from_page, to_page])?;
         let copied = self.on_copy.make(|surgery| surgery.copy_page(from_page, to_page))?;
         let (pages, in_doubt) = (copied.pages, copied.freelist_in_doubt);
         let more = if pages == 1 { String::new() } else { format!(", with the {} that it runs on over", pages - 1) };

@@ -14,15 +14,14 @@ mod revert_meta_page;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use boltkv_storage::{Error, Result, Surgery as Operation};
+use boltkv_storage::{Error, RawFile, Result, Surgery as Operation};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
-use super::target::Target;
-use super::target::must_be_new;
+use super::target::{Target, must_be_new, must_have};
 use super::waiting;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
@@ -94,6 +93,16 @@ pub(super) struct OnCopy {
 impl OnCopy {
     pub(super) fn as_bbolt(target: Target, output: PathBuf) -> Self {
         Self { target, output, page_size: None, without_journal: true, json: false, as_bbolt: true }
+    }
+
+    /// Refuses pages that the file does not have. bbolt's command calls that what the operation does.
+    pub(super) fn must_have(&self, pages: &[u64]) -> Outcome {
+        if self.as_bbolt {
+            return Ok(());
+        }
+        // Why a file cannot be opened, the operation says.
+        let file = RawFile::open(self.target.path(), self.page_size);
+        file.map_or(Ok(()), |file| must_have(self.target.path(), &file, pages))
     }
 
     /// Has the copy made.

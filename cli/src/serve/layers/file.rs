@@ -100,6 +100,11 @@ impl Reading<'_> {
 
     /// What is wrong with a key that is no setting's where it stands.
     fn unknown(&self, section: Option<&str>, name: &str, value: &Spanned<DeValue<'_>>) -> String {
+        // Also where a setting is called so: `[timeout]`, `[journal]`.
+        if section.is_none() && matches!(value.get_ref(), DeValue::Table(_)) {
+            let sections = self.settings.iter().filter_map(Setting::section);
+            return format!("there is no section [{name}]{}", meant(name, sections, |name| format!("[{name}]")));
+        }
         let known = |name: &str| self.settings.iter().find(|setting| setting.name() == name || setting.is_also(name));
         let dashed = name.replace('_', "-");
         if let Some(setting) = known(&dashed) {
@@ -113,10 +118,6 @@ impl Reading<'_> {
         }
         if section.is_none() && self.is_section(name) {
             return format!("{name} is a section: [{name}]");
-        }
-        if section.is_none() && matches!(value.get_ref(), DeValue::Table(_)) {
-            let sections = self.settings.iter().filter_map(Setting::section);
-            return format!("there is no section [{name}]{}", meant(name, sections, |name| format!("[{name}]")));
         }
         let settings = self.settings.iter().filter(|setting| setting.flag_only().is_none());
         let names = settings.map(|setting| setting.name().to_owned());
