@@ -303,8 +303,10 @@ impl Report {
 fn run_told(server: &Server, work: &Work, stop: &Stop, what: &str) -> Outcome<Measured> {
     let mut line = Line::new(what, work.limit);
     // The server was there: one that cannot be reached any more is not one that was never asked.
-    let failure =
-        |error| if let Error::Impossible(_) = error { failure(error) } else { Failure::not_done(error.to_string()) };
+    let failure = |error| match error {
+        Error::Impossible(_) | Error::Refused { .. } => failure(error),
+        error => Failure::not_done(error.to_string()),
+    };
     run(server, work, stop.flag(), &mut |live| line.show(live)).map_err(failure)
 }
 
