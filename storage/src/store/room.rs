@@ -152,10 +152,15 @@ impl Writer {
         if self.file_len > len {
             self.len_without_room.get_or_insert(len);
         }
-        let (begin, wanted) = (kept * self.page_size, wanted * self.page_size);
+        // The file has a page more than the mark says, on which nothing was ever written: where no room was kept yet, it has none.
+        let begin = self.kept_len.max((before - 1) * self.page_size);
+        let wanted = wanted * self.page_size;
         let step = wanted.saturating_add(GROW_STEP).min(self.file_len);
+        // Some file systems (ext4) keep what they found also where that was too little: a step is asked for where there is one.
+        let has_step = shared.disk.room().is_none_or(|room| room.free >= step - begin);
         let keep = |end: u64| shared.disk.keep_room(begin, end - begin).map(|()| end);
-        self.kept_len = keep(step).or_else(|error| if is_no_room(&error) { keep(wanted) } else { Err(error) })?;
+        let kept = if has_step { keep(step) } else { keep(wanted) };
+        self.kept_len = kept.or_else(|error| if is_no_room(&error) { keep(wanted) } else { Err(error) })?;
         Ok(())
     }
 
@@ -293,5 +298,37 @@ pub(super) fn with_room(error: io::Error, what: &str, path: Option<&Path>) -> io
             io::Error::new(error.kind(), format!("{error}; the disk of the {what} has {free} bytes left"))
         }
         _ => error,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use crate::{JournalOptions, Options};
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no such files")]
+    fn room_is_kept_from_the_first_page_on_that_was_never_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        let options = Options::new().journal(JournalOptions::new().checkpoint_size(1 << 20).memory(1 << 20));
+        let put = |db: &crate::Db, key: u8| {
+            db.update(|tx| tx.create_bucket_if_not_exists("b")?.put(&[key][..], &[key; 1000][..])).unwrap();
+        };
+        let db = options.clone().open(&file).unwrap();
+        (0..100).for_each(|key| put(&db, key));
+        db.close().unwrap();
+        // A file that was closed ends behind its last page.
+        let db = options.open(&file).unwrap();
+        let size = || file.metadata().map(|file| (file.len(), file.blocks() * 512)).unwrap();
+        let (end, had) = size();
+        put(&db, 1);
+        let kept = db.0.shared.writer.with(|writer| writer.kept_len);
+        let (len, has) = size();
+        assert!(kept > end && len >= kept, "{kept} bytes are kept of {len}");
+        // Beside its bytes a file may take blocks for what leads to them.
+        assert!(has - had >= kept - end, "{} bytes came to the disk, {} are counted on", has - had, kept - end);
     }
 }
