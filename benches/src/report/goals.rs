@@ -129,19 +129,23 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
 
 /// How far ahead of Redis any server could be there: what is asked alone is the most that can be asked beside something.
 fn most(servers: &Servers) -> Option<String> {
-    let rate = |row: &str, who: Who| Some(servers.summary(row, who.title(), |run| Some(run.rate))?.median);
-    let ([(alone, _)], rows) = READERS.split_first_chunk::<1>()?;
-    let alone = Who::ALL.into_iter().filter_map(|who| rate(alone, who)).reduce(f64::max)?;
-    let most: Vec<_> = rows.iter().filter_map(|(row, how)| Some((how, alone / rate(row, Who::Redis)?))).collect();
-    let most: Vec<_> = most.into_iter().map(|(how, ratio)| format!("{how} {} ×", digits(ratio))).collect();
+    let ((alone, _), rows) = READERS.split_first()?;
+    let alone = Who::ALL.into_iter().filter_map(|who| rate(servers, alone, who)).map(|rate| rate.median);
+    let alone = alone.reduce(f64::max)?;
+    let beside = rows.iter().filter_map(|(row, how)| Some((how, rate(servers, row, Who::Redis)?.median)));
+    let most: Vec<_> = beside.map(|(how, rate)| format!("{how} {} ×", digits(alone / rate))).collect();
     (!most.is_empty()).then(|| {
         format!(
-            "How many times those of Redis that is depends on what a sync takes, which is all that Redis' GETs wait for. On \
-             a quick disk there is little of it, and nobody can be far ahead: GETs alone, of whoever has most of them, are \
-             to Redis' {}.",
+            "How many times those of Redis that is depends on what a sync takes, for which Redis' GETs wait: on a quick disk \
+             that is little. More GETs than alone nobody can have beside SETs; those alone, of whoever has most of them, are \
+             here to Redis' {}.",
             most.join(", "),
         )
     })
+}
+
+fn rate(servers: &Servers, row: &str, who: Who) -> Option<Summary> {
+    servers.summary(row, who.title(), |run| Some(run.rate))
 }
 
 fn cells(goal: &Goal, servers: &Servers) -> Option<Vec<String>> {
@@ -153,8 +157,7 @@ fn cells(goal: &Goal, servers: &Servers) -> Option<Vec<String>> {
 /// Those rows that were measured with both; none where nothing was measured beside SETs.
 fn beside(servers: &Servers) -> Vec<Bar> {
     let both = [Who::Fresh, Who::Redis];
-    let rate = |row: &str, who: Who| servers.summary(row, who.title(), |run| Some(run.rate));
-    let is_measured = |row: &str| both.iter().all(|&who| rate(row, who).is_some());
+    let is_measured = |row: &str| both.iter().all(|&who| rate(servers, row, who).is_some());
     if !READERS[1..].iter().any(|(row, _)| is_measured(row)) {
         return Vec::new();
     }
@@ -163,7 +166,7 @@ fn beside(servers: &Servers) -> Vec<Bar> {
         for (row, how) in READERS.into_iter().filter(|(row, _)| is_measured(row)) {
             let name = format!("{who}, {how}");
             let bar = |rate: Summary| Bar { name, value: rate.median, spread: (rate.max - rate.min) / 2.0, kind };
-            bars.extend(rate(row, who).map(bar));
+            bars.extend(rate(servers, row, who).map(bar));
         }
     }
     bars

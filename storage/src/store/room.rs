@@ -153,14 +153,16 @@ impl Writer {
             self.len_without_room.get_or_insert(len);
         }
         // The file has a page more than the mark says, on which nothing was ever written: where no room was kept yet, it has none.
-        let begin = self.kept_len.max((before - 1) * self.page_size);
+        let begin = self.kept_len.max(work.base.meta.mark * self.page_size);
         let wanted = wanted * self.page_size;
         let step = wanted.saturating_add(GROW_STEP).min(self.file_len);
         // Some file systems (ext4) keep what they found also where that was too little: a step is asked for where there is one.
         let has_step = shared.disk.room().is_none_or(|room| room.free >= step - begin);
         let keep = |end: u64| shared.disk.keep_room(begin, end - begin).map(|()| end);
-        let kept = if has_step { keep(step) } else { keep(wanted) };
-        self.kept_len = kept.or_else(|error| if is_no_room(&error) { keep(wanted) } else { Err(error) })?;
+        self.kept_len = match keep(if has_step { step } else { wanted }) {
+            Err(error) if has_step && is_no_room(&error) => keep(wanted)?,
+            kept => kept?,
+        };
         Ok(())
     }
 
