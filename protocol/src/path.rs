@@ -57,6 +57,9 @@ impl Path {
     /// The root: it holds buckets, never values.
     pub const ROOT: Self = Self { wire: Bytes::from_static(&[0]) };
 
+    /// So many names it has at most.
+    pub const MOST_NAMES: usize = u8::MAX as usize;
+
     /// A path of these names, from the top down.
     ///
     /// # Errors

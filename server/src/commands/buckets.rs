@@ -52,6 +52,9 @@ pub(super) fn move_bucket(timed: &mut Timed<'_>, path: &Path, to: &Path) -> Resu
     if into.is_empty() && timed.expires(path)? {
         return Err(Refused::AtTheTop);
     }
+    if timed.moves_too_deep(path, to)? {
+        return Err(Refused::TooDeep);
+    }
     timed.undoably(|timed| {
         timed.tx.move_bucket_as(name, from, into, its_name)?;
         timed.move_bucket(path, to)?;

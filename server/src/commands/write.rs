@@ -151,6 +151,8 @@ pub(super) enum Refused {
     OutOfRange(String),
     /// A bucket that expires was to be moved to where nothing does.
     AtTheTop,
+    /// A bucket whose keys expire would have too many names.
+    TooDeep,
     Storage(Error),
 }
 
@@ -171,6 +173,12 @@ impl From<Refused> for ErrorReply {
             Refused::AtTheTop => {
                 let message = "the bucket expires, which none at the top does: persist it first";
                 Self::new(ErrorCode::IncompatibleValue, message)
+            }
+            Refused::TooDeep => {
+                let most = Path::MOST_NAMES;
+                let message =
+                    format!("a bucket in it whose keys expire would have more than {most} names: none can say so");
+                Self::new(ErrorCode::KeyTooLarge, message)
             }
             Refused::Storage(error) => refusal(error),
         }
@@ -197,7 +205,7 @@ pub(crate) fn apply(
     timed: &mut Timed<'_>,
     write: &Write,
     room: &ReplyRoom,
-    watched: &mut WatchedKeys,
+    watched: &WatchedKeys,
 ) -> Result<Result<Effect, ErrorReply>> {
     let done = match &write.work {
         Work::Request(request) => {

@@ -52,7 +52,7 @@ impl Groups {
     /// The way of a group, or of the part of it that is done in one transaction: applied, made durable, published, answered.
     /// What is left is to be done next.
     fn run_part(&mut self, mut jobs: Vec<Job>) -> Vec<Job> {
-        let applied = Applied::of(&self.db, self.expiry.clock.now(), &self.room, &mut self.watched, &jobs);
+        let applied = Applied::of(&self.db, self.expiry.clock.now(), &self.room, &self.watched, &jobs);
         if applied.as_ref().is_ok_and(|applied| applied.earliest.is_some()) {
             self.expiry.note_time();
         }
@@ -148,7 +148,7 @@ struct Applied {
 
 impl Applied {
     /// All of it at one time.
-    fn of(db: &Db, now: u64, room: &ReplyRoom, watched: &mut WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
+    fn of(db: &Db, now: u64, room: &ReplyRoom, watched: &WatchedKeys, jobs: &[Job]) -> Result<Self, Error> {
         let mut tx = db.begin_mut()?;
         let mut timed = Timed::new(&mut tx, now);
         let mut results = Vec::with_capacity(jobs.len());

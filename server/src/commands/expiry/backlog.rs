@@ -1,17 +1,18 @@
 //! Removing what has expired, in steps that are short enough to stand between other writes.
 //!
 //! What is due is gathered first, as much of it as memory may be taken for, and sorted: keys that were set in any order are
-//! removed in the order in which they lie, so that each page is changed once and not once for each key on it.
+//! removed in the order in which they lie, so that each page is changed once and not once for each key on it. Where nothing is
+//! due, what buckets that are gone have left behind is dropped.
 
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use boltkv_storage::{BucketMut, Error, Result, Tx};
+use boltkv_storage::{BucketMut, Error, Result, Tx, TxMut};
 
 use super::records::{Place, Stamp, parse_due};
 use super::timed::{Timed, found_mut};
 use super::view::{found, of_in, stamp_in, times_in};
-use super::{AT, IDS, OF, OWN};
+use super::{AT, GONE, IDS, OF, OWN};
 use crate::commands::state::State as _;
 
 /// Keys that are gathered at most,
@@ -24,6 +25,8 @@ const LONGEST_STEP: Duration = Duration::from_millis(2);
 const TOGETHER: usize = 64;
 /// Entries of what is due that a step drops at most, when all that they say was done.
 const MOST_DROPPED: usize = 4_000;
+/// So many of those that a bucket which is gone has left are dropped together, in the order in which they lie.
+const LEFT_TOGETHER: usize = 512;
 
 /// Keys whose time has come, in the order in which they are removed.
 #[derive(Debug, Default)]
@@ -35,6 +38,8 @@ pub(crate) struct Backlog {
     done: usize,
     /// The last that was gathered, as what is due is sorted: so far nothing is left when all of them are done.
     through: Option<Stamp>,
+    /// Nothing was due, and there are records of buckets that are gone.
+    has_gone: bool,
 }
 
 /// A key, as it was gathered.
@@ -82,7 +87,7 @@ pub(crate) fn earliest(tx: &Tx) -> Result<Option<u64>> {
 impl Backlog {
     /// Whether nothing is left that was gathered.
     pub(crate) const fn is_empty(&self) -> bool {
-        self.through.is_none()
+        self.through.is_none() && !self.has_gone
     }
 
     /// Gathers what has expired by now; `None` where that is more keys than so many.
@@ -105,7 +110,8 @@ impl Backlog {
     fn gather_up_to(tx: &Tx, now: u64, most: usize) -> Result<Self> {
         let mut gathered = Self::default();
         let Some(own) = found(tx.top(OWN))? else { return Ok(gathered) };
-        let Some(at) = found(own.bucket(AT))? else { return Ok(gathered) };
+        let has_gone = found(own.bucket(GONE))?.is_some();
+        let Some(at) = found(own.bucket(AT))? else { return Ok(Self { has_gone, ..gathered }) };
         for entry in &at {
             let (stamp, value) = entry?;
             // What was not written here is dropped with what comes before it.
@@ -122,6 +128,7 @@ impl Backlog {
                 gathered.keys.extend_from_slice(key);
             }
         }
+        gathered.has_gone = has_gone && gathered.through.is_none();
         let Self { due, keys, .. } = &mut gathered;
         due.sort_unstable_by(|one, other| one.id.cmp(&other.id).then_with(|| one.key(keys).cmp(other.key(keys))));
         Ok(gathered)
@@ -134,6 +141,9 @@ impl Backlog {
     pub(crate) fn step(&self, timed: &mut Timed<'_>) -> Result<Stepped> {
         let begun = Instant::now();
         let rest = self.due.get(self.done..).unwrap_or_default();
+        if self.has_gone {
+            return drop_gone(timed);
+        }
         if rest.is_empty() {
             return self.drop_due(timed);
         }
@@ -235,6 +245,53 @@ impl Timed<'_> {
         self.forget_place(place.0, id)?;
         self.clean_up()
     }
+}
+
+/// Drops some of what buckets that are gone have left.
+fn drop_gone(timed: &mut Timed<'_>) -> Result<Stepped> {
+    let begun = Instant::now();
+    while begun.elapsed() < LONGEST_STEP {
+        if !timed.any()? || !drop_some_of_gone(timed.tx)? {
+            return Ok(Stepped { done: 0, is_over: true });
+        }
+    }
+    Ok(Stepped { done: 0, is_over: false })
+}
+
+/// Whether there is more.
+fn drop_some_of_gone(tx: &mut TxMut) -> Result<bool> {
+    let Some(gone) = found_mut(tx.bucket_mut_path([OWN, GONE]))? else { return Ok(false) };
+    let first = gone.as_bucket().buckets().next().transpose()?;
+    let Some((its_number, times)) = first.map(|(number, times)| (number.to_vec(), times)) else {
+        tx.bucket_mut(OWN)?.delete_bucket(GONE)?;
+        return Ok(false);
+    };
+    let mut stamps = Vec::with_capacity(LEFT_TOGETHER);
+    let mut last = None;
+    for entry in times.iter().take(LEFT_TOGETHER) {
+        let (key, stamp) = entry?;
+        last = Some(key.to_vec());
+        stamps.extend(stamp.and_then(Stamp::parse));
+    }
+    stamps.sort_unstable();
+    if let Some(mut at) = found_mut(tx.bucket_mut_path([OWN, AT]))? {
+        stamps.iter().try_for_each(|stamp| at.delete(stamp.to_bytes()).map(drop))?;
+    }
+    let is_all = match last {
+        Some(last) => {
+            let mut times = tx.bucket_mut_path([OWN, GONE, &its_number])?;
+            match times.delete_range(..=last, LEFT_TOGETHER) {
+                // Somebody else's.
+                Err(Error::IncompatibleValue { .. }) => true,
+                dropped => dropped.and_then(|_| Ok(times.first()?.is_none()))?,
+            }
+        }
+        None => true,
+    };
+    if is_all {
+        tx.bucket_mut_path([OWN, GONE])?.delete_bucket(its_number)?;
+    }
+    Ok(true)
 }
 
 /// Deletes those of the keys that are values; the others, which are buckets.

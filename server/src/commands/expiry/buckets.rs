@@ -77,6 +77,17 @@ impl Timed<'_> {
         self.forget_key(from, name)
     }
 
+    /// Whether a bucket whose keys have times would have more names, were that one moved, than a path has: nobody could be told
+    /// that a key in it has expired.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is damaged.
+    pub(crate) fn moves_too_deep(&mut self, from: &Path, to: &Path) -> Result<bool> {
+        let Some(deeper) = to.depth().checked_sub(from.depth()).filter(|deeper| *deeper > 0) else { return Ok(false) };
+        let mut depths = self.places(Place::from(from))?.into_iter().map(|(place, _)| Place(&place).names().count());
+        Ok(depths.any(|depth| depth + deeper > Path::MOST_NAMES))
+    }
+
     /// The buckets whose keys have times, of a bucket and all in it, and their numbers.
     fn places(&mut self, place: Place<'_>) -> Result<Vec<(Vec<u8>, u64)>> {
         if !self.any()? {

@@ -9,9 +9,12 @@
 //! - `ids`: that number u64 → the path.
 //! - `at`: time u64, serial u64 → the number u64, key. What is due next comes first.
 //!
-//! `of` is the truth. Where a bucket is deleted, what `at` says of its keys stays until it comes up, and is dropped then,
-//! because `of` does not say so too; where it is moved, only its path is written anew. So either costs as much as there are
-//! buckets within it, however many keys they have.
+//! - `gone`: by its number, what `of` said of a bucket that was deleted: what `at` still says of its keys.
+//!
+//! `of` is the truth. Where a bucket is deleted, its records are moved to `gone`, and they and what `at` says of its keys are
+//! dropped in steps, as what has expired is; where it is moved, only its path is written anew. So either costs as much as
+//! there are buckets within it, however many keys they have. What comes up in `at` meanwhile, or was left there by somebody
+//! else, does nothing, because `of` does not say so too.
 //!
 //! - `records`: how these look; `clock`: what time it is
 //! - `kept`: what they say to who reads them without a server
@@ -54,6 +57,7 @@ pub(crate) const OWN: &[u8] = b"boltkv.expires";
 const OF: &[u8] = b"of";
 const IDS: &[u8] = b"ids";
 const AT: &[u8] = b"at";
+const GONE: &[u8] = b"gone";
 
 /// Whether a path leads to what is boltkv's own.
 pub(crate) fn is_own(path: &Path) -> bool {

@@ -8,7 +8,7 @@ use boltkv_storage::{Bucket, BucketMut, Error, Result, TxMut};
 
 use super::records::{Place, Stamp, due};
 use super::view::{Moment, View, found, is_there, of_in, stamp_in, times_in};
-use super::{AT, IDS, OF, OWN};
+use super::{AT, GONE, IDS, OF, OWN};
 
 /// The latest time that there is.
 const LATEST: u64 = NEVER - 1;
@@ -24,7 +24,7 @@ pub(crate) struct Timed<'t> {
     is_undoable: bool,
     /// Why the transaction must not be committed.
     pub(in crate::commands) broken: Option<Error>,
-    /// The earliest time that was set.
+    /// The earliest time that was set; now, where there is something to drop.
     pub(crate) earliest: Option<u64>,
     /// How many keys were removed because their time had come.
     pub(crate) expired: u64,
@@ -259,10 +259,22 @@ impl<'t> Timed<'t> {
         self.forget_in_of(place, &[key])
     }
 
-    /// Removes the records of a bucket.
+    /// Removes the records of a bucket, whatever they say of its keys.
     pub(super) fn forget_place(&mut self, place: &[u8], id: u64) -> Result<()> {
-        part(self.tx, OF)?.delete_bucket(place)?;
-        part(self.tx, IDS)?.delete(id.to_be_bytes()).map(drop)
+        let its_number = id.to_be_bytes();
+        part(self.tx, IDS)?.delete(its_number)?;
+        if self.tx.bucket_mut_path([OWN, OF, place])?.first()?.is_none() {
+            return part(self.tx, OF)?.delete_bucket(place);
+        }
+        part(self.tx, GONE)?;
+        self.earliest = Some(self.now);
+        match self.tx.move_bucket_as(place, &[OWN, OF], &[OWN, GONE], its_number) {
+            // Somebody else has given the number twice: what is left comes up in its time.
+            Err(Error::BucketExists { .. } | Error::IncompatibleValue { .. }) => {
+                part(self.tx, OF)?.delete_bucket(place)
+            }
+            moved => moved,
+        }
     }
 
     /// Where no key has a time any more, nothing is left of any.

@@ -135,7 +135,7 @@ fn holds_buckets(bucket: &Bucket<'_>) -> Result<bool, Failure> {
 #[derive(Debug)]
 pub(super) struct KeyspaceMut<'a, 't> {
     pub(super) timed: &'a mut Timed<'t>,
-    pub(super) watched: &'a mut WatchedKeys,
+    pub(super) watched: &'a WatchedKeys,
     pub(super) db: Database,
     pub(super) changed: bool,
     /// What bounds values that are made here, and the memory that these take.
@@ -147,7 +147,7 @@ pub(super) struct KeyspaceMut<'a, 't> {
 const SHORT: usize = 4 * 1_024;
 
 impl<'a, 't> KeyspaceMut<'a, 't> {
-    pub(super) const fn of(timed: &'a mut Timed<'t>, watched: &'a mut WatchedKeys, db: Database) -> Self {
+    pub(super) const fn of(timed: &'a mut Timed<'t>, watched: &'a WatchedKeys, db: Database) -> Self {
         Self { timed, watched, db, changed: false, room: None, made: None }
     }
 

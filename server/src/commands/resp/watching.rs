@@ -1,11 +1,12 @@
 //! What WATCH is told: which keys have changed since.
 //!
 //! All of it happens in the writer, in the order of the writes: a WATCH takes its turn among them, so that its client, once
-//! answered, reads a state in which every write before it is, and every write after it is told. No key is locked.
+//! answered, reads a state in which every write before it is, and every write after it is told. No key is locked. Who watches no
+//! more takes his keys from the table himself: nothing is left there that the budget does not know of.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use boltkv_protocol::{Path, WriteRequest};
 use boltkv_storage::Tx;
@@ -21,20 +22,23 @@ use crate::commands::state::State;
 use crate::memory::Lease;
 use boltkv_protocol::resp::names::stored;
 
-/// What a connection watches.
+/// What a connection watches. Dropped, it is watched no more.
 #[derive(Debug, Default)]
 pub(crate) struct Watching {
-    has_changed: AtomicBool,
+    /// Also those have it who tell.
+    has_changed: Arc<AtomicBool>,
     /// The transaction that made the state in which it was begun to watch, where nobody tells of changes.
     state: OnceLock<u64>,
     keys: Mutex<Keys>,
+    /// Where its keys stand among all that are watched.
+    among: OnceLock<Arc<Table>>,
 }
 
 #[derive(Debug, Default)]
 struct Keys {
     /// Each key, and whether it was there.
     all: HashMap<(Database, Bytes), bool>,
-    /// The memory that they take.
+    /// The memory that they take, among all that are watched, too.
     leases: Vec<Lease>,
 }
 
@@ -49,12 +53,13 @@ impl Watching {
         call: &Call,
         view: &View<'_, impl State>,
         room: &ReplyRoom,
-        mut watch: impl FnMut(&[u8], bool),
+        mut watch: impl FnMut(Bytes, bool),
     ) -> Result<(), Failure> {
         let keyspace = Keyspace::of(view, call.db)?;
         for key in call.spec.keys_of(&call.args) {
-            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = (call.db, Bytes::copy_from_slice(stored(key)));
+            let mut keys = held(&self.keys);
+            let its_name = Bytes::copy_from_slice(stored(key));
+            let place = (call.db, its_name.clone());
             if keys.all.contains_key(&place) {
                 continue;
             }
@@ -64,7 +69,7 @@ impl Watching {
             keys.all.insert(place, is_there);
             keys.leases.push(lease);
             drop(keys);
-            watch(stored(key), is_there);
+            watch(its_name, is_there);
         }
         Ok(())
     }
@@ -96,85 +101,108 @@ impl Watching {
 
     /// Those that were there when they began to be watched.
     fn were_there(&self) -> Vec<(Database, Bytes)> {
-        let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let keys = held(&self.keys);
         keys.all.iter().filter(|(_, was_there)| **was_there).map(|(key, _)| key.clone()).collect()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let Some(table) = self.among.get() else { return };
+        // The writer is not kept waiting for all of them together.
+        for (db, key) in held(&self.keys).all.keys() {
+            table.forget(db.path(), key, &self.has_changed);
+        }
     }
 }
 
 /// All keys that are watched by somebody.
 #[derive(Debug, Default)]
-pub(crate) struct WatchedKeys {
-    by_bucket: HashMap<Path, HashMap<Bytes, Vec<Watcher>>>,
-    /// How many there are, those included that nobody waits for any more; and when these are looked for.
-    len: usize,
-    look: usize,
+pub(crate) struct WatchedKeys(Arc<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// How many watchers there are of all keys: mostly none, and nobody need look.
+    len: AtomicUsize,
+    by_bucket: Mutex<HashMap<Path, HashMap<Bytes, Vec<Watcher>>>>,
 }
 
 /// Somebody who watches a key.
 #[derive(Debug)]
 struct Watcher {
-    watching: Weak<Watching>,
+    has_changed: Arc<AtomicBool>,
     /// Whether the key was there when he began.
     was_there: bool,
 }
 
-/// So many are kept before it is looked which of them nobody waits for.
-const LOOK: usize = 1_024;
+/// Those who watched more keys of a bucket than this leave no room behind that nobody needs.
+const SPARE: usize = 64;
+
+impl Table {
+    /// Somebody watches the key no more.
+    fn forget(&self, path: &Path, key: &Bytes, his: &Arc<AtomicBool>) {
+        let mut by_bucket = held(&self.by_bucket);
+        let Some(keys) = by_bucket.get_mut(path) else { return };
+        let Some(watchers) = keys.get_mut(key) else { return };
+        let before = watchers.len();
+        watchers.retain(|watcher| !Arc::ptr_eq(&watcher.has_changed, his));
+        self.len.fetch_sub(before - watchers.len(), Relaxed);
+        if !watchers.is_empty() {
+            return;
+        }
+        keys.remove(key);
+        if keys.is_empty() {
+            by_bucket.remove(path);
+        } else if keys.capacity() > SPARE.max(4 * keys.len()) {
+            keys.shrink_to(2 * keys.len());
+        }
+    }
+
+    fn tell_all<'w>(&self, watchers: impl IntoIterator<Item = &'w Vec<Watcher>>) {
+        for watchers in watchers {
+            self.len.fetch_sub(watchers.len(), Relaxed);
+            tell(watchers);
+        }
+    }
+}
 
 impl WatchedKeys {
     /// From now on this key is watched.
-    pub(super) fn watch(&mut self, watching: &Arc<Watching>, db: Database, key: &[u8], was_there: bool) {
-        let bucket = self.by_bucket.entry(db.path().clone()).or_default();
-        let watcher = Watcher { watching: Arc::downgrade(watching), was_there };
-        bucket.entry(Bytes::copy_from_slice(key)).or_default().push(watcher);
-        self.len += 1;
-        if self.len > self.look.max(LOOK) {
-            self.forget_those_gone();
-        }
+    pub(super) fn watch(&self, watching: &Watching, db: Database, key: Bytes, was_there: bool) {
+        watching.among.get_or_init(|| Arc::clone(&self.0));
+        let watcher = Watcher { has_changed: Arc::clone(&watching.has_changed), was_there };
+        let mut by_bucket = held(&self.0.by_bucket);
+        by_bucket.entry(db.path().clone()).or_default().entry(key).or_default().push(watcher);
+        self.0.len.fetch_add(1, Relaxed);
     }
 
-    fn forget_those_gone(&mut self) {
-        self.by_bucket.retain(|_, keys| {
-            keys.retain(|_, watching| {
-                watching.retain(|one| one.watching.strong_count() > 0);
-                !watching.is_empty()
-            });
-            !keys.is_empty()
-        });
-        self.len = self.by_bucket.values().flat_map(HashMap::values).map(Vec::len).sum();
-        self.look = 2 * self.len;
+    fn is_empty(&self) -> bool {
+        self.0.len.load(Relaxed) == 0
     }
 
     /// A key has changed, or something in the bucket that it is.
-    pub(super) fn touch(&mut self, path: &Path, key: &[u8]) {
-        if self.len == 0 {
+    pub(super) fn touch(&self, path: &Path, key: &[u8]) {
+        if self.is_empty() {
             return;
         }
-        if let Some(watching) = self.by_bucket.get_mut(path).and_then(|keys| keys.remove(key)) {
-            self.len -= watching.len();
-            tell(&watching);
-        }
+        self.0.tell_all(&held(&self.0.by_bucket).get_mut(path).and_then(|keys| keys.remove(key)));
     }
 
     /// Everything in a bucket may have changed.
-    pub(super) fn touch_within(&mut self, path: &Path) {
-        if self.len == 0 {
+    fn touch_within(&self, path: &Path) {
+        if self.is_empty() {
             return;
         }
-        for watching in self.by_bucket.remove(path).unwrap_or_default().values() {
-            self.len -= watching.len();
-            tell(watching);
-        }
+        self.0.tell_all(held(&self.0.by_bucket).remove(path).unwrap_or_default().values());
     }
 
     /// Those keys of a bucket have changed of which this says so.
     pub(super) fn touch_if(
-        &mut self,
+        &self,
         path: &Path,
         mut has_changed: impl FnMut(&[u8]) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let Some(keys) = self.by_bucket.get(path) else { return Ok(()) };
-        for (key, watchers) in keys {
+        for (key, watchers) in held(&self.0.by_bucket).get(path).into_iter().flatten() {
             if has_changed(key)? {
                 tell(watchers);
             }
@@ -183,16 +211,15 @@ impl WatchedKeys {
     }
 
     /// All keys of a bucket are gone: those that were not there are still not.
-    pub(super) fn touch_those_there(&mut self, path: &Path) {
-        let Some(keys) = self.by_bucket.get(path) else { return };
-        for watchers in keys.values() {
+    pub(super) fn touch_those_there(&self, path: &Path) {
+        for watchers in held(&self.0.by_bucket).get(path).into_iter().flat_map(HashMap::values) {
             tell(watchers.iter().filter(|watcher| watcher.was_there));
         }
     }
 
     /// A request of another dialect was done.
-    pub(in crate::commands) fn touch_by(&mut self, request: &WriteRequest) {
-        if self.len == 0 {
+    pub(in crate::commands) fn touch_by(&self, request: &WriteRequest) {
+        if self.is_empty() {
             return;
         }
         match request {
@@ -221,7 +248,7 @@ impl WatchedKeys {
     }
 
     /// Something at this place has changed: the key, or any key, and the keys that the path's buckets are.
-    fn touch_at(&mut self, path: &Path, key: Option<&[u8]>) {
+    fn touch_at(&self, path: &Path, key: Option<&[u8]>) {
         match key {
             Some(key) => self.touch(path, key),
             None => self.touch_within(path),
@@ -237,7 +264,45 @@ impl WatchedKeys {
 }
 
 fn tell<'w>(watchers: impl IntoIterator<Item = &'w Watcher>) {
-    for watching in watchers.into_iter().filter_map(|watcher| watcher.watching.upgrade()) {
-        watching.has_changed.store(true, Relaxed);
+    for watcher in watchers {
+        watcher.has_changed.store(true, Relaxed);
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(watching: &Watching, keys: &WatchedKeys, names: std::ops::Range<u32>) {
+        for name in names {
+            let key = Bytes::copy_from_slice(&name.to_be_bytes());
+            held(&watching.keys).all.insert((Database::default(), key.clone()), false);
+            keys.watch(watching, Database::default(), key, false);
+        }
+    }
+
+    #[test]
+    fn who_watches_no_more_leaves_nothing_and_takes_nobody_elses() {
+        let keys = WatchedKeys::default();
+        let (one, other) = (Watching::default(), Watching::default());
+        watched(&one, &keys, 0..10_000);
+        watched(&other, &keys, 9_990..10_000);
+        // What has changed is not watched any more.
+        keys.touch(Database::default().path(), &0_u32.to_be_bytes());
+        assert!(one.has_changed.load(Relaxed));
+        assert_eq!(keys.0.len.load(Relaxed), 10_009);
+        drop(one);
+        assert_eq!(keys.0.len.load(Relaxed), 10);
+        let room = held(&keys.0.by_bucket)[Database::default().path()].capacity();
+        assert!(room < 100, "{room}");
+        assert!(!other.has_changed.load(Relaxed));
+        keys.touch(Database::default().path(), &9_995_u32.to_be_bytes());
+        assert!(other.has_changed.load(Relaxed));
+        drop(other);
+        assert!(keys.is_empty() && held(&keys.0.by_bucket).is_empty());
     }
 }

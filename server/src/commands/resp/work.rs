@@ -240,7 +240,7 @@ pub(in crate::commands) fn apply(
     timed: &mut Timed<'_>,
     work: &RespWork,
     room: &ReplyRoom,
-    watched: &mut WatchedKeys,
+    watched: &WatchedKeys,
 ) -> RespDone {
     let (mut out, mut lease, mut changed, mut made) = (BytesMut::new(), None, false, None);
     let (version, mut gaps) = (work.version, Vec::new());
@@ -280,7 +280,7 @@ pub(crate) fn too_large(limit: usize) -> Failure {
 /// What the writer is doing.
 struct Doing<'a, 't> {
     timed: &'a mut Timed<'t>,
-    watched: &'a mut WatchedKeys,
+    watched: &'a WatchedKeys,
     room: &'a ReplyRoom,
     gaps: &'a mut Vec<Gap>,
     changed: bool,
@@ -313,7 +313,7 @@ impl Doing<'_, '_> {
 
     fn watch(&mut self, call: &Call, watching: &Arc<Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
         let Self { timed, watched, room, .. } = self;
-        let watch = |key: &[u8], is_there| watched.watch(watching, call.db, key, is_there);
+        let watch = |key, is_there| watched.watch(watching, call.db, key, is_there);
         watching.begin(call, &timed.view(), room, watch)?;
         out.ok();
         Ok(())

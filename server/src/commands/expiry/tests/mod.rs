@@ -64,7 +64,7 @@ pub(super) fn room() -> ReplyRoom {
 pub(super) fn write(db: &Db, now: u64, request: WriteRequest) -> Result<Effect, ErrorReply> {
     let mut tx = db.begin_mut().unwrap();
     let mut timed = Timed::new(&mut tx, now);
-    let done = apply(&mut timed, &Write::new(request, Asker::default()), &room(), &mut WatchedKeys::default()).unwrap();
+    let done = apply(&mut timed, &Write::new(request, Asker::default()), &room(), &WatchedKeys::default()).unwrap();
     tx.commit().unwrap();
     look_over(&db.begin().unwrap());
     done
@@ -86,7 +86,9 @@ pub(super) fn reclaim(db: &Db, now: u64) {
         backlog.committed(&stepped);
         look_over(&db.begin().unwrap());
     }
-    assert!(earliest(&db.begin().unwrap()).unwrap().is_none_or(|at| at > now));
+    let tx = db.begin().unwrap();
+    assert!(earliest(&tx).unwrap().is_none_or(|at| at > now));
+    assert_eq!(look_over(&tx).1, 0, "nothing is left of what is not so any more");
 }
 
 fn path(path: &str) -> Path {
@@ -216,10 +218,70 @@ fn times_go_with_a_bucket_that_is_moved_and_are_gone_with_one_that_is_deleted() 
     write(&db, 0, move_to("c", "x")).unwrap();
     assert_eq!((get(&db, 9, "x/d", "k").as_deref(), get(&db, 10, "x/d", "k")), (Ok("2"), NO_BUCKET));
     write(&db, 0, WriteRequest::DeleteBucket(path("x/d"))).unwrap();
-    assert_eq!(look_over(&db.begin().unwrap()), (1, 1), "one comes up, and is not so any more");
+    assert_eq!(look_over(&db.begin().unwrap()), (1, 1), "of one something is left");
+    reclaim(&db, 9);
+    assert_eq!(look_over(&db.begin().unwrap()), (1, 0), "long before it would come up");
     reclaim(&db, 10);
     assert_eq!(keys(&db, 0, "a"), [""; 0]);
     assert_eq!(db.begin().unwrap().buckets().count(), 2, "nothing is left of times");
+}
+
+#[test]
+fn what_many_buckets_leave_that_are_gone_is_dropped_in_steps_and_nothing_else_is() {
+    let db = database();
+    expire(&db, 0, "a", "k", Some(1_000_000));
+    for round in 0..3 {
+        write(&db, 0, WriteRequest::CreateBucket(path("c/d"))).unwrap();
+        let mut tx = db.begin_mut().unwrap();
+        let mut timed = Timed::new(&mut tx, 0);
+        let set = timed.undoably(|timed| {
+            (0..2_000_u32).try_for_each(|n| {
+                timed.tx.bucket_mut_path(["c", "d"])?.put(n.to_be_bytes(), "v")?;
+                timed.set_expiry(&path("c/d"), &n.to_be_bytes(), Some(500_000 + u64::from(n % 7))).map(drop)
+            })
+        });
+        set.unwrap();
+        tx.commit().unwrap();
+        write(&db, 0, WriteRequest::DeleteBucket(path("c/d"))).unwrap();
+        assert_eq!(look_over(&db.begin().unwrap()), (1, 2_000 * (1 + round)));
+    }
+    assert_eq!(earliest(&db.begin().unwrap()).unwrap(), Some(500_000));
+    // Half of it comes up before it is dropped.
+    let gathered = Backlog::gather(&db.begin().unwrap(), 500_003).unwrap();
+    let mut tx = db.begin_mut().unwrap();
+    let stepped = gathered.step(&mut Timed::new(&mut tx, 500_003)).unwrap();
+    assert!(!stepped.is_over());
+    tx.commit().unwrap();
+    reclaim(&db, 500_003);
+    assert_eq!(look_over(&db.begin().unwrap()), (1, 0));
+    assert_eq!(get(&db, 500_003, "a", "k").as_deref(), Ok("1"));
+    let tx = db.begin().unwrap();
+    let own: Vec<_> = tx.bucket(OWN).unwrap().buckets().map(|entry| entry.unwrap().0.to_vec()).collect();
+    assert_eq!(own, [AT, IDS, OF], "nothing is left of it");
+}
+
+// Promises: wire-move-expiring.
+#[test]
+fn no_bucket_whose_keys_expire_is_moved_below_what_a_path_names() {
+    let db = database();
+    let nested = |top: &str, below: usize| path(&[&[top][..], &vec!["n"; below]].concat().join("/"));
+    for place in [nested("c", 100), nested("y", 160)] {
+        write(&db, 0, WriteRequest::CreateBucketIfMissing(place)).unwrap();
+    }
+    let key = "k";
+    write(&db, 0, set(&nested("c", 100).to_string(), key, "1")).unwrap();
+    expire(&db, 0, &nested("c", 100).to_string(), key, Some(10));
+    let move_to = |to: Path| WriteRequest::MoveBucket { path: path("c"), to };
+    let too_deep = nested("y", 155);
+    let refused = write(&db, 0, move_to(too_deep.child("c").unwrap())).unwrap_err();
+    assert_eq!((refused.code, refused.message.contains("255")), (ErrorCode::KeyTooLarge, true), "{refused:?}");
+    let deepest = nested("y", 153).child("c").unwrap();
+    write(&db, 0, move_to(deepest.clone())).unwrap();
+    let there: Vec<_> = deepest.names().chain([&b"n"[..]; 100]).collect();
+    assert_eq!(get(&db, 9, &Path::from_names(there).unwrap().to_string(), key).as_deref(), Ok("1"));
+    // Without times nobody has anything to say of it.
+    reclaim(&db, 10);
+    write(&db, 10, WriteRequest::MoveBucket { path: deepest, to: nested("y", 160).child("c").unwrap() }).unwrap();
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn group(db: &Db, now: u64, requests: Vec<WriteRequest>) -> Vec<Result<Effect, E
     let mut tx = db.begin_mut().unwrap();
     let mut timed = Timed::new(&mut tx, now);
     let requests = requests.into_iter().map(|request| Write::new(request, Asker::default()));
-    let done = requests.map(|write| apply(&mut timed, &write, &room(), &mut WatchedKeys::default()).unwrap()).collect();
+    let done = requests.map(|write| apply(&mut timed, &write, &room(), &WatchedKeys::default()).unwrap()).collect();
     tx.commit().unwrap();
     done
 }
