@@ -43,7 +43,7 @@ pub(crate) struct Journal {
     link_segment: u64,
     /// The segment with the link of that meta, and the first one whose header names the meta.
     pub(super) named_in: (u64, u64),
-    /// Bytes of records, over all.
+    /// Bytes of records, over all, as they [count](Entry::counts).
     recorded: u64,
     checkpoint: Checkpoint,
     pub(super) figures: JournalStats,
@@ -196,7 +196,8 @@ impl Journal {
     }
 
     fn record(&mut self, record: &Entry<'_>, through: bool) -> io::Result<()> {
-        self.recorded += self.write(record, through)?;
+        self.write(record, through)?;
+        self.recorded += record.counts();
         self.figures.records += 1;
         if through {
             self.figures.syncs += 1;

@@ -64,8 +64,9 @@ impl JournalOptions {
         self
     }
 
-    /// Bring the file up to date after so many bytes of journal: 4 KiB for each small commit. It bounds what the journal
-    /// takes on the disk, and how long it takes to open the file after a crash. A thread begins with it after three quarters
+    /// Bring the file up to date after so many bytes of what is recorded. It bounds how long it takes to open the file after a
+    /// crash, and what the journal takes on the disk: a commit takes whole blocks of 4 KiB there, and counts as half of them at
+    /// least, so that this is up to twice as much where commits are small. A thread begins with it after three quarters
     /// of them, or earlier, after half, where much is written, while commits go on; they wait for the end of it, and for all
     /// of it where the disk is slower than they are. While one is made there may be a quarter more.
     ///

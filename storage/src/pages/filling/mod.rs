@@ -47,6 +47,12 @@ pub(crate) struct Filling {
     above: HashSet<Pgid, FnvBuildHasher>,
     /// It was told that the oldest slabs are to be given back, and nobody has begun with it.
     is_told: bool,
+    /// Bytes that were added, over all.
+    added: u64,
+    /// How many there were when slabs were begun to be given back, while that is being done.
+    begun_at: Option<u64>,
+    /// How many came while slabs were given back: of the last times that mostly, where it was most.
+    meanwhile: u64,
 }
 
 /// A slab in use.
@@ -120,6 +126,9 @@ impl Filling {
             live: 0,
             above: HashSet::default(),
             is_told: false,
+            added: 0,
+            begun_at: None,
+            meanwhile: each as u64,
         };
         new.allow(bytes);
         new
@@ -150,9 +159,21 @@ impl Filling {
         self.live
     }
 
-    /// Whether so many slabs are in use that the oldest are to be given back.
+    /// Whether so many slabs are in use that the oldest are to be given back: so early that there is room for what came the last
+    /// times meanwhile, and for half as much and more; but not before three quarters are.
     fn is_due(&self) -> bool {
-        self.row.len() >= self.most * 3 / 4
+        let coming = usize::try_from(self.meanwhile / self.each as u64).unwrap_or(usize::MAX);
+        // One of them is just begun, and the last one is for what is moved.
+        let free = coming.saturating_add(1).max(2).min(self.most / 4);
+        self.row.len() >= self.most - free
+    }
+
+    /// The oldest slabs are about to be given back, or no more are; those before were.
+    fn note_meanwhile(&mut self, goes_on: bool) {
+        if let Some(begun_at) = self.begun_at.take() {
+            self.meanwhile = (self.added - begun_at).max(self.meanwhile / 4 * 3);
+        }
+        self.begun_at = goes_on.then_some(self.added);
     }
 
     /// How full the last slab is that there is for changes, in thousandths; 0 where there are others.
@@ -173,17 +194,18 @@ impl Filling {
 
     /// From now on it was not told.
     pub(crate) fn is_not_told(&mut self) {
-        self.is_told = false;
+        (self.is_told, self.begun_at) = (false, None);
     }
 
     /// The slabs that are to be given back next, where that is due.
     pub(crate) fn oldest(&mut self) -> Option<Oldest> {
-        self.is_not_told();
+        self.is_told = false;
         self.give_back(1);
         let parts = || self.row.iter().take(SLABS_TOGETHER.min(self.row.len().saturating_sub(1)));
         let oldest =
             Oldest { slots: parts().map(|part| part.slot).collect(), patches: parts().map(|part| part.patches).sum() };
-        Some(oldest).filter(|_| self.is_due())
+        self.note_meanwhile(self.is_due());
+        self.begun_at.map(|_| oldest)
     }
 
     /// Gives the oldest slabs back to which no page of the newest state refers, all but so many.
@@ -270,6 +292,7 @@ impl Filling {
         self.slabs[usize::from(part.slot)].as_ref()?.write(part.filled, patch);
         part.filled += patch.len();
         part.patches += 1;
+        self.added += patch.len() as u64;
         if is_first {
             let oldest = PatchHeader::ref_from_prefix(patch).ok()?.0.oldest;
             self.part(oldest)?.pages += 1;
