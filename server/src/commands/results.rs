@@ -70,6 +70,11 @@ impl ReplyRoom {
         self.memory.try_take(bytes)
     }
 
+    /// The same for what is kept for as long as a client likes.
+    pub(super) fn try_keep(&self, bytes: usize) -> Option<Lease> {
+        self.memory.try_keep(bytes)
+    }
+
     /// The whole of that memory, in bytes.
     pub(super) fn limit(&self) -> usize {
         self.memory.limit()

@@ -222,6 +222,7 @@ pub(crate) fn apply(
         }
         Work::Resp(work) => Ok(Effect::Resp(Box::new(resp::apply(timed, work, room, watched)))),
     };
+    watched.touch_expired(timed);
     timed.broken.take().map_or(Ok(done), Err)
 }
 

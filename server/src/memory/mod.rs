@@ -6,7 +6,9 @@
 //!
 //! Nobody waits for memory while holding some that only it can set free: a frame takes all it needs before it is read, what
 //! a connection has to send leaves whether it waits or not, and where a request holds memory and its reply finds none, the
-//! reply is `OVERLOADED`. So what is waited for comes, at the latest when a deadline ends whoever holds it.
+//! reply is `OVERLOADED`. So what is waited for comes, at the latest when a deadline ends whoever holds it. What is kept for as
+//! long as a client likes, what it has queued after MULTI and the keys that it watches, has [half](Memory::try_keep) of the
+//! budget, and nobody waits for a place in that: the other half is there for the frames of those who keep something, too.
 
 mod machine;
 
@@ -28,11 +30,17 @@ pub(crate) struct Memory {
     /// In units.
     total: u32,
     free: Arc<Semaphore>,
+    /// What of it may still be kept.
+    keepable: Arc<Semaphore>,
 }
 
 /// A part of the budget, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Lease(OwnedSemaphorePermit);
+pub(crate) struct Lease {
+    taken: OwnedSemaphorePermit,
+    /// As much, where it is kept.
+    kept: Option<OwnedSemaphorePermit>,
+}
 
 impl Memory {
     /// The largest budget that there can be, in bytes: a round number, for people, whose units can be counted.
@@ -41,7 +49,8 @@ impl Memory {
     /// A budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         let total = units(limit);
-        Self { total, free: Arc::new(Semaphore::new(total as usize)) }
+        let free = Arc::new(Semaphore::new(total as usize));
+        Self { total, free, keepable: Arc::new(Semaphore::new(total as usize / 2)) }
     }
 
     /// A quarter of the memory that this process may use, or `least` bytes if that is more.
@@ -61,7 +70,13 @@ impl Memory {
 
     /// Takes `bytes`, if they are there and nobody waits for them.
     pub(crate) fn try_take(&self, bytes: usize) -> Option<Lease> {
-        Arc::clone(&self.free).try_acquire_many_owned(units(bytes)).ok().map(Lease)
+        Arc::clone(&self.free).try_acquire_many_owned(units(bytes)).ok().map(Lease::of)
+    }
+
+    /// Takes `bytes` for what is kept for as long as a client likes, if they are there: of half of the budget.
+    pub(crate) fn try_keep(&self, bytes: usize) -> Option<Lease> {
+        let kept = Arc::clone(&self.keepable).try_acquire_many_owned(units(bytes)).ok()?;
+        self.try_take(bytes).map(|lease| Lease { kept: Some(kept), ..lease })
     }
 
     /// Takes `bytes` as soon as they are there, in its turn; at most the whole budget. Dropped before, it takes nothing.
@@ -69,7 +84,7 @@ impl Memory {
         let (free, wanted) = (Arc::clone(&self.free), units(bytes).min(self.total));
         async move {
             match free.acquire_many_owned(wanted).await {
-                Ok(permit) => Lease(permit),
+                Ok(permit) => Lease::of(permit),
                 // Nobody closes it.
                 Err(_) => std::future::pending().await,
             }
@@ -78,14 +93,22 @@ impl Memory {
 }
 
 impl Lease {
+    const fn of(taken: OwnedSemaphorePermit) -> Self {
+        Self { taken, kept: None }
+    }
+
     /// How many bytes it is for.
     pub(crate) fn bytes(&self) -> usize {
-        self.0.num_permits() * UNIT
+        self.taken.num_permits() * UNIT
     }
 
     /// Adds another lease of the same budget to this one.
     pub(crate) fn add(&mut self, other: Self) {
-        self.0.merge(other.0);
+        self.taken.merge(other.taken);
+        match (&mut self.kept, other.kept) {
+            (Some(kept), Some(more)) => kept.merge(more),
+            (kept, more) => *kept = kept.take().or(more),
+        }
     }
 
     /// Ties the lease to bytes that it was taken for: it is given back when the last slice of them is gone.
@@ -124,6 +147,22 @@ mod tests {
         drop(bytes);
         assert_eq!((memory.used(), &slice[..]), (8 * UNIT, &[7][..]));
         drop(slice);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn of_what_is_kept_there_is_half_and_the_rest_is_for_others() {
+        let memory = Memory::new(10 * UNIT);
+        let mut kept = memory.try_keep(2 * UNIT).unwrap();
+        kept.add(memory.try_keep(3 * UNIT).unwrap());
+        assert!(memory.try_keep(1).is_none());
+        let taken = memory.try_take(5 * UNIT).unwrap();
+        drop(kept);
+        assert_eq!(memory.used(), 5 * UNIT);
+        let kept = memory.try_keep(5 * UNIT).unwrap();
+        drop(taken);
+        assert!(memory.try_keep(1).is_none() && memory.try_take(5 * UNIT).is_some());
+        drop(kept);
         assert_eq!(memory.used(), 0);
     }
 

@@ -56,11 +56,12 @@ impl QueueMemory {
         if wanted <= held.max(OWN_INPUT) {
             return Ok(());
         }
-        let more = room.memory.try_take(wanted.max(2 * held) - held).or_else(|| room.memory.try_take(wanted - held));
+        let more = room.memory.try_keep(wanted.max(2 * held) - held).or_else(|| room.memory.try_keep(wanted - held));
         let Some(more) = more else {
             let limit = room.memory.limit();
             let message = format!(
-                "there is no memory for a longer transaction; all connections together have {limit} bytes (--memory)"
+                "there is no memory for a longer transaction; all connections together have {limit} bytes (--memory), half of \
+                 them for what is kept"
             );
             return Err(ErrorReply::new(ErrorCode::Overloaded, message));
         };

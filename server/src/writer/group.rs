@@ -122,7 +122,7 @@ impl Work for Groups {
     }
 
     fn tidy(&mut self) {
-        if !self.reclaim.step_if_due() {
+        if !self.reclaim.step_if_due(&self.watched) {
             self.notice_end_of_writes();
         }
     }

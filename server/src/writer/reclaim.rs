@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use boltkv_storage::{Db, Durability, Error};
 use tracing::{debug, warn};
 
-use crate::commands::{Backlog, Clock, Timed, earliest};
+use crate::commands::{Backlog, Clock, Timed, WatchedKeys, earliest};
 use crate::stats::Stats;
 
 /// Of so many steps one is synced, and the last. What a crash takes of the others is done again: nobody had been told of it.
@@ -65,8 +65,8 @@ impl Reclaim {
 
     /// How long there is nothing to do; `None` where there will not be anything.
     pub(super) fn idle_for(&self) -> Option<Duration> {
-        if let Some((again, _)) = self.wait {
-            return Some(again.saturating_duration_since(Instant::now()));
+        if let Some(wait) = self.wait.and_then(|(again, _)| again.checked_duration_since(Instant::now())) {
+            return Some(wait);
         }
         if !self.backlog.is_empty() {
             return Some(Duration::ZERO);
@@ -77,8 +77,8 @@ impl Reclaim {
         self.due.map(|due| self.clock.sleep_until(due))
     }
 
-    /// Takes a step if there is something to do. `false` where that failed.
-    pub(super) fn step_if_due(&mut self) -> bool {
+    /// Takes a step if there is something to do, and tells who watches keys that it changes. `false` where that failed.
+    pub(super) fn step_if_due(&mut self, watched: &WatchedKeys) -> bool {
         if self.wait.is_some_and(|(again, _)| again > Instant::now()) {
             return true;
         }
@@ -86,9 +86,13 @@ impl Reclaim {
         if nothing_gathered && self.due.is_none_or(|due| due > self.clock.now()) {
             return true;
         }
-        let Err(error) = self.step() else {
-            self.wait = None;
-            return true;
+        let error = match self.step(watched) {
+            // Whether what failed before goes well now is known when something is removed.
+            Ok(removes) => {
+                self.wait = self.wait.take().filter(|_| !removes);
+                return true;
+            }
+            Err(error) => error,
         };
         let wait = self.wait.map_or(WAIT, |(_, wait)| (2 * wait).min(LONGEST_WAIT));
         self.wait = Some((Instant::now() + wait, wait));
@@ -125,9 +129,10 @@ impl Reclaim {
         }
     }
 
-    fn step(&mut self) -> Result<(), Error> {
+    /// Whether it has removed something, or there is nothing to remove.
+    fn step(&mut self, watched: &WatchedKeys) -> Result<bool, Error> {
         if self.backlog.is_empty() {
-            let Some(gathered) = self.gather()? else { return Ok(()) };
+            let Some(gathered) = self.gather()? else { return Ok(false) };
             self.backlog = gathered;
             if self.backlog.is_empty() {
                 self.due = earliest(&self.db.begin()?)?;
@@ -135,13 +140,14 @@ impl Reclaim {
                     self.removed = 0;
                     self.db.checkpoint_soon();
                 }
-                return Ok(());
+                return Ok(true);
             }
         }
         let mut tx = self.db.begin_mut()?;
         let mut timed = Timed::new(&mut tx, self.clock.now());
         let stepped = self.backlog.step(&mut timed)?;
         let expired = timed.expired;
+        watched.touch_expired(&mut timed);
         let begun = Instant::now();
         self.unsynced += 1;
         if self.unsynced >= SYNCED_EVERY || stepped.is_over() {
@@ -155,7 +161,7 @@ impl Reclaim {
         debug!(expired, "removed what has expired");
         self.removed += expired;
         self.backlog.committed(&stepped);
-        Ok(())
+        Ok(true)
     }
 }
 

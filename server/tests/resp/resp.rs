@@ -237,3 +237,48 @@ fn a_pipeline_in_pieces_is_answered_in_its_order() {
         assert_eq!((client.reply().text(), client.reply().text()), ("OK".to_owned(), n.to_string()));
     }
 }
+
+// Promises: resp-memory.
+#[test]
+fn who_queues_a_transaction_never_waits_for_memory_that_others_keep_for_theirs() {
+    let server = TestServer::start_with(tight);
+    let mut clients: Vec<_> = (0..6).map(|_| server.resp()).collect();
+    let part = vec![b'v'; MAX_FRAME / 8];
+    for client in &mut clients {
+        assert_eq!(client.say("MULTI"), "OK");
+    }
+    let mut refused = 0;
+    for round in 0..6 {
+        for client in &mut clients {
+            let reply = client.ask(&[&b"SET"[..], format!("key {round}").as_bytes(), &part]).text();
+            refused += usize::from(reply.contains("OVERLOADED"));
+            assert!(reply == "QUEUED" || reply.contains("OVERLOADED"), "{reply}");
+        }
+    }
+    assert!(refused > 0, "all of it is more than there is");
+    assert_eq!(server.resp().ask(&[&b"SET"[..], b"k", &vec![b'v'; LONG]]).text(), "OK", "others have the rest");
+    let execs: Vec<_> = clients.iter_mut().map(|client| client.tell("EXEC")).collect();
+    let done = execs.iter().filter(|done| !done.starts_with("-EXECABORT")).count();
+    assert!(done > 0 && done < clients.len(), "{done}");
+    eventually(|| server.text().ask_all("STATS").contains(&"memory_used 0".to_owned()));
+}
+
+// Promises: resp-memory.
+#[test]
+fn watched_keys_take_half_of_the_memory_at_most() {
+    let server = TestServer::start_with(tight);
+    let mut client = server.resp();
+    let mut watched = 0;
+    let refused = loop {
+        let reply = client.say(&format!("WATCH key{watched}"));
+        if reply != "OK" {
+            break reply;
+        }
+        watched += 1;
+        assert!(watched < 1 << 20, "there is a limit");
+    };
+    assert!(refused.contains("OVERLOADED"), "{refused}");
+    assert_eq!(server.resp().ask(&[&b"SET"[..], b"k", &vec![b'v'; LONG]]).text(), "OK", "others have the rest");
+    assert_eq!(client.say("UNWATCH"), "OK");
+    eventually(|| server.text().ask_all("STATS").contains(&"memory_used 0".to_owned()));
+}

@@ -264,3 +264,22 @@ fn a_time_that_a_key_has_already_is_a_change_for_who_watches_it() {
     other.tell_all(&["EXPIREAT a 32503680001", "EXPIREAT a 32503680001"]);
     assert_eq!(server.db.stats().txid, before + 1, "what is so already is not written");
 }
+
+#[test]
+fn who_watches_a_hash_is_told_of_a_field_that_expires() {
+    let clock = Clock::by_hand(1_000);
+    let server = TestServer::start_with(|config| config.clock = clock.clone());
+    let (mut client, mut text) = (server.resp(), server.text());
+    client.talk(&[("HSET h f v g w", "2"), ("HSET other f v", "1"), ("SET s v", "OK")]);
+    assert_eq!(text.ask("BUCKET USE default/h"), "OK");
+    assert_eq!(text.ask("EXPIRE f 10"), "1");
+    client.talk(&[("WATCH other s", "OK")]);
+    let mut watcher = server.resp();
+    watcher.talk(&[("WATCH h", "OK"), ("MULTI", "OK"), ("GET s", "QUEUED"), ("SET s 1", "QUEUED")]);
+    clock.set(20_000);
+    crate::common::eventually(|| {
+        client.tell("HLEN h") == "1" && server.text().ask_all("STATS").contains(&"expired_keys 1".into())
+    });
+    watcher.talk(&[("EXEC", "nil"), ("GET s", "\"v\"")]);
+    client.talk(&[("MULTI", "OK"), ("SET s 2", "QUEUED"), ("EXEC", "[OK]")]);
+}

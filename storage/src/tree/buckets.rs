@@ -22,9 +22,10 @@ pub(crate) struct BucketState {
     pub(crate) fill: Fill,
     /// It was deleted after it was opened.
     pub(crate) deleted: bool,
-    /// One of the buckets in it that were opened, and the next one of its parent's.
+    /// One of the buckets in it that were opened, and the next one of its parent's, and the one before.
     child: Option<BucketId>,
     sibling: Option<BucketId>,
+    newer: Option<BucketId>,
     /// Another one whose name has the same hash.
     same_hash: Option<BucketId>,
 }
@@ -63,6 +64,7 @@ impl BucketState {
             deleted: false,
             child: None,
             sibling: None,
+            newer: None,
             same_hash: None,
         }
     }
@@ -133,7 +135,22 @@ impl Buckets {
 
     fn put_below(&mut self, id: BucketId, parent: BucketId) {
         let sibling = self.get_mut(parent).child.replace(id);
-        self.get_mut(id).sibling = sibling;
+        let state = self.get_mut(id);
+        (state.sibling, state.newer) = (sibling, None);
+        if let Some(sibling) = sibling {
+            self.get_mut(sibling).newer = Some(id);
+        }
+    }
+
+    fn take_from(&mut self, id: BucketId, parent: BucketId) {
+        let BucketState { sibling, newer, .. } = *self.get(id);
+        match newer {
+            Some(newer) => self.get_mut(newer).sibling = sibling,
+            None => self.get_mut(parent).child = sibling,
+        }
+        if let Some(sibling) = sibling {
+            self.get_mut(sibling).newer = newer;
+        }
     }
 
     /// From now on it is found by its name.
@@ -183,12 +200,7 @@ impl Buckets {
     ) -> Option<(BucketId, Name)> {
         let before @ (from, _) = self.get(id).parent?;
         self.forget_name(id, bytes);
-        let sibling = self.get_mut(id).sibling.take();
-        let newer = self.children(from).find(|child| self.get(*child).sibling == Some(id));
-        match newer {
-            Some(newer) => self.get_mut(newer).sibling = sibling,
-            None => self.get_mut(from).child = sibling,
-        }
+        self.take_from(id, from);
         self.get_mut(id).parent = Some((to, name));
         self.put_below(id, to);
         self.name(id, bytes);

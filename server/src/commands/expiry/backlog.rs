@@ -210,7 +210,7 @@ impl Timed<'_> {
             }
         }
         self.forget_in_of(place, &past)?;
-        self.expired += past.len() as u64;
+        self.note_expired(place, past.len() as u64);
         Ok(())
     }
 

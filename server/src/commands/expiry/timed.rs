@@ -28,12 +28,23 @@ pub(crate) struct Timed<'t> {
     pub(crate) earliest: Option<u64>,
     /// How many keys were removed because their time had come.
     pub(crate) expired: u64,
+    /// The buckets that they were in, as far as these are keys of others: each once in a row.
+    expired_in: Vec<Vec<u8>>,
 }
 
 impl<'t> Timed<'t> {
     /// A transaction in which it is `now`.
     pub(crate) const fn new(tx: &'t mut TxMut, now: u64) -> Self {
-        Self { tx, now, any: None, is_undoable: false, broken: None, earliest: None, expired: 0 }
+        Self {
+            tx,
+            now,
+            any: None,
+            is_undoable: false,
+            broken: None,
+            earliest: None,
+            expired: 0,
+            expired_in: Vec::new(),
+        }
     }
 
     /// What time it is, in milliseconds since 1970.
@@ -183,9 +194,30 @@ impl<'t> Timed<'t> {
         self.undoably(|timed| {
             timed.remove_entry(place, key)?;
             timed.forget_stamp(place, key, stamp)?;
-            timed.expired += 1;
+            timed.note_expired(place, 1);
             Ok(())
         })
+    }
+
+    /// So many keys of a bucket were removed because their time had come.
+    pub(super) fn note_expired(&mut self, place: Place<'_>, keys: u64) {
+        self.expired += keys;
+        let is_key = place.split().is_some_and(|(within, _)| !within.is_root());
+        if is_key && self.expired_in.last().is_none_or(|last| last != place.0) {
+            self.expired_in.push(place.0.to_vec());
+        }
+    }
+
+    /// Has `tell` told of each key that is a bucket in which something has expired since it was asked for the last time: the
+    /// bucket that it is in, and its name.
+    pub(crate) fn tell_of_expired(&mut self, mut tell: impl FnMut(&Path, &[u8])) {
+        for place in self.expired_in.drain(..) {
+            if let Some((within, name)) = Place(&place).split()
+                && let Ok(path) = Path::from_names(within.names())
+            {
+                tell(&path, name);
+            }
+        }
     }
 
     /// Removes a key, a value or a bucket, and its time; whether it was there.

@@ -14,6 +14,8 @@ use boltkv_protocol::resp::names::said;
 
 /// The most entries that are drawn at once.
 const MOST: i64 = 1_000_000;
+/// So many are drawn from a list of all, where that is not too long.
+const MANY: usize = 1_000;
 /// How often it is drawn again where what was drawn cannot be given.
 const TRIES: usize = 64;
 
@@ -77,6 +79,21 @@ impl<'s> Fresh<'s, '_> {
         Ok(self.hash.is_past(field, self.moment)?)
     }
 
+    /// Those of the first so many that are there, and whether there are no others.
+    fn first(&self, most: usize) -> Result<(Fields<'s>, bool), Failure> {
+        let (mut all, mut left) = (Vec::new(), most);
+        let mut fields = self.hash.bucket.iter();
+        while left > 0 {
+            let Some(entry) = fields.next() else { return Ok((all, true)) };
+            let (field, value) = entry?;
+            if !self.hides(field)? {
+                all.push((field, value.ok_or_else(Failure::wrong_type)?));
+            }
+            left -= 1;
+        }
+        Ok((all, fields.next().is_none()))
+    }
+
     /// A field; `None` where nearly all have expired.
     fn draw(&self, draw: &mut Draw) -> Result<Option<Field<'s>>, Failure> {
         for _ in 0..TRIES {
@@ -113,7 +130,7 @@ pub(super) fn random_fields(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writ
     let fields = match look()? {
         None => Vec::new(),
         Some(_) if count < -MOST => return Err(Failure::out_of_range()),
-        Some(hash) if count < 0 => repeated(&hash, count.unsigned_abs())?,
+        Some(hash) if count < 0 => repeated(&hash, usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX))?,
         Some(hash) => distinct(&hash, usize::try_from(count.min(MOST)).unwrap_or(0))?,
     };
     write(&fields, with_values, out);
@@ -138,9 +155,18 @@ fn write(fields: &Fields<'_>, with_values: bool, out: &mut Writer<'_>) {
     }
 }
 
-fn repeated<'s>(hash: &Fresh<'s, '_>, count: u64) -> Result<Fields<'s>, Failure> {
+/// So many fields, each drawn from all.
+fn repeated<'s>(hash: &Fresh<'s, '_>, count: usize) -> Result<Fields<'s>, Failure> {
     let mut draw = Draw::new();
     let mut drawn = Vec::new();
+    if count >= MANY {
+        // A way down the tree for each takes a hundred times as long as a place in a list.
+        let (all, is_all) = hash.first(count.saturating_mul(3))?;
+        if is_all {
+            drawn.extend((0..count).filter_map(|_| all.get(draw.below(all.len()))));
+            return Ok(drawn);
+        }
+    }
     for _ in 0..count {
         let Some(field) = hash.draw(&mut draw)? else { break };
         drawn.push(field);
@@ -150,14 +176,8 @@ fn repeated<'s>(hash: &Fresh<'s, '_>, count: u64) -> Result<Fields<'s>, Failure>
 
 /// So many fields, none twice; all where there are no more.
 fn distinct<'s>(hash: &Fresh<'s, '_>, count: usize) -> Result<Fields<'s>, Failure> {
-    let mut all = Vec::new();
     // Where it is most of them, they are drawn from a list of all.
-    for entry in hash.hash.bucket.iter().take(count.saturating_mul(3)) {
-        let (field, value) = entry?;
-        if !hash.hides(field)? {
-            all.push((field, value.ok_or_else(Failure::wrong_type)?));
-        }
-    }
+    let (mut all, _) = hash.first(count.saturating_mul(3))?;
     let mut draw = Draw::new();
     if all.len() < count.saturating_mul(2) {
         for at in 0..count.min(all.len()) {

@@ -16,7 +16,7 @@ use super::database::Database;
 use super::failure::Failure;
 use super::keyspace::Keyspace;
 use super::work::Call;
-use crate::commands::expiry::{Moment, View};
+use crate::commands::expiry::{Moment, Timed, View};
 use crate::commands::results::ReplyRoom;
 use crate::commands::state::State;
 use crate::memory::Lease;
@@ -63,7 +63,7 @@ impl Watching {
             if keys.all.contains_key(&place) {
                 continue;
             }
-            let lease = room.try_take(key.len() + BESIDE);
+            let lease = room.try_keep(key.len() + BESIDE);
             let lease = lease.ok_or_else(|| Failure::from(room.no_memory("what is watched")))?;
             let is_there = keyspace.exists(key)?;
             keys.all.insert(place, is_there);
@@ -124,8 +124,10 @@ pub(crate) struct WatchedKeys(Arc<Table>);
 struct Table {
     /// How many watchers there are of all keys: mostly none, and nobody need look.
     len: AtomicUsize,
-    by_bucket: Mutex<HashMap<Path, HashMap<Bytes, Vec<Watcher>>>>,
+    by_bucket: Mutex<ByBucket>,
 }
+
+type ByBucket = HashMap<Path, HashMap<Bytes, Vec<Watcher>>>;
 
 /// Somebody who watches a key.
 #[derive(Debug)]
@@ -150,12 +152,7 @@ impl Table {
         if !watchers.is_empty() {
             return;
         }
-        keys.remove(key);
-        if keys.is_empty() {
-            by_bucket.remove(path);
-        } else if keys.capacity() > SPARE.max(4 * keys.len()) {
-            keys.shrink_to(2 * keys.len());
-        }
+        remove(&mut by_bucket, path, key);
     }
 
     fn tell_all<'w>(&self, watchers: impl IntoIterator<Item = &'w Vec<Watcher>>) {
@@ -164,6 +161,18 @@ impl Table {
             tell(watchers);
         }
     }
+}
+
+/// Takes a key out, and the room that others do not need any more.
+fn remove(by_bucket: &mut ByBucket, path: &Path, key: &[u8]) -> Option<Vec<Watcher>> {
+    let keys = by_bucket.get_mut(path)?;
+    let watchers = keys.remove(key);
+    if keys.is_empty() {
+        by_bucket.remove(path);
+    } else if keys.capacity() > SPARE.max(4 * keys.len()) {
+        keys.shrink_to(2 * keys.len());
+    }
+    watchers
 }
 
 impl WatchedKeys {
@@ -185,7 +194,7 @@ impl WatchedKeys {
         if self.is_empty() {
             return;
         }
-        self.0.tell_all(&held(&self.0.by_bucket).get_mut(path).and_then(|keys| keys.remove(key)));
+        self.0.tell_all(&remove(&mut held(&self.0.by_bucket), path, key));
     }
 
     /// Everything in a bucket may have changed.
@@ -215,6 +224,11 @@ impl WatchedKeys {
         for watchers in held(&self.0.by_bucket).get(path).into_iter().flat_map(HashMap::values) {
             tell(watchers.iter().filter(|watcher| watcher.was_there));
         }
+    }
+
+    /// Fields of hashes have expired, of which nobody has asked anything.
+    pub(crate) fn touch_expired(&self, timed: &mut Timed<'_>) {
+        timed.tell_of_expired(|path, key| self.touch(path, key));
     }
 
     /// A request of another dialect was done.
@@ -291,14 +305,16 @@ mod tests {
         let (one, other) = (Watching::default(), Watching::default());
         watched(&one, &keys, 0..10_000);
         watched(&other, &keys, 9_990..10_000);
+        let room = || held(&keys.0.by_bucket)[Database::default().path()].capacity();
+        assert!(room() >= 10_000);
         // What has changed is not watched any more.
-        keys.touch(Database::default().path(), &0_u32.to_be_bytes());
+        (0..9_000_u32).for_each(|name| keys.touch(Database::default().path(), &name.to_be_bytes()));
         assert!(one.has_changed.load(Relaxed));
-        assert_eq!(keys.0.len.load(Relaxed), 10_009);
+        assert_eq!(keys.0.len.load(Relaxed), 1_010);
+        assert!(room() < 5_000, "{}", room());
         drop(one);
         assert_eq!(keys.0.len.load(Relaxed), 10);
-        let room = held(&keys.0.by_bucket)[Database::default().path()].capacity();
-        assert!(room < 100, "{room}");
+        assert!(room() < 100, "{}", room());
         assert!(!other.has_changed.load(Relaxed));
         keys.touch(Database::default().path(), &9_995_u32.to_be_bytes());
         assert!(other.has_changed.load(Relaxed));
