@@ -6,7 +6,7 @@ use std::time::Duration;
 use boltkv_storage::{Db, Displaced, FreelistStored, Options};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::Error;
 use crate::config::{Config, Database};
@@ -93,6 +93,12 @@ fn tell(db: &Db) {
             "{file}: since its journal was closed, with transaction {before}, another program has written to it, or it is another \
              file: it is served as transaction {} left it",
             stats.txid
+        );
+    }
+    if stats.journal.is_some_and(|journal| journal.torn) {
+        info!(
+            "{file}: what its journal ended with was not whole, and nothing shows that it was synced: a crash cut it off, or it was \
+             the newest, and damaged; it was passed over"
         );
     }
     let bytes = stats.pages.saturating_mul(stats.page_size.into());

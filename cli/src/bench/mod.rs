@@ -221,15 +221,13 @@ impl Bench {
         // Also after a failure: what was made is removed.
         let removed = if self.keep || self.reuse { Ok(()) } else { remove(&report.server) };
         let told = if report.before.is_empty() && report.tests.is_empty() { Ok(()) } else { self.tell(&report) };
-        measured?;
-        told?;
         let left = removed.map_err(|error| error.prefixed(&format!("{} was left as it is", report.server.place())));
-        match (report.failed(), left) {
-            (0, left) => left.and_then(|()| stop.outcome()),
-            (failed, left) => {
-                let left = left.err().map_or_else(String::new, |error| format!("; {error}"));
-                Err(Failure::not_done(format!("{failed} requests failed: see above{left}")))
-            }
+        let and_left = left.as_ref().err().map_or_else(String::new, |error| format!("; {error}"));
+        measured.map_err(|error| error.followed_by(&and_left))?;
+        told?;
+        match report.failed() {
+            0 => left.and_then(|()| stop.outcome()),
+            failed => Err(Failure::not_done(format!("{failed} requests failed: see above{and_left}"))),
         }
     }
 

@@ -25,7 +25,10 @@ struct Holder {
 pub(crate) fn advice(file: &Path, wait: &str, ask: Option<&str>) -> String {
     let holders = holders(file);
     let mut said = names(&holders);
-    let _ = write!(said, "; wait for it longer with {wait} TIME");
+    // A server has it until it ends, and leaves an ordinary file then, whatever was in its journal.
+    let is_served = holders.iter().any(|holder| holder.serves_on().is_some());
+    let first = if is_served { "stop it, after which the file has everything, or " } else { "" };
+    let _ = write!(said, "; {first}wait for it longer with {wait} TIME");
     if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
         let _ = write!(said, ", or ask the server: {ask} --addr {addr}");
     }

@@ -160,6 +160,7 @@ impl JournalArgs {
                 "; make room there, and start again: nothing is lost. Where there is no journal yet, one with \
                  --journal-size 1MiB takes less, --journal DIR keeps it elsewhere, --journal off does without"
             }
+            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput => "",
             Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
             Error::FileOlderThanJournal { .. } => {
                 "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \

@@ -65,8 +65,12 @@ impl Killed {
         all
     }
 
-    /// Damages the newest record.
+    /// Damages the newest record but one: that it was synced, the newest says.
     fn damage_the_second_record(&self) {
+        self.damage_from_the_end(2);
+    }
+
+    fn damage_from_the_end(&self, which: usize) {
         let file = FileJournal::find(self.file(), None).unwrap().unwrap();
         let mut records = Vec::new();
         for segment in file.segments() {
@@ -76,8 +80,7 @@ impl Killed {
             })
             .unwrap();
         }
-        // The one before the last: that it was synced, the last one says.
-        let (name, offset, _) = &records[records.len() - 2];
+        let (name, offset, _) = &records[records.len() - which];
         let segment = fs::File::options().write(true).open(self.path("app.db-journal").join(name)).unwrap();
         segment.write_all_at(b"damage", offset + 80).unwrap();
     }
@@ -265,8 +268,15 @@ fn a_journal_that_does_not_fit_is_refused_with_the_way_on() {
     let before = killed.bytes();
     let ran = killed.run("file journal FILE");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("does not fit the file"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("`boltkv file journal --discard "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(": its journal does not fit; "), "{}", ran.stderr);
+    for way_on in ["--effects", "--discard"] {
+        assert!(ran.stderr.contains(&format!("`boltkv file journal {way_on} ")), "{}", ran.stderr);
+    }
+    assert!(
+        ran.text().contains("State: the journal in ") && ran.text().contains("does not fit the file"),
+        "{}",
+        ran.text()
+    );
     assert!(ran.text().contains(" not known\n") && !ran.text().contains(" kept\n"), "{}", ran.text());
     for line in ["file get FILE b old", "file journal --apply FILE"] {
         let ran = killed.run(line);
@@ -274,8 +284,33 @@ fn a_journal_that_does_not_fit_is_refused_with_the_way_on() {
         assert!(ran.stderr.contains("does not fit the file"), "{line}: {}", ran.stderr);
     }
     assert!(killed.bytes() == before);
-    killed.run("file journal --discard FILE").done();
+    let told = killed.run("file journal --discard FILE").done_text();
+    assert!(told.ends_with("its journal is given up, with 3 transactions that can be read in it\n"), "{told}");
     killed.run("file get FILE b old").done();
+}
+
+#[test]
+fn of_a_newest_record_that_is_not_whole_no_more_is_said_than_is_known() {
+    let killed = Killed::new();
+    killed.damage_from_the_end(1);
+    let torn = "is not whole, and nothing shows that it was synced";
+    let told = killed.run("file journal FILE").done_text();
+    assert!(told.contains("1 transaction up to 3") && told.contains("\nTorn: ") && told.contains(torn), "{told}");
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("app.db");
+    fs::copy(killed.file(), &copy).unwrap();
+    fs::create_dir(folder.path().join("app.db-journal")).unwrap();
+    for segment in fs::read_dir(killed.path("app.db-journal")).unwrap() {
+        let segment = segment.unwrap();
+        fs::copy(segment.path(), folder.path().join("app.db-journal").join(segment.file_name())).unwrap();
+    }
+    let options = || boltkv_storage::Options::new().journal(boltkv_storage::JournalOptions::new());
+    let db = options().open(&copy).unwrap();
+    assert!(db.stats().journal.unwrap().torn);
+    drop(db);
+    assert!(!options().open(&copy).unwrap().stats().journal.unwrap().torn, "the next journal has no such end");
+    let told = killed.run("file journal --apply FILE").done_text();
+    assert!(told.contains("1 transaction applied, up to 3") && told.contains(torn), "{told}");
 }
 
 #[test]
@@ -316,7 +351,7 @@ fn repair_goes_on_over_a_damaged_journal_and_says_what_is_lost() {
     killed.damage_the_second_record();
     let ran = killed.run("file journal FILE");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("the journal is damaged"), "{}", ran.stderr);
+    assert!(ran.stderr.contains(": its journal is damaged; "), "{}", ran.stderr);
     let ran = killed.run("file repair FILE --output OUT");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let told = String::from_utf8(ran.stdout).unwrap();

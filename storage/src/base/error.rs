@@ -163,8 +163,8 @@ pub enum Error {
     /// What a journal recorded behind a transaction that is asked for is not there: its segments were used again, or are kept
     /// somewhere else; or there never was such a transaction in this journal, or a crash took it back.
     #[error(
-        "the journal in {}, which goes back to transaction {oldest}, does not tell what followed transaction {wanted} of \
-         the time that is asked for: it is not kept any more, a crash took it back, or it is another journal's",
+        "the journal in {}, which goes back to transaction {oldest}, does not tell what followed transaction {wanted}: \
+         it is not kept any more, a crash took that transaction back, or it is another file's",
         folder.display()
     )]
     JournalGap {

@@ -11,10 +11,14 @@ pub(super) fn size_limit(max: Option<u64>) -> String {
 
 pub(super) fn follows(found: &[u64], file: u64) -> String {
     let Some(oldest) = found.iter().min() else { return "nothing is recorded in it".into() };
-    let since = if file < *oldest { "an older copy has its place" } else { "another program has written to it since" };
+    let since = match file {
+        file if found.contains(&file) => "what that transaction left is not what the file has",
+        file if file < *oldest => "an older copy has the file's place",
+        _ => "another program has written to the file since",
+    };
     let found: Vec<String> = found.iter().map(u64::to_string).collect();
-    let found = found.join(", ");
-    format!("that is of a file as transaction {found} left it, so that {since}, or it is another file")
+    let found = found.join(" or ");
+    format!("the journal goes on from a file as transaction {found} left it; {since}, or it is another file's journal")
 }
 
 pub(super) fn found(is_bucket: bool) -> &'static str {

@@ -21,6 +21,7 @@ impl Waiting {
             figures: JournalStats {
                 replayed: self.records(),
                 changed_since: self.changed_since(),
+                torn: self.torn_at().is_some(),
                 ..JournalStats::default()
             },
             waiting_bytes: self.bytes(),

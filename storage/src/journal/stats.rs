@@ -10,6 +10,8 @@ pub(crate) struct JournalStats {
     pub(crate) replayed: u64,
     /// What it was closed with, where the file was changed without it since.
     pub(crate) changed_since: Option<TxId>,
+    /// What it ended with was not whole, and nothing showed that it had been synced.
+    pub(crate) torn: bool,
     pub(crate) records: u64,
     pub(crate) links: u64,
     pub(crate) syncs: u64,

@@ -50,6 +50,9 @@ pub struct JournalFigures {
     /// The transaction with which it had been closed, where the database was opened with a file that was changed without it
     /// since: by another program, or by taking its place.
     pub changed_since: Option<u64>,
+    /// What it ended with then was not whole, and nothing showed that it had been synced: a crash cut it off, or it was the
+    /// newest, and damaged. It was passed over.
+    pub torn: bool,
     /// How long that took, with the checkpoint after it; zero where there was nothing to do.
     pub replay_time: Duration,
     /// Commits that were recorded since the database was opened.
@@ -102,6 +105,7 @@ impl JournalFigures {
             epoch: journal.epoch(),
             replayed: stats.replayed,
             changed_since: stats.changed_since,
+            torn: stats.torn,
             replay_time,
             records: stats.records,
             bytes_written: stats.bytes_written,

@@ -226,7 +226,8 @@ fn a_checkpoint_comes_with_the_bytes_with_time_and_when_asked() {
         assert!(journal().since_checkpoint <= 256 << 10);
         assert!(journal().records < 1000);
     }
-    assert!(journal().bytes <= 10 << 16, "segments are used again: {:?}", journal());
+    // Four times what counts: records of one block count half of it.
+    assert!(journal().bytes <= 16 << 16, "segments are used again: {:?}", journal());
     put(&db, "asked");
     assert!(journal().since_checkpoint > 0);
     db.checkpoint().unwrap();

@@ -65,7 +65,7 @@ pub(super) struct Segment {
     pub(super) records: u64,
     pub(super) links: u64,
     pub(super) closes: u64,
-    /// Entries that are not whole.
+    /// Entries that are not whole, and those behind such in the segment: these are not read.
     pub(super) broken: u64,
     pub(super) first: Option<u64>,
     pub(super) last: Option<u64>,
@@ -119,10 +119,20 @@ pub(super) fn print_state(state: &JournalState, out: &mut Out) -> Printed {
             )?;
         }
     }
-    if let Some((file, offset)) = torn {
-        let file = file.display();
-        writeln!(out, "Torn: {file}, byte {offset}: what was written there was never synced, and is passed over")?;
+    if let Some(torn) = torn {
+        print_torn(torn, out)?;
     }
+    Ok(())
+}
+
+/// Where the journal ends with something that is not whole.
+pub(super) fn print_torn((file, offset): &(std::path::PathBuf, u64), out: &mut Out) -> Printed {
+    let file = file.display();
+    writeln!(
+        out,
+        "Torn: {file}, byte {offset}: what was written there is not whole, and nothing shows that it was synced: a crash cut \
+         it off, or it is the newest, and damaged; it is passed over"
+    )?;
     Ok(())
 }
 
@@ -140,7 +150,7 @@ pub(super) fn print_segment(segment: &Segment, out: &mut Out) -> Printed {
     };
     write!(out, "{number:<8} {:<25} {records:<8} {links:<6} {numbers:<18} {bytes:<10} {state}", at(*time))?;
     if *broken > 0 {
-        write!(out, ", {broken} not whole")?;
+        write!(out, ", {broken} not whole, or behind one that is not")?;
     }
     out.write_all(b"\n")?;
     Ok(())

@@ -10,7 +10,7 @@ use boltkv_storage::{
     Error, FileJournal, JournalEffect, JournalEntry, JournalEntryKind, JournalKeep, JournalOptions, Options, RawFile,
 };
 use clap::Args;
-use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_state, transactions};
+use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_state, print_torn, transactions};
 
 use super::format::Format;
 use super::holder;
@@ -82,17 +82,27 @@ impl Journal {
         }
         let wrong = journal.state().err().filter(|_| in_use.is_none() && journal.segments().next().is_some());
         wrong.map_or(Ok(()), |error| {
-            let discard = journal_command("--discard ", path);
-            let way_on = match error {
-                Error::MetaLost { .. } => "`boltkv file repair` salvages what can be reached".to_owned(),
-                Error::JournalDamaged { .. } => format!(
-                    "`boltkv file repair --output NEW {}` makes a file of all that can be read, of the journal, too; \
-                     `{discard}` goes on with the file as it is",
-                    path.display()
-                ),
-                _ => format!("`{discard}` goes on with the file as it is"),
+            let (look, discard) = (journal_command("--effects ", path), journal_command("--discard ", path));
+            let give_up = format!(
+                "`{look}` shows what is recorded; with a copy of the folder kept, `{discard}` goes on with the file as it is"
+            );
+            // What it is, was said.
+            let (what, way_on) = match error {
+                Error::MetaLost { .. } => {
+                    ("its metas are lost", "`boltkv file repair` salvages what can be reached".to_owned())
+                }
+                Error::JournalDamaged { .. } => {
+                    let repair = format!("`boltkv file repair --output NEW {}`", path.display());
+                    let makes = "makes a file of all that can be read, of the journal, too";
+                    ("its journal is damaged", format!("{repair} {makes}; {give_up}"))
+                }
+                Error::FileOlderThanJournal { .. } => {
+                    let restore = "`boltkv restore --backup FILE --journal DIR NEW` makes a file of this one and a kept journal";
+                    ("its journal does not fit", format!("{restore}; {give_up}"))
+                }
+                _ => ("its journal does not fit", give_up),
             };
-            Err(Failure::not_done(format!("{}: {error}; {way_on}", path.display())))
+            Err(Failure::not_done(format!("{}: {what}; {way_on}", path.display())))
         })
     }
 
@@ -133,12 +143,13 @@ impl Journal {
         if let Some(folder) = &self.folder {
             options = options.folder(folder);
         }
+        let waited = journal.state().ok();
+        let recorded = if self.discard && waited.is_none() { self.recorded(journal)? } else { 0 };
         let progress = Progress::doing(if self.discard { "discarding" } else { "applying" });
         let db = self.target.open_with(Options::new().create(false).journal(options))?;
         let (txid, damaged) = (db.stats().txid, db.damaged_meta());
         db.close().map_err(|error| Failure::storage(path, &error))?;
         drop(progress);
-        let waited = journal.state().ok();
         let file = path.display();
         self.target.print(|out| {
             if self.json {
@@ -154,15 +165,28 @@ impl Journal {
                     let lost = transactions(state.records);
                     writeln!(out, "{file}: as transaction {} left it; {lost} of its journal given up", state.contains)?;
                 }
-                None if self.discard => writeln!(out, "{file}: goes on as it is; its journal is given up")?,
+                None if self.discard => {
+                    let lost = transactions(recorded);
+                    writeln!(
+                        out,
+                        "{file}: goes on as it is; its journal is given up, with {lost} that can be read in it"
+                    )?;
+                }
                 Some(state) if state.records > 0 => {
                     let applied = transactions(state.records);
                     writeln!(out, "{file}: {applied} applied, up to {}; the file holds everything", state.newest)?;
                 }
                 _ => writeln!(out, "{file}: it held everything already, up to transaction {txid}")?,
             }
-            Ok(())
+            waited.and_then(|state| state.torn.as_ref()).map_or(Ok(()), |torn| print_torn(torn, out))
         })
+    }
+
+    /// How many transactions can be read in a journal.
+    fn recorded(&self, journal: &FileJournal) -> Outcome<u64> {
+        let mut segments = journal.segments();
+        let sum = segments.try_fold(0, |sum, segment| Ok(sum + counted(journal, &segment)?.records));
+        sum.map_err(|error: Error| Failure::storage(self.target.path(), &error))
     }
 
     fn print(&self, journal: &FileJournal, in_use: Option<&str>) -> Outcome {
@@ -231,7 +255,7 @@ impl Journal {
             return Ok(json_line(&Line::Entry(line), out)?);
         }
         let Entry { segment, offset, kind, txid, time, bytes, whole } = line;
-        let state = if whole { "" } else { ", not whole" };
+        let state = if whole { "" } else { ", not whole, or behind one that is not" };
         writeln!(out, "{kind} {txid} at {}, {bytes} bytes, byte {offset} of segment {segment}{state}", at(time))?;
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! leaf refers to what is in them any more: it was written to a page, or moved on to the row's end.
 
 mod coming;
+mod due;
 mod moving;
 
 use std::collections::{HashSet, VecDeque};
@@ -18,12 +19,12 @@ use super::recents::{AT, Entries, PAGE_SHIFT, PAGES, PAST, live};
 use crate::disk::{LONGEST_SLAB, MOST_SLABS, Slab, UNIT, place};
 use crate::format::{PatchHeader, Pgid};
 use coming::Coming;
+use due::Due;
+pub(crate) use due::{Oldest, SLABS_TOGETHER};
 
 /// Slabs that a memory is made of; and bytes of each at least, as long as there are four.
 const SLABS: usize = 16;
 const SHORT_SLAB: usize = 4096;
-/// Slabs at the row's begin that are given back together: more of their leaves have the same branches above them.
-pub(crate) const SLABS_TOGETHER: usize = 2;
 
 /// The memory as the writer has it.
 #[derive(Debug)]
@@ -45,14 +46,7 @@ pub(crate) struct Filling {
     live: u64,
     /// The branches above pages that were patched: these are written, too.
     above: HashSet<Pgid, FnvBuildHasher>,
-    /// It was told that the oldest slabs are to be given back, and nobody has begun with it.
-    is_told: bool,
-    /// Bytes that were added, over all.
-    added: u64,
-    /// How many there were when slabs were begun to be given back, while that is being done.
-    begun_at: Option<u64>,
-    /// How many came while slabs were given back: of the last times that mostly, where it was most.
-    meanwhile: u64,
+    due: Due,
 }
 
 /// A slab in use.
@@ -89,26 +83,6 @@ pub(crate) struct Before {
     newest: Option<u32>,
 }
 
-/// The slabs that are to be given back next.
-#[derive(Debug)]
-pub(crate) struct Oldest {
-    slots: Vec<u8>,
-    /// How many patches were written to them.
-    pub(crate) patches: u64,
-}
-
-impl Oldest {
-    /// The slot of the first of them.
-    pub(crate) fn first(&self) -> Option<u8> {
-        self.slots.first().copied()
-    }
-
-    /// Whether a patch refers to something in them.
-    pub(crate) fn are_meant(&self, header: &PatchHeader) -> bool {
-        self.slots.contains(&header.oldest)
-    }
-}
-
 impl Filling {
     /// One of so many bytes, of which none are taken before they are needed.
     pub(crate) fn new(bytes: usize) -> Self {
@@ -125,10 +99,7 @@ impl Filling {
             entries: 0,
             live: 0,
             above: HashSet::default(),
-            is_told: false,
-            added: 0,
-            begun_at: None,
-            meanwhile: each as u64,
+            due: Due::default(),
         };
         new.allow(bytes);
         new
@@ -159,23 +130,6 @@ impl Filling {
         self.live
     }
 
-    /// Whether so many slabs are in use that the oldest are to be given back: so early that there is room for what came the last
-    /// times meanwhile, and for half as much and more; but not before three quarters are.
-    fn is_due(&self) -> bool {
-        let coming = usize::try_from(self.meanwhile / self.each as u64).unwrap_or(usize::MAX);
-        // One of them is just begun, and the last one is for what is moved.
-        let free = coming.saturating_add(1).max(2).min(self.most / 4);
-        self.row.len() >= self.most - free
-    }
-
-    /// The oldest slabs are about to be given back, or no more are; those before were.
-    fn note_meanwhile(&mut self, goes_on: bool) {
-        if let Some(begun_at) = self.begun_at.take() {
-            self.meanwhile = (self.added - begun_at).max(self.meanwhile / 4 * 3);
-        }
-        self.begun_at = goes_on.then_some(self.added);
-    }
-
     /// How full the last slab is that there is for changes, in thousandths; 0 where there are others.
     pub(crate) fn last_filled(&self) -> u32 {
         let free = self.row.iter().take_while(|part| part.pages == 0).count();
@@ -183,29 +137,6 @@ impl Filling {
             Some(last) if self.row.len() - free + 1 >= self.most => (1000 * last.filled / self.each) as u32,
             _ => 0,
         }
-    }
-
-    /// Whether that is so, where it was not told since [`Self::oldest`] was asked for the last time.
-    pub(crate) fn is_due_first(&mut self) -> bool {
-        let is_first = self.is_due() && !self.is_told;
-        self.is_told |= is_first;
-        is_first
-    }
-
-    /// From now on it was not told.
-    pub(crate) fn is_not_told(&mut self) {
-        (self.is_told, self.begun_at) = (false, None);
-    }
-
-    /// The slabs that are to be given back next, where that is due.
-    pub(crate) fn oldest(&mut self) -> Option<Oldest> {
-        self.is_told = false;
-        self.give_back(1);
-        let parts = || self.row.iter().take(SLABS_TOGETHER.min(self.row.len().saturating_sub(1)));
-        let oldest =
-            Oldest { slots: parts().map(|part| part.slot).collect(), patches: parts().map(|part| part.patches).sum() };
-        self.note_meanwhile(self.is_due());
-        self.begun_at.map(|_| oldest)
     }
 
     /// Gives the oldest slabs back to which no page of the newest state refers, all but so many.
@@ -292,7 +223,7 @@ impl Filling {
         self.slabs[usize::from(part.slot)].as_ref()?.write(part.filled, patch);
         part.filled += patch.len();
         part.patches += 1;
-        self.added += patch.len() as u64;
+        self.due.added += patch.len() as u64;
         if is_first {
             let oldest = PatchHeader::ref_from_prefix(patch).ok()?.0.oldest;
             self.part(oldest)?.pages += 1;
