@@ -251,9 +251,6 @@ fn about(file: &Path, error: &Error) -> String {
         Error::JournalIo { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             format!("{error}{}", who_asked(path, "it"))
         }
-        Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput => {
-            format!("{error} (`serve --journal DIR`, `file journal --folder DIR`)")
-        }
         Error::JournalGap { .. } => {
             format!("{error}; `serve --journal-keep` keeps a journal beyond the next checkpoint, from then on")
         }

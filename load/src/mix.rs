@@ -70,6 +70,9 @@ pub enum MixError {
     /// The same request twice.
     #[error("{0} is named twice")]
     Twice(Op),
+    /// A share, and nothing beside it.
+    #[error("{0} has a share, and nothing beside it: a mix is such as get:80+set:20")]
+    Alone(Op),
 }
 
 /// The largest share of one kind; four of them fit a `u32`.
@@ -111,11 +114,16 @@ impl FromStr for Mix {
     fn from_str(text: &str) -> Result<Self, MixError> {
         let mut shares = [0; 4];
         for part in text.split('+') {
-            let (name, share) = part.split_once(':').unwrap_or((part, "1"));
+            let (name, share) = part.split_once(':').map_or((part, None), |(name, share)| (name, Some(share)));
             let op = Op::ALL.into_iter().find(|op| op.name().eq_ignore_ascii_case(name.trim()));
             let op = op.ok_or_else(|| MixError::Unknown(name.to_owned()))?;
-            let number = share.trim().parse().ok().filter(|share| (1..=MOST_SHARE).contains(share));
-            let number = number.ok_or_else(|| MixError::Share(share.to_owned()))?;
+            let number = share.map_or(Ok(1), |share| {
+                let number = share.trim().parse().ok().filter(|share| (1..=MOST_SHARE).contains(share));
+                number.ok_or_else(|| MixError::Share(share.to_owned()))
+            })?;
+            if share.is_some() && !text.contains('+') {
+                return Err(MixError::Alone(op));
+            }
             if std::mem::replace(&mut shares[op.index()], number) != 0 {
                 return Err(MixError::Twice(op));
             }
@@ -161,6 +169,7 @@ mod tests {
             assert_eq!(format!("get:{share}").parse::<Mix>(), Err(MixError::Share(share.into())));
         }
         assert_eq!("get:1+set+get:2".parse::<Mix>(), Err(MixError::Twice(Op::Get)));
+        assert_eq!("get:80".parse::<Mix>(), Err(MixError::Alone(Op::Get)));
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub(crate) struct Bench {
     /// How many keys there are
     #[arg(long, short = 'r', value_name = "N", default_value_t = 100_000)]
     keys: u64,
-    /// Bytes of a key, such as key:000000000042
+    /// Bytes of a key, such as key:000000000042; at most 250, as memcached takes them
     #[arg(long, value_name = "SIZE", default_value = "16")]
     key_size: Size,
     /// Which keys are asked for
@@ -117,7 +117,7 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with = "reuse")]
     keep: bool,
     /// Use what an earlier run with --keep has left: make, load and remove nothing. SETs and DELETEs change what is there
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["load", "age"])]
     reuse: bool,
     /// Threads that send and receive [default: a quarter of the cores, 1 to 4]
     #[arg(long, value_name = "N")]

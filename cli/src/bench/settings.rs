@@ -95,7 +95,7 @@ impl Bench {
             scan_length: self.scan_length,
             connections: self.clients,
             pipeline: self.pipeline,
-            threads: self.threads.unwrap_or_else(usual_threads),
+            threads: self.threads.unwrap_or_else(usual_threads).min(self.clients.max(1)),
             rate: self.rate,
             limit: self.requests.map_or(Limit::Time(self.duration), Limit::Requests),
             timeout: self.timeout,

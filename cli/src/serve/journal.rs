@@ -136,6 +136,10 @@ impl JournalArgs {
                 "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
                  up: `boltkv file journal --discard FILE`"
             }
+            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput && self.is_needed(file) => {
+                "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: name its folder by \
+                 --journal DIR"
+            }
             Error::JournalIo { .. } if self.is_needed(file) => {
                 "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
                  lies, or mend what is said, and start again"
@@ -160,7 +164,6 @@ impl JournalArgs {
                 "; make room there, and start again: nothing is lost. Where there is no journal yet, one with \
                  --journal-size 1MiB takes less, --journal DIR keeps it elsewhere, --journal off does without"
             }
-            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput => "",
             Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
             Error::FileOlderThanJournal { .. } => {
                 "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
