@@ -70,7 +70,9 @@ impl Daemon {
         let mut daemon = Self { process: spawned.with_context(|| format!("{name} does not start"))?, name };
         let clock = Instant::now();
         while clock.elapsed() < PATIENCE && daemon.process.try_wait()?.is_none() {
-            if TcpStream::connect(addr).is_ok() {
+            // Who connects to a port of the system's choice may be given that port, and meet himself.
+            let is_of_another = |stream: TcpStream| stream.local_addr().ok() != stream.peer_addr().ok();
+            if TcpStream::connect(addr).is_ok_and(is_of_another) {
                 return Ok(daemon);
             }
             std::thread::sleep(LOOK);

@@ -27,7 +27,7 @@ impl Redis {
             let mut redis = Self { child: command.spawn().unwrap(), addr: address.to_string(), _folder: folder };
             let given_up = Instant::now() + PATIENCE;
             while redis.child.try_wait().unwrap().is_none() && Instant::now() < given_up {
-                if TcpStream::connect(address).is_ok() {
+                if TcpStream::connect(address).is_ok_and(|stream| is_of_another(&stream)) {
                     return redis;
                 }
                 std::thread::sleep(Duration::from_millis(5));
@@ -40,6 +40,11 @@ impl Redis {
     pub fn client(&self) -> Resp {
         Resp::connect(&self.addr)
     }
+}
+
+/// Whether somebody listens there: who connects to a port of the system's choice may be given that port, and meet himself.
+fn is_of_another(stream: &TcpStream) -> bool {
+    stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
 impl Drop for Redis {

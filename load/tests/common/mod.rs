@@ -56,7 +56,7 @@ impl Peer {
             let mut peer = Self { child, address };
             let given_up = Instant::now() + PATIENCE;
             while peer.child.try_wait().unwrap().is_none() && Instant::now() < given_up {
-                if TcpStream::connect(address).is_ok() {
+                if TcpStream::connect(address).is_ok_and(|stream| is_of_another(&stream)) {
                     return peer;
                 }
                 std::thread::sleep(Duration::from_millis(5));
@@ -64,6 +64,11 @@ impl Peer {
         }
         panic!("it does not start");
     }
+}
+
+/// Whether somebody listens there: who connects to a port of the system's choice may be given that port, and meet himself.
+fn is_of_another(stream: &TcpStream) -> bool {
+    stream.local_addr().ok() != stream.peer_addr().ok()
 }
 
 impl Drop for Peer {
