@@ -36,7 +36,7 @@ pub(super) fn print(bench: &Bench, report: &Report, out: &mut impl Write) -> io:
         rows(mix, measured, width, out)?;
     }
     for (mix, measured) in &report.tests {
-        remarks(&mix.to_string(), measured, bench, report, out)?;
+        remarks(&mix.to_string(), measured, report, out)?;
     }
     let place = report.server.place();
     match (bench.keep, bench.reuse) {
@@ -111,7 +111,7 @@ fn row(
 }
 
 /// What is not in the rows, or casts doubt on them.
-fn remarks(test: &str, measured: &Measured, bench: &Bench, report: &Report, out: &mut impl Write) -> io::Result<()> {
+fn remarks(test: &str, measured: &Measured, report: &Report, out: &mut impl Write) -> io::Result<()> {
     let entries: u64 = measured.of.values().map(|of| of.entries).sum();
     if entries > 0 {
         let (count, rate) = (HumanCount(entries), whole(measured.entries_rate()));
@@ -139,7 +139,7 @@ fn remarks(test: &str, measured: &Measured, bench: &Bench, report: &Report, out:
         writeln!(out, "{test}: {wanted} requests/s were due, {} were answered", whole(measured.rate()))?;
     }
     #[expect(clippy::cast_precision_loss, reason = "a number of threads")]
-    let time = measured.elapsed.as_secs_f64() * report.work.threads.min(bench.clients) as f64;
+    let time = measured.elapsed.as_secs_f64() * report.work.threads as f64;
     let busy = measured.cpu.as_secs_f64() / time.max(f64::MIN_POSITIVE);
     if busy > BUSY && measured.elapsed > SHORT {
         let percent = whole(busy * 100.0);

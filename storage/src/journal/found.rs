@@ -60,6 +60,7 @@ pub(super) struct FoundLog {
     pub(super) last: TxId,
     /// What was found, in figures.
     pub(super) figures: JournalStats,
+    /// With what fills their blocks: no fewer than they would count, and a checkpoint follows.
     pub(super) waiting_bytes: u64,
     /// What the next opening needs, if this one comes to nothing: it begins no further back than this one, as of [`Waiting`].
     pub(super) needed: Needed,

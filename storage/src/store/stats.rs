@@ -59,7 +59,7 @@ pub struct JournalFigures {
     pub records: u64,
     /// Bytes that were written to the journal since then.
     pub bytes_written: u64,
-    /// Bytes of records that the file does not hold yet.
+    /// Bytes of records that the file does not hold yet; one that is shorter than half of the blocks that it takes counts that.
     pub since_checkpoint: u64,
     /// After so many of them a checkpoint is due, as [`JournalOptions::checkpoint_size`](crate::JournalOptions::checkpoint_size)
     /// says.

@@ -8,7 +8,6 @@
 //!   within it is what begins with it). Its sequence is a number of its own. In it: key → time u64, serial u64.
 //! - `ids`: that number u64 → the path.
 //! - `at`: time u64, serial u64 → the number u64, key. What is due next comes first.
-//!
 //! - `gone`: by its number, what `of` said of a bucket that was deleted: what `at` still says of its keys.
 //!
 //! `of` is the truth. Where a bucket is deleted, its records are moved to `gone`, and they and what `at` says of its keys are
