@@ -224,7 +224,7 @@ pub(super) const METRICS: &[Metric] = &[
         "How often it was nearly full, and the oldest of it was given back beside the commits.",
         |now, text| journal(now, text, |journal| journal.memory_passes)),
     metric("boltkv_journal_memory_waits_total", Counter, "commits",
-        "Commits that were held back, 4 ms at most, because it was nearly full.",
+        "Commits that were held back, because it was nearly full or the journal filled faster than a checkpoint was made.",
         |now, text| journal(now, text, |journal| journal.memory_waits)),
     metric("boltkv_journal_memory_missed_total", Counter, "commits",
         "Commits that found nothing of it free: long readers had it, or writes came too fast.",

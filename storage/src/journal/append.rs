@@ -1,6 +1,7 @@
 //! The journal as it is written: what is recorded, what is synced, what is in the file.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -295,10 +296,17 @@ impl Journal {
         self.limits.ahead && self.since_checkpoint() >= enough
     }
 
-    /// Whether a checkpoint is due for the bytes of records. While one `is_made` there may be a quarter more.
-    pub(crate) fn is_checkpoint_due(&self, is_made: bool) -> bool {
-        let more = if is_made { self.limits.checkpoint_size / 4 } else { 0 };
+    /// Whether a checkpoint is due for the bytes of records. Where a thread `is_asked` for it there may be a quarter more.
+    pub(crate) fn is_checkpoint_due(&self, is_asked: bool) -> bool {
+        let more = if is_asked { self.limits.checkpoint_size / 4 } else { 0 };
         self.since_checkpoint() >= self.limits.checkpoint_size + more
+    }
+
+    /// From what is [recorded](Self::recorded) now up to where commits wait for a checkpoint that a thread makes: before it is
+    /// due all the same.
+    pub(crate) fn room(&self) -> Range<u64> {
+        let size = self.limits.checkpoint_size;
+        self.recorded..self.checkpoint.upto + size + size / 8
     }
 
     /// The meta of the last link is on the disk: what it contains is kept only as long as is asked.

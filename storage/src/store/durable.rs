@@ -91,7 +91,7 @@ pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
 /// Where the thread that syncs is in time, none ever is: it is asked before, and keeps writes waiting for less.
 pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut Writer) {
     let Some(journal) = &writer.journal else { return };
-    if journal.is_checkpoint_due(writer.beside.is_some()) {
+    if journal.is_checkpoint_due(writer.checkpoint_asked) {
         if writer.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
@@ -245,8 +245,11 @@ impl Shared {
     pub(super) fn write_back(&self) -> Result<()> {
         // A piece at a time: what the journal writes meanwhile waits behind all of what the disk was told to write.
         let end = self.writer.with(|writer| writer.file_len);
-        for piece in 0..end.div_ceil(PIECE) {
+        let pieces = end.div_ceil(PIECE);
+        self.pressure.writes_back();
+        for piece in 0..pieces {
             self.write_back_piece(piece * PIECE, PIECE)?;
+            self.pressure.step(piece + 1, pieces);
         }
         for _ in 0..WRITE_BACKS {
             let clock = Instant::now();
@@ -278,9 +281,9 @@ impl Shared {
 
     /// Does the checkpoint that the thread that syncs was asked for, unless another has come before.
     pub(super) fn checkpoint_as_asked(&self) -> Result<()> {
-        let (is_wanted, later, is_near) = self.writer.with(|writer| {
-            let is_near = writer.journal.as_ref().is_some_and(Journal::is_checkpoint_near);
-            (writer.wants_checkpoint(), writer.checkpoint_due(), is_near)
+        let (is_wanted, later, near) = self.writer.with(|writer| {
+            let near = writer.journal.as_ref().filter(|journal| journal.is_checkpoint_near());
+            (writer.wants_checkpoint(), writer.checkpoint_due(), near.map(Journal::room))
         });
         if !is_wanted {
             // It took what was written since that other one to be due no later than what it was asked for.
@@ -289,8 +292,9 @@ impl Shared {
             }
             return Ok(());
         }
+        let _made = near.as_ref().map(|room| self.pressure.make(room));
         // While much is written.
-        if is_near && self.is_journal_in_place() && self.checkpoint_beside(&self.turn_to_write())? {
+        if near.is_some() && self.is_journal_in_place() && self.checkpoint_beside(&self.turn_to_write())? {
             return Ok(());
         }
         self.written_back(|writer| {

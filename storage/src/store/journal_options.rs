@@ -67,8 +67,9 @@ impl JournalOptions {
     /// Bring the file up to date after so many bytes of what is recorded. It bounds how long it takes to open the file after a
     /// crash, and what the journal takes on the disk: a commit takes whole blocks of 4 KiB there, and counts as half of them at
     /// least, so that this is up to twice as much where commits are small. A thread begins with it after three quarters
-    /// of them, or earlier, after half, where much is written, while commits go on; they wait for the end of it, and for all
-    /// of it where the disk is slower than they are. While one is made there may be a quarter more.
+    /// of them, or earlier, after half, where much is written, while commits go on; they wait for the end of it, and where the
+    /// disk is slower than they are, they are held back, each 50 ms at most as a rule. While one is made there may be a quarter
+    /// more; a commit that finds that full, too, makes one.
     ///
     /// Where much is written, and the list of free pages is not stored each time
     /// ([`FreelistStored`](crate::FreelistStored)), the file gets the state with which it was begun.

@@ -120,7 +120,7 @@ impl Shared {
     /// [`Db::stats`](crate::Db::stats) says.
     pub(crate) fn note_figures(&self, writer: &Writer) {
         writer.journal.iter().for_each(Journal::tell);
-        self.pressure.note(&writer.memory);
+        self.pressure.note(&writer.memory, writer.journal.as_ref().map_or(0, Journal::recorded));
         let figures = Figures {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),

@@ -85,14 +85,15 @@ pub struct JournalFigures {
     pub memory_leaves: u64,
     /// How often the oldest of it was given back beside the commits, because it was nearly full.
     pub memory_passes: u64,
-    /// Transactions that were held back before they began, 4 ms at most, because it was nearly full.
+    /// Transactions that were held back before they began: 4 ms at most because it was nearly full; mostly 50 ms, 2 s at most,
+    /// because the journal filled faster than a checkpoint was made.
     pub memory_waits: u64,
     /// Transactions that found nothing of it free: readers had it, or writes came faster than it was given back.
     pub memory_missed: u64,
 }
 
 impl JournalFigures {
-    /// `waits`: how many transactions were held back for the want of memory.
+    /// `waits`: how many transactions were held back for the want of memory or of room in the journal.
     pub(super) fn new(
         journal: &Journal,
         replay_time: Duration,

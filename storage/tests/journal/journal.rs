@@ -223,7 +223,8 @@ fn a_checkpoint_comes_with_the_bytes_with_time_and_when_asked() {
     let journal = || db.stats().journal.unwrap();
     while journal().checkpoints < 5 {
         put(&db, &format!("{}", journal().records));
-        assert!(journal().since_checkpoint <= 256 << 10);
+        // A quarter more while a thread makes one.
+        assert!(journal().since_checkpoint <= (256 + 64) << 10);
         assert!(journal().records < 1000);
     }
     // Four times what counts: records of one block count half of it.

@@ -42,6 +42,8 @@ pub(crate) struct Beside<'a> {
     names: Arc<Names>,
     /// The slabs of that memory that are left, from the oldest on.
     slots: VecDeque<u8>,
+    /// How many there were.
+    all_slots: usize,
     copies: Vec<Copy>,
     /// The keys of these.
     keys: Vec<u8>,
@@ -126,6 +128,7 @@ impl<'a> Beside<'a> {
                 shared,
                 state: Snapshot::new(meta, map, Recents { table: Some(table), upto: meta.txid }),
                 names,
+                all_slots: slots.len(),
                 slots: slots.into(),
                 copies: Vec::new(),
                 keys: Vec::new(),
@@ -143,11 +146,13 @@ impl<'a> Beside<'a> {
 
     /// Writes the leaves that refer to the oldest slabs; `false` where no slabs are left.
     pub(crate) fn write_next(&mut self) -> Result<bool, End> {
+        let done = self.all_slots - self.slots.len();
         let slots: Vec<u8> = self.slots.drain(..SLABS_TOGETHER.min(self.slots.len())).collect();
         let Some(table) = self.state.recents.table.clone().filter(|_| !slots.is_empty()) else { return Ok(false) };
         let is_meant = |at: u32| table.header(at).is_some_and(|header| slots.contains(&header.oldest));
         let leaves = table.all().filter(|&(_, at)| is_meant(at));
         let (shared, names) = (self.shared, Arc::clone(&self.names));
+        shared.pressure.writes_leaves(done..done + slots.len(), self.all_slots);
         shared.write_round(&table, &names, leaves, |batch, pages, next| self.write_batch(batch, pages, next))?;
         self.state.recents.table = Some(Arc::new(table.without(&slots)));
         Ok(true)

@@ -42,13 +42,15 @@ impl Shared {
 
     /// Writes patched leaves to pages, until few are left. For who has the turn.
     pub(super) fn write_leaves(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let left = self.writer.with(|writer| {
                 let patcher = writer.spare.patcher.as_ref()?;
                 (patcher.live() > FEW).then(|| patcher.to_be_written())
             });
             let Some((Recents { table: Some(table), .. }, names)) = left else { return Ok(()) };
             self.check_usable()?;
+            // Nearly all are written by the first.
+            self.pressure.writes_leaves(round.min(1)..1, 1);
             self.write_round(&table, &names, table.all(), self.batches(&names))?;
         }
         Ok(())
@@ -148,7 +150,9 @@ impl Shared {
         let leaves = if is_replaying { BATCH } else { (COMMITS * usual).clamp(SMALL_BATCH, BATCH) };
         let mut pages = Vec::new();
         let mut batches = ahead.chunks(leaves).peekable();
+        let all = batches.len() as u64;
         while let Some(batch) = batches.next() {
+            self.pressure.step(all - batches.len() as u64 - 1, all);
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
             }

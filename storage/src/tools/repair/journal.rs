@@ -71,13 +71,14 @@ fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option
     let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return Ok(None) };
     let folder: Arc<dyn JournalFolder> = Arc::new(folder);
     let log = scan(&folder).map_err(told)?;
+    // A header that is damaged may be that of the only segment in use.
+    log.check().map_err(told)?;
     if log.is_empty() {
         return Ok(None);
     }
     let Some(meta) = meta else {
         return Err("all of it: nothing tells which of its transactions follow the root that was taken".into());
     };
-    log.check().map_err(told)?;
     log.after_up_to_damage(&MetaBytes::of(meta)).map(Some).map_err(told)
 }
 
