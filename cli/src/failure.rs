@@ -272,7 +272,7 @@ fn about(file: &Path, error: &Error) -> String {
 }
 
 /// The flag, and where the journal is, if that is not the usual place.
-fn flags(flag: &str, file: &Path, folder: &Path) -> String {
+pub(crate) fn flags(flag: &str, file: &Path, folder: &Path) -> String {
     let usual = file.canonicalize().map(|real| journal_beside(&real));
     if usual
         .and_then(fs::canonicalize)

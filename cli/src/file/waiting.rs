@@ -55,7 +55,8 @@ fn waits(file: &Path) -> Option<String> {
         Err(error) => return Some(of_error(file, &error)),
     };
     let folder = journal.folder().display();
-    if journal.is_contained() || journal.segments().next().is_none() {
+    let is_damaged = matches!(journal.state(), Err(Error::JournalDamaged { .. }));
+    if journal.is_contained() || journal.segments().next().is_none() && !is_damaged {
         return None;
     }
     if let Err(error) = journal.file_txid() {

@@ -5,86 +5,11 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{Ran, run, run_with_input};
+use crate::common::run;
+use crate::killed::{Killed, copy};
 use boltkv_storage::{Db, FileJournal, JournalOptions, Options};
-
-/// The file, with one key in it, and the journal, with another one.
-struct Killed(tempfile::TempDir);
-
-impl Killed {
-    fn new() -> Self {
-        Self::after(|db| db.update(|tx| tx.create_bucket("b2")?.create_bucket("in")?.put("deep", "3")).unwrap())
-    }
-
-    /// The journal's last transactions are these.
-    fn after(last: impl Fn(&Db)) -> Self {
-        let (live, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let file = live.path().join("app.db");
-        let db = Options::new().journal(JournalOptions::new().checkpoint_size(256 << 10)).open(&file).unwrap();
-        db.update(|tx| tx.create_bucket("b")?.put("old", "1")).unwrap();
-        db.checkpoint().unwrap();
-        db.update(|tx| tx.bucket_mut("b")?.put("new", "2")).unwrap();
-        last(&db);
-        // A killed process leaves what a copy of both holds: nothing else outlasts it.
-        fs::copy(&file, left.path().join("app.db")).unwrap();
-        fs::create_dir(left.path().join("app.db-journal")).unwrap();
-        for entry in fs::read_dir(live.path().join("app.db-journal")).unwrap() {
-            let entry = entry.unwrap();
-            fs::copy(entry.path(), left.path().join("app.db-journal").join(entry.file_name())).unwrap();
-        }
-        Self(left)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.path().join("app.db")
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// Runs a command line: `FILE`, `OUT`, and so on stand for paths in the folder.
-    fn run(&self, line: &str) -> Ran {
-        let args = line.split(' ').map(|word| match word {
-            "FILE" => self.file().into(),
-            "OUT" => self.path("out.db").into(),
-            "OTHER" => self.path("other.db").into(),
-            word => OsString::from(word),
-        });
-        run_with_input(args, b"{\"path\":[\"Yg==\"],\"key\":\"bmV3\",\"value\":\"bmV3\"}\n")
-    }
-
-    /// The bytes of everything that was left.
-    fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let journal = fs::read_dir(self.path("app.db-journal")).unwrap().map(|entry| entry.unwrap().path());
-        let mut all: Vec<_> =
-            journal.chain([self.file()]).map(|path| (path.clone(), fs::read(path).unwrap())).collect();
-        all.sort();
-        all
-    }
-
-    /// Damages the newest record but one: that it was synced, the newest says.
-    fn damage_the_second_record(&self) {
-        self.damage_from_the_end(2);
-    }
-
-    fn damage_from_the_end(&self, which: usize) {
-        let file = FileJournal::find(self.file(), None).unwrap().unwrap();
-        let mut records = Vec::new();
-        for segment in file.segments() {
-            file.entries(segment.number, |entry| -> boltkv_storage::Result<()> {
-                records.push((segment.file.clone(), entry.offset(), entry.txid()));
-                Ok(())
-            })
-            .unwrap();
-        }
-        let (name, offset, _) = &records[records.len() - which];
-        let segment = fs::File::options().write(true).open(self.path("app.db-journal").join(name)).unwrap();
-        segment.write_all_at(b"damage", offset + 80).unwrap();
-    }
-}
 
 fn value(file: &Path, path: &[&str], key: &str) -> Option<Vec<u8>> {
     let db = Db::open(file).unwrap();
@@ -250,7 +175,12 @@ fn where_a_bucket_was_moved_is_told() {
 #[test]
 fn what_waits_is_given_up_when_asked() {
     let killed = Killed::new();
-    let told = killed.run("file journal --discard FILE").done_text();
+    let before = killed.bytes();
+    let ran = killed.run("file journal --discard FILE");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("its journal fits, with 2 transactions that the file lacks"), "{}", ran.stderr);
+    assert!(killed.bytes() == before);
+    let told = killed.run("file journal --discard --force FILE").done_text();
     assert!(told.ends_with("as transaction 2 left it; 2 transactions of its journal given up\n"), "{told}");
     assert_eq!(value(&killed.file(), &["b"], "new"), None);
     assert_eq!(value(&killed.file(), &["b"], "old").unwrap(), b"1");
@@ -297,18 +227,15 @@ fn of_a_newest_record_that_is_not_whole_no_more_is_said_than_is_known() {
     let told = killed.run("file journal FILE").done_text();
     assert!(told.contains("1 transaction up to 3") && told.contains("\nTorn: ") && told.contains(torn), "{told}");
     let folder = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("app.db");
-    fs::copy(killed.file(), &copy).unwrap();
-    fs::create_dir(folder.path().join("app.db-journal")).unwrap();
-    for segment in fs::read_dir(killed.path("app.db-journal")).unwrap() {
-        let segment = segment.unwrap();
-        fs::copy(segment.path(), folder.path().join("app.db-journal").join(segment.file_name())).unwrap();
-    }
-    let options = || boltkv_storage::Options::new().journal(boltkv_storage::JournalOptions::new());
-    let db = options().open(&copy).unwrap();
+    copy(killed.0.path(), folder.path());
+    let options = || Options::new().journal(JournalOptions::new());
+    let db = options().open(folder.path().join("app.db")).unwrap();
     assert!(db.stats().journal.unwrap().torn);
     drop(db);
-    assert!(!options().open(&copy).unwrap().stats().journal.unwrap().torn, "the next journal has no such end");
+    assert!(
+        !options().open(folder.path().join("app.db")).unwrap().stats().journal.unwrap().torn,
+        "the next journal has no such end"
+    );
     let told = killed.run("file journal --apply FILE").done_text();
     assert!(told.contains("1 transaction applied, up to 3") && told.contains(torn), "{told}");
 }
@@ -328,7 +255,7 @@ fn a_journal_on_a_disk_that_is_read_only_is_looked_at() {
 fn a_file_without_a_journal_has_none() {
     let killed = Killed::new();
     drop(Db::open(killed.path("other.db")).unwrap());
-    assert!(killed.run("file journal OTHER").done_text().ends_with("other.db: it has no journal\n"));
+    assert!(killed.run("file journal OTHER").done_text().contains("other.db: it has no journal beside it"));
     assert_eq!(killed.run("file journal OUT").code, Some(3));
 }
 
@@ -359,6 +286,36 @@ fn repair_goes_on_over_a_damaged_journal_and_says_what_is_lost() {
     assert_eq!(value(&killed.path("out.db"), &["b"], "old").unwrap(), b"1");
     killed.run("file journal --discard FILE").done();
     killed.run("file check FILE").done();
+}
+
+#[test]
+fn a_damaged_header_of_the_only_segment_is_told_and_nothing_is_called_whole() {
+    let killed = Killed::new();
+    let used = FileJournal::find(killed.file(), None).unwrap().unwrap();
+    let names: Vec<_> = used.segments().map(|segment| killed.path("app.db-journal").join(segment.file)).collect();
+    for name in names {
+        fs::File::options().write(true).open(name).unwrap().write_all_at(b"damage", 60).unwrap();
+    }
+    for (line, code) in [("file journal FILE", 1), ("file repair FILE --output OUT", 1), ("file check FILE", 3)] {
+        let ran = killed.run(line);
+        let told = String::from_utf8(ran.stdout).unwrap() + &ran.stderr;
+        assert_eq!(ran.code, Some(code), "{line}: {told}");
+        assert!(told.contains("the header of segment 1 was synced, and is damaged"), "{line}: {told}");
+    }
+}
+
+#[test]
+fn what_is_advised_of_a_journal_elsewhere_names_its_folder() {
+    let killed = Killed::new();
+    fs::rename(killed.path("app.db-journal"), killed.path("away")).unwrap();
+    Db::open(killed.file()).unwrap().update(|tx| tx.create_bucket("other").map(drop)).unwrap();
+    let folder = killed.path("away");
+    let ran = killed.run(&format!("file journal FILE --folder {}", folder.display()));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    for flag in ["--effects", "--discard"] {
+        let command = format!("`boltkv file journal {flag} --folder {} ", folder.display());
+        assert!(ran.stderr.contains(&command), "{}", ran.stderr);
+    }
 }
 
 #[test]

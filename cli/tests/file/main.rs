@@ -23,6 +23,7 @@ mod inspect;
 mod interrupted;
 mod journal;
 mod keys;
+mod killed;
 mod locked;
 mod page;
 mod page_item;

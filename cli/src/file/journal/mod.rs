@@ -17,7 +17,7 @@ use super::holder;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use super::target::Target;
-use crate::failure::{Failure, Outcome, journal_command};
+use crate::failure::{Failure, Outcome, flags, journal_command};
 
 /// Look at the journal of a file, bring the file up to date with it, or give it up
 ///
@@ -30,7 +30,7 @@ use crate::failure::{Failure, Outcome, journal_command};
   boltkv file journal app.db
   boltkv file journal app.db --effects          # each change that each transaction made
   boltkv file journal --apply app.db
-  boltkv file journal --discard app.db          # the file as it is becomes the newest state
+  boltkv file journal --discard app.db          # one that does not fit: the file as it is becomes the newest state
 
 Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, or does not fit the file; \
 2: the command line cannot be used; 3: a file could not be opened. A journal that was kept elsewhere, with serve --journal DIR, is \
@@ -60,6 +60,9 @@ pub(crate) struct Journal {
     /// Give up what the journal records and the file lacks: it is lost
     #[arg(long, conflicts_with_all = ["records", "effects"])]
     discard: bool,
+    /// With --discard: also a journal that fits, whose transactions --apply would do
+    #[arg(long, requires = "discard")]
+    force: bool,
     /// Print lines of JSON
     #[arg(long)]
     json: bool,
@@ -80,11 +83,11 @@ impl Journal {
         {
             return Err(Failure::open(path, error));
         }
-        let wrong = journal.state().err().filter(|_| in_use.is_none() && journal.segments().next().is_some());
+        let wrong = journal.state().err().filter(|_| in_use.is_none());
         wrong.map_or(Ok(()), |error| {
-            let (look, discard) = (journal_command("--effects ", path), journal_command("--discard ", path));
+            let (look, discard) = (self.command("--effects "), self.command("--discard "));
             let give_up = format!(
-                "`{look}` shows what is recorded; with a copy of the folder kept, `{discard}` goes on with the file as it is"
+                "`{look}` shows what is recorded; with copies of file and folder kept, `{discard}` goes on with the file as it is"
             );
             // What it is, was said.
             let (what, way_on) = match error {
@@ -106,6 +109,12 @@ impl Journal {
         })
     }
 
+    /// The command that is about the same journal, as it is typed.
+    fn command(&self, flag: &str) -> String {
+        let (path, folder) = (self.target.path(), self.folder.as_deref());
+        journal_command(&folder.map_or_else(|| flag.to_owned(), |folder| flags(flag, path, folder)), path)
+    }
+
     /// There is no folder.
     fn nothing(&self) -> Outcome {
         let path = self.target.path();
@@ -117,7 +126,11 @@ impl Journal {
         }
         self.target.print(|out| {
             if !self.json {
-                writeln!(out, "{}: it has no journal", path.display())?;
+                writeln!(
+                    out,
+                    "{}: it has no journal beside it; one that was kept elsewhere, --folder names",
+                    path.display()
+                )?;
             }
             Ok(())
         })
@@ -144,6 +157,11 @@ impl Journal {
             options = options.folder(folder);
         }
         let waited = journal.state().ok();
+        if let Some(state) = waited.filter(|state| self.discard && !self.force && state.records > 0) {
+            let (file, waits, apply) = (path.display(), transactions(state.records), self.command("--apply "));
+            let what = format!("{file}: its journal fits, with {waits} that the file lacks: `{apply}` does them");
+            return Err(Failure::not_done(format!("{what}; `{}` gives them up", self.command("--discard --force "))));
+        }
         let recorded = if self.discard && waited.is_none() { self.recorded(journal)? } else { 0 };
         let progress = Progress::doing(if self.discard { "discarding" } else { "applying" });
         let db = self.target.open_with(Options::new().create(false).journal(options))?;
