@@ -41,7 +41,7 @@ pub struct MetaFields {
     pub version: u32,
     /// Bytes of a page.
     pub page_size: u32,
-    /// Not used by any version of the format: 0.
+    /// Not used by any version of the format, and 0; or whatever number boltkv has given a state that it kept with a journal.
     pub flags: u32,
     /// The page of the root bucket's root.
     pub root: Pgid,
@@ -117,6 +117,7 @@ impl MetaFields {
         }
         Ok(Meta {
             page_size: self.page_size,
+            flags: self.flags,
             root: self.root,
             sequence: self.sequence,
             freelist: self.freelist,
@@ -157,6 +158,11 @@ impl MetaFields {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) page_size: u32,
+    /// What bbolt keeps as it finds it, and never reads: which state of a journal this is ([`Journal::stamp`]), so that metas
+    /// of states that differ in what is in their pages alone are not alike. 0 where there was no journal.
+    ///
+    /// [`Journal::stamp`]: crate::journal::Journal::stamp
+    pub(crate) flags: u32,
     pub(crate) root: Pgid,
     /// The root bucket's sequence: bbolt writes it and gives no way to change it.
     pub(crate) sequence: u64,
@@ -237,7 +243,7 @@ impl Meta {
             magic: MAGIC,
             version: VERSION,
             page_size: self.page_size,
-            flags: 0,
+            flags: self.flags,
             root: self.root,
             sequence: self.sequence,
             freelist: self.freelist,
@@ -280,7 +286,7 @@ impl Meta {
 mod tests {
     use super::*;
 
-    const META: Meta = Meta { page_size: 4096, root: 3, sequence: 0, freelist: 2, mark: 4, txid: 1 };
+    const META: Meta = Meta { page_size: 4096, flags: 7, root: 3, sequence: 0, freelist: 2, mark: 4, txid: 1 };
 
     #[test]
     fn a_meta_reads_back_and_fills_its_page() {

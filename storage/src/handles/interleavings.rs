@@ -40,7 +40,7 @@ fn registry(newest: Snapshot) -> Readers {
 
 impl Model {
     fn new() -> Arc<Self> {
-        let meta = Meta { page_size: 1024, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
+        let meta = Meta { page_size: 1024, flags: 0, root: 2, sequence: 3, freelist: NO_FREELIST, mark: 4, txid: 0 };
         let map = Arc::new(Map::of_region(Region::new(64).unwrap(), 64));
         Arc::new(Self { readers: registry(Snapshot::new(meta, map, Recents::default())), pages: Default::default() })
     }
@@ -172,7 +172,7 @@ fn grown(txid: TxId) -> Snapshot {
     let len = usize::try_from(mark).unwrap() * 64;
     let region = Region::new(len).unwrap();
     region.write(len - 8, &txid.to_le_bytes());
-    let meta = Meta { page_size: 64, root: 2, sequence: 0, freelist: NO_FREELIST, mark, txid };
+    let meta = Meta { page_size: 64, flags: 0, root: 2, sequence: 0, freelist: NO_FREELIST, mark, txid };
     Snapshot::new(meta, Arc::new(Map::of_region(region, len)), Recents::default())
 }
 

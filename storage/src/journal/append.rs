@@ -273,6 +273,13 @@ impl Journal {
         &self.tail
     }
 
+    /// What tells the state that everything recorded has led to from others of the same number: metas say nothing of what is
+    /// in the pages, and two copies of a file whose changes were of the same shape would have the same.
+    pub(crate) fn stamp(&self) -> u32 {
+        // A segment that was just begun has no entry.
+        crc32c::crc32c_append(self.last_crc, &self.current.header.generation.to_le_bytes())
+    }
+
     /// Bytes of records, over all.
     pub(crate) fn recorded(&self) -> u64 {
         self.recorded

@@ -153,7 +153,7 @@ pub(super) fn write(
         writer.keep_map(shared);
         shared.unwritten(error)
     })?;
-    let snapshot = Snapshot::new(prepared.meta, map, work.recents(txid, sync.is_point()));
+    let mut snapshot = Snapshot::new(prepared.meta, map, work.recents(txid, sync.is_point()));
     if shared.options.strict
         && let Some(problem) = crate::check::check(&snapshot, &CheckOptions::new().most_problems(1)).into_iter().next()
     {
@@ -161,6 +161,7 @@ pub(super) fn write(
         return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
     }
     record(work, txid, shared, writer, sync)?;
+    snapshot.meta.flags = writer.journal.as_ref().map_or(snapshot.meta.flags, Journal::stamp);
     if sync.is_point() {
         let recorded = writer.journal.as_ref().map_or(0, Journal::recorded);
         make_durable(&snapshot.meta, recorded, shared, writer)?;

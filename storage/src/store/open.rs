@@ -205,7 +205,7 @@ pub(crate) fn new_database(options: &Options) -> Result<Vec<u8>> {
     if !is_page_size(page_size) {
         return Err(Error::InvalidPageSize { found: page_size.into() });
     }
-    let meta = |txid: TxId| Meta { page_size, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
+    let meta = |txid: TxId| Meta { page_size, flags: 0, root: 3, sequence: 0, freelist: 2, mark: 4, txid };
     let size = page_size as usize;
     let mut file = meta(0).encode();
     file.extend(meta(NEWEST_OF_NEW).encode());

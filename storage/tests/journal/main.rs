@@ -15,3 +15,4 @@ mod following;
 mod journal;
 mod metas;
 mod padded;
+mod twins;
