@@ -50,9 +50,16 @@ pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
 }
 
 /// Where the journal of a database file lies, unless it is told: `NAME-journal` beside the file itself, wherever links to it
-/// are.
+/// are. One that lies beside a link instead was left behind when the file was moved: that is an error.
 pub(crate) fn journal_path(file: &Path) -> io::Result<PathBuf> {
-    Ok(journal_of(&file.canonicalize()?))
+    let (usual, beside) = (journal_of(&file.canonicalize()?), journal_of(file));
+    if !usual.exists() && beside.is_dir() && file.is_symlink() {
+        let (beside, usual) = (beside.display(), usual.display());
+        let what =
+            format!("{beside} lies beside a link to the file; its journal belongs at {usual}: move it there, or away");
+        return Err(io::Error::other(what));
+    }
+    Ok(usual)
 }
 
 /// The same for a path without links, whether there is a file or not.

@@ -35,8 +35,10 @@ pub(super) struct Found {
 /// The journals that a file at `path` may have: the one that is asked for, and the one in the usual place.
 pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn JournalFolder>>> {
     let mut folders: Vec<Arc<dyn JournalFolder>> = Vec::new();
-    let usual = journal_path(path).map_err(Error::io("look for the journal of", Some(path)))?;
     let named = options.journal.as_ref().and_then(|journal| journal.folder.as_deref());
+    // Who names one may mean that which was left beside a link.
+    let usual = if named.is_some() { path.canonicalize().map(|real| journal_of(&real)) } else { journal_path(path) };
+    let usual = usual.map_err(Error::io("look for the journal of", Some(path)))?;
     let asked = options.journal.as_ref().map(|_| named.unwrap_or(&usual));
     match asked {
         Some(asked) if options.keeps_journal() => {

@@ -121,3 +121,22 @@ fn segments_of_two_journals_are_refused_and_none_is_left_by_who_gives_them_up() 
         assert!(tx.bucket("b").unwrap().get(40_u32.to_be_bytes()).unwrap().is_some(), "what came after is done again");
     }
 }
+
+#[test]
+fn a_journal_that_was_left_beside_a_link_to_the_file_is_told() {
+    let folder = folder_in_memory();
+    let (file, moved) = (folder.path().join("a.db"), folder.path().join("moved.db"));
+    let options = || Options::new().journal(JournalOptions::new());
+    options().open(&file).unwrap().close().unwrap();
+    fs::rename(&file, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &file).unwrap();
+    let told = |error: Error| assert!(error.to_string().contains("a.db-journal lies beside a link"), "{error}");
+    told(options().open(&file).unwrap_err());
+    told(Db::open(&file).unwrap_err());
+    told(FileJournal::find(&file, None).unwrap_err());
+    let left = folder.path().join("a.db-journal");
+    Options::new().journal(JournalOptions::new().folder(&left)).open(&file).unwrap().close().unwrap();
+    fs::rename(&left, folder.path().join("moved.db-journal")).unwrap();
+    options().open(&file).unwrap().close().unwrap();
+    assert!(FileJournal::find(&file, None).unwrap().is_some());
+}
