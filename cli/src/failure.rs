@@ -256,32 +256,31 @@ fn about(file: &Path, error: &Error) -> String {
         }
         Error::Io { .. } | Error::JournalIo { .. } | Error::LockTimeout { .. } => error.to_string(),
         Error::JournalWaits { folder, .. } => {
-            format!("{}: {error}: `{}` does", file.display(), journal_command(&flags("--apply ", file, folder), file))
+            format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file, Some(folder)))
         }
         Error::MetaLost { folder, .. }
         | Error::JournalDoesNotFit { folder, .. }
         | Error::FileOlderThanJournal { folder, .. } => {
-            format!("{}: {error} (`{}` tells more)", file.display(), journal_command(&flags("", file, folder), file))
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, Some(folder)))
         }
         Error::JournalDamaged { file: segment, .. } | Error::JournalVersion { file: segment, .. } => {
-            let flags = segment.parent().map(|folder| flags("", file, folder)).unwrap_or_default();
-            format!("{}: {error} (`{}` tells more)", file.display(), journal_command(&flags, file))
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, segment.parent()))
         }
         _ => format!("{}: {error}", file.display()),
     }
 }
 
-/// The flag, and where the journal is, if that is not the usual place.
-pub(crate) fn flags(flag: &str, file: &Path, folder: &Path) -> String {
+/// How it is told where the journal is, if that is not the usual place.
+fn folder_flag(file: &Path, folder: &Path) -> String {
     let usual = file.canonicalize().map(|real| journal_beside(&real));
     if usual
         .and_then(fs::canonicalize)
         .ok()
         .is_some_and(|usual| folder.canonicalize().is_ok_and(|folder| usual == folder))
     {
-        return flag.to_owned();
+        return String::new();
     }
-    format!("{flag}--folder {} ", quoted_for_shell(&folder.to_string_lossy()))
+    format!("--folder {} ", quoted_for_shell(&folder.to_string_lossy()))
 }
 
 /// What the journal of a file of that name is called, unless it is told otherwise.
@@ -291,9 +290,10 @@ pub(crate) fn journal_beside(file: &Path) -> PathBuf {
     name.into()
 }
 
-/// The command that is about the journal of a file, as it is typed.
-pub(crate) fn journal_command(flags: &str, file: &Path) -> String {
-    format!("boltkv file journal {flags}{}", quoted_for_shell(&file.to_string_lossy()))
+/// The command that is about the journal of a file, as it is typed; in that folder, where one is known.
+pub(crate) fn journal_command(flag: &str, file: &Path, folder: Option<&Path>) -> String {
+    let folder = folder.map(|folder| folder_flag(file, folder)).unwrap_or_default();
+    format!("boltkv file journal {flag}{folder}{}", quoted_for_shell(&file.to_string_lossy()))
 }
 
 #[cfg(test)]

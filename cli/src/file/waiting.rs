@@ -60,12 +60,12 @@ fn waits(file: &Path) -> Option<String> {
         return None;
     }
     if let Err(error) = journal.file_txid() {
-        let tells = journal_command("", file);
+        let tells = journal_command("", file, None);
         return Some(format!("it has a journal in {folder}, of which nothing can be told ({error}): see `{tells}`"));
     }
     Some(match journal.state() {
         Ok(state) => {
-            let (contains, newest, apply) = (state.contains, state.newest, journal_command("--apply ", file));
+            let (contains, newest, apply) = (state.contains, state.newest, journal_command("--apply ", file, None));
             format!(
                 "the file holds transactions up to {contains}, and its journal in {folder} up to {newest}: `{apply}` \
                  brings it up to date"
@@ -76,5 +76,5 @@ fn waits(file: &Path) -> Option<String> {
 }
 
 fn of_error(file: &Path, error: &Error) -> String {
-    format!("{error} (`{}` tells more)", journal_command("", file))
+    format!("{error} (`{}` tells more)", journal_command("", file, None))
 }

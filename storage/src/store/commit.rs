@@ -161,7 +161,9 @@ pub(super) fn write(
         return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
     }
     record(work, txid, shared, writer, sync)?;
-    snapshot.meta.flags = writer.journal.as_ref().map_or(snapshot.meta.flags, Journal::stamp);
+    if let Some(journal) = &writer.journal {
+        snapshot.meta.flags = journal.stamp();
+    }
     if sync.is_point() {
         let recorded = writer.journal.as_ref().map_or(0, Journal::recorded);
         make_durable(&snapshot.meta, recorded, shared, writer)?;

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::common::copy_as_killed;
 use boltkv_storage::{Db, Error, JournalKeep, JournalOptions, Options, Restore};
 
 fn options() -> Options {
@@ -32,14 +33,6 @@ fn journal(file: &Path) -> PathBuf {
     format!("{}-journal", file.display()).into()
 }
 
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
-}
-
 /// Neither an opening nor a restore takes the second file for the first one, whose journal goes on.
 fn are_told_apart(one: &Path, other: &Path) {
     assert_eq!(metas(one), metas(other), "they are not of the same shape");
@@ -47,8 +40,8 @@ fn are_told_apart(one: &Path, other: &Path) {
     put(&db, "more");
     let place = tempfile::tempdir().unwrap();
     let mixed = place.path().join("mixed.db");
+    copy_as_killed(one, &mixed);
     fs::copy(other, &mixed).unwrap();
-    copy_folder(&journal(one), &journal(&mixed));
     let is_refused = |error: &Error| matches!(error, Error::JournalDoesNotFit { .. });
     let opened = options().open(&mixed).map(drop);
     assert!(opened.as_ref().is_err_and(is_refused), "{opened:?}");
@@ -60,7 +53,8 @@ fn are_told_apart(one: &Path, other: &Path) {
 fn two_copies(folder: &Path) -> (PathBuf, PathBuf) {
     let (one, other) = (folder.join("one.db"), folder.join("other.db"));
     change(&one, "base");
-    fs::copy(&one, &other).unwrap();
+    // Both openings are alike: with a journal beside the file from the beginning.
+    copy_as_killed(&one, &other);
     (one, other)
 }
 
@@ -68,8 +62,6 @@ fn two_copies(folder: &Path) -> (PathBuf, PathBuf) {
 fn that_were_changed_with_journals_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = two_copies(folder.path());
-    // Both openings are alike: with a journal beside the file from the beginning.
-    copy_folder(&journal(&one), &journal(&other));
     change(&one, "this");
     change(&other, "that");
     are_told_apart(&one, &other);
@@ -79,14 +71,11 @@ fn that_were_changed_with_journals_of_their_own() {
 fn whose_journals_were_done_again_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = two_copies(folder.path());
-    copy_folder(&journal(&one), &journal(&other));
     for (file, key) in [(&one, "this"), (&other, "that")] {
         let db = options().open(file).unwrap();
         put(&db, key);
-        // What a kill leaves is what a copy has.
         let left = folder.path().join(format!("left-{key}.db"));
-        fs::copy(file, &left).unwrap();
-        copy_folder(&journal(file), &journal(&left));
+        copy_as_killed(file, &left);
         drop(db);
         options().open(&left).unwrap().close().unwrap();
     }

@@ -17,7 +17,7 @@ use super::holder;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use super::target::Target;
-use crate::failure::{Failure, Outcome, flags, journal_command};
+use crate::failure::{Failure, Outcome, journal_command};
 
 /// Look at the journal of a file, bring the file up to date with it, or give it up
 ///
@@ -111,8 +111,7 @@ impl Journal {
 
     /// The command that is about the same journal, as it is typed.
     fn command(&self, flag: &str) -> String {
-        let (path, folder) = (self.target.path(), self.folder.as_deref());
-        journal_command(&folder.map_or_else(|| flag.to_owned(), |folder| flags(flag, path, folder)), path)
+        journal_command(flag, self.target.path(), self.folder.as_deref())
     }
 
     /// There is no folder.
