@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::common::resp::{Value, encode};
-use crate::common::{Resp, TestServer, connect, eventually, read_to_end};
+use crate::common::{PATIENCE, Resp, TestServer, connect, eventually, read_to_end};
 use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{MAX_ARGS, MAX_INLINE};
 use boltkv_server::{Config, Grant, Listen, Proof};
@@ -241,7 +241,11 @@ fn a_pipeline_in_pieces_is_answered_in_its_order() {
 // Promises: resp-memory.
 #[test]
 fn who_queues_a_transaction_never_waits_for_memory_that_others_keep_for_theirs() {
-    let server = TestServer::start_with(tight);
+    let server = TestServer::start_with(|config| {
+        tight(config);
+        // No deadline is to set anything free.
+        config.timeouts.request = 20 * PATIENCE;
+    });
     let mut clients: Vec<_> = (0..6).map(|_| server.resp()).collect();
     let part = vec![b'v'; MAX_FRAME / 8];
     for client in &mut clients {

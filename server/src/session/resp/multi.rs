@@ -1,5 +1,7 @@
 //! What is said between MULTI and EXEC.
 
+use bytes::Bytes;
+
 use boltkv_protocol::{ErrorCode, ErrorReply, MAX_TXN_PARTS, Reply};
 use tokio::time::Instant;
 
@@ -79,14 +81,15 @@ impl RespMulti {
             let message = format!("a transaction has at most {MOST_OF_SESSION} commands that concern the connection");
             return Err(ErrorReply::new(ErrorCode::TxnTooLarge, message));
         }
-        let call = Call { args: call.args.detached(), ..call };
         self.kept += size_of::<Call>() + call.args.kept();
         if self.kept > room.max_frame {
             let message = format!("a transaction has at most {} bytes (--max-frame)", room.max_frame);
             return Err(ErrorReply::new(ErrorCode::FrameTooLarge, message));
         }
         self.memory.hold(self.kept, now, room)?;
-        self.calls.push(call);
+        // The buffer that it came in has memory of its own, which others wait for.
+        let args = call.args.held(|bytes| Bytes::copy_from_slice(&bytes));
+        self.calls.push(Call { args, ..call });
         Ok(())
     }
 
