@@ -57,5 +57,5 @@ pub(crate) use run::{Run, Turns};
 pub(crate) use scan::{Progress, ScanRun, Source};
 pub(crate) use shrink::Shrinks;
 pub(crate) use snapshots::{NamedSnapshot, Snapshots};
-pub(crate) use watch::Watches;
+pub(crate) use watch::{WatchRun, Watches};
 pub(crate) use write::{Asker, Effect, Write, apply, prefetch};

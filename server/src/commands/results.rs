@@ -70,6 +70,11 @@ impl ReplyRoom {
         self.memory.try_take(bytes)
     }
 
+    /// The same of a share of it.
+    pub(super) fn try_take_of(&self, share: &Memory, bytes: usize) -> Option<Lease> {
+        self.memory.try_take_of(share, bytes)
+    }
+
     /// The same for what is kept for as long as a client likes.
     pub(super) fn try_keep(&self, bytes: usize) -> Option<Lease> {
         self.memory.try_keep(bytes)

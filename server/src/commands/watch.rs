@@ -46,19 +46,16 @@ pub(crate) struct Watches {
     share: Arc<Memory>,
 }
 
-/// What a large transaction has of the share, and of the memory.
-type Taken = (Lease, Lease);
-
 /// A watch that is under way.
 #[derive(Debug)]
 pub(crate) struct WatchRun {
-    parts: Receiver<Part>,
-    next: Option<Part>,
+    parts: Receiver<Told>,
+    next: Option<Told>,
     stop: Arc<OnceLock<FollowerStop>>,
 }
 
-/// What the thread has for the stream.
-type Part = Result<Changes, ErrorReply>;
+/// What the thread has for the stream: a frame, and the memory that holds a place for it, also when it is written.
+type Told = Result<(Changes, Arc<Lease>), ErrorReply>;
 
 impl Watches {
     /// At most so many, and no more than take a quarter of this memory. Their large transactions take another one.
@@ -75,32 +72,23 @@ impl Watches {
         let now = db.durable_position().ok_or_else(no_journal)?;
         let too_many = || self.places.all_taken("watches", &["--max-watches", "--memory"]);
         let place = self.places.take().ok_or_else(too_many)?;
-        let lease = room.try_take(MEMORY).ok_or_else(|| room.no_memory("a watch"))?;
+        let memory = Arc::new(room.try_take(MEMORY).ok_or_else(|| room.no_memory("a watch"))?);
         let (to, parts) = channel(AHEAD);
         let stop = Arc::new(OnceLock::new());
-        let telling =
-            Telling { db: db.clone(), room: room.clone(), share: Arc::clone(&self.share), to, told: Instant::now() };
-        let held = (lease, place);
+        let (room, share) = (room.clone(), Arc::clone(&self.share));
+        let telling = Telling { db: db.clone(), room, share, memory, to, told: Instant::now() };
         start_thread("boltkv-watch", "for a watch", {
             let stop = Arc::clone(&stop);
-            move || telling.run(watch, now, &stop, held)
+            move || telling.run(watch, now, &stop, place)
         })?;
         Ok(WatchRun { parts, next: None, stop })
     }
 }
 
 impl WatchRun {
-    /// How many bytes the next frame takes.
-    pub(crate) fn len(&self) -> usize {
-        match &self.next {
-            Some(Ok(changes)) => changes.frame_len(),
-            _ => 0,
-        }
-    }
-
-    /// The next frame; `None` where there is none yet.
-    pub(crate) fn take(&mut self) -> Result<Option<Reply>, ErrorReply> {
-        Ok(self.next.take().transpose()?.map(Reply::Changes))
+    /// The next frame, and the memory for it; `None` where there is none yet.
+    pub(crate) fn take(&mut self) -> Result<Option<(Reply, Arc<Lease>)>, ErrorReply> {
+        Ok(self.next.take().transpose()?.map(|(changes, memory)| (Reply::Changes(changes), memory)))
     }
 }
 
@@ -146,13 +134,15 @@ struct Telling {
     db: Db,
     room: ReplyRoom,
     share: Arc<Memory>,
-    to: Sender<Part>,
+    /// What it has for transactions that are not large, and for frames of usual length.
+    memory: Arc<Lease>,
+    to: Sender<Told>,
     /// When something was told last.
     told: Instant,
 }
 
 impl Telling {
-    fn run(mut self, watch: Watch, now: JournalPosition, stop: &OnceLock<FollowerStop>, held: (Lease, Place)) {
+    fn run(mut self, watch: Watch, now: JournalPosition, stop: &OnceLock<FollowerStop>, place: Place) {
         let Err(ended) = self.follow(watch, now, stop);
         let error = match ended {
             Ended::Gone => None,
@@ -165,7 +155,7 @@ impl Telling {
             // Where nobody wants it, that is why it has ended.
             let _ = to.blocking_send(Err(error));
         }
-        drop(held);
+        drop(place);
     }
 
     fn follow(
@@ -215,15 +205,15 @@ impl Telling {
     /// Tells what is watched of a transaction; whether there was any.
     fn tell(&mut self, transaction: CommittedTransaction<'_>, watched: &mut Watched) -> Result<bool, Ended> {
         let (position, time_ms) = (wire(transaction.position()), transaction.time_ms());
-        let lease = self.memory_for(transaction.bytes(), transaction.txid())?;
+        let memory = self.memory_for(transaction.bytes(), transaction.txid())?;
         let changes = Arc::new(transaction.read()?);
-        let bytes = Bytes::from_owner(Record { changes: Arc::clone(&changes), _lease: lease });
+        let bytes = Bytes::from_owner(Record { changes: Arc::clone(&changes), _memory: Arc::clone(&memory) });
         let mut batch = Batch::default();
         let full = |batch: &mut Batch, is_whole| Changes { position, time_ms, is_whole, changes: batch.take() };
         changes.each(|effect| {
             let Some(change) = watched.change(effect, &bytes).map_err(Ended::Failed)? else { return Ok(()) };
             if !batch.has_room_for(&change) {
-                self.send(full(&mut batch, false))?;
+                self.send(full(&mut batch, false), &memory)?;
             }
             batch.push(change);
             Ok::<_, Ended>(())
@@ -231,27 +221,30 @@ impl Telling {
         if batch.is_empty() {
             return Ok(false);
         }
-        self.send(full(&mut batch, true))?;
+        self.send(full(&mut batch, true), &memory)?;
         Ok(true)
     }
 
-    /// Takes what a transaction with so many bytes of changes needs, as soon as it is there.
-    fn memory_for(&self, bytes: u64, txid: u64) -> Result<Option<Taken>, Ended> {
-        let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if wanted <= SMALL {
-            return Ok(None);
+    /// What a transaction with so many bytes of changes needs, as soon as it is there: memory for them, and for the longest
+    /// frame of them. With both it waits for nothing that only it can set free.
+    fn memory_for(&self, bytes: u64, txid: u64) -> Result<Arc<Lease>, Ended> {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if bytes <= SMALL {
+            return Ok(Arc::clone(&self.memory));
         }
+        let wanted = bytes.saturating_add(bytes.min(self.room.max_frame()));
         if wanted > self.room.limit() {
             let message = format!(
-                "transaction {txid} has {bytes} bytes of changes; all connections together have {} (--memory)",
+                "transaction {txid} has {bytes} bytes of changes, and takes {wanted} with its longest frame; all connections \
+                 together have {} (--memory)",
                 self.room.limit()
             );
             return Err(Ended::Failed(ErrorReply::new(ErrorCode::TxnTooLarge, message)));
         }
         let asked = Instant::now();
         loop {
-            if let Some(taken) = take(&self.room, &self.share, wanted) {
-                return Ok(Some(taken));
+            if let Some(taken) = self.room.try_take_of(&self.share, wanted) {
+                return Ok(Arc::new(taken));
             }
             if self.to.is_closed() {
                 return Err(Ended::Gone);
@@ -264,11 +257,13 @@ impl Telling {
     }
 
     fn tell_position(&mut self, position: JournalPosition) -> Result<(), Ended> {
-        self.send(Changes { position: wire(position), time_ms: 0, is_whole: true, changes: Vec::new() })
+        let changes = Changes { position: wire(position), time_ms: 0, is_whole: true, changes: Vec::new() };
+        let memory = Arc::clone(&self.memory);
+        self.send(changes, &memory)
     }
 
-    fn send(&mut self, changes: Changes) -> Result<(), Ended> {
-        self.to.blocking_send(Ok(changes)).map_err(|_| Ended::Gone)?;
+    fn send(&mut self, changes: Changes, memory: &Arc<Lease>) -> Result<(), Ended> {
+        self.to.blocking_send(Ok((changes, Arc::clone(memory)))).map_err(|_| Ended::Gone)?;
         self.told = Instant::now();
         Ok(())
     }
@@ -290,12 +285,7 @@ impl Telling {
 /// A transaction's changes in memory, which slices of them keep, with what they take of the server's.
 struct Record {
     changes: Arc<CommittedChanges>,
-    _lease: Option<Taken>,
-}
-
-/// Takes so many bytes of the memory, and of the share; of that no more than there is, so that a transaction may be larger.
-fn take(room: &ReplyRoom, share: &Memory, bytes: usize) -> Option<Taken> {
-    share.try_take(bytes.min(share.limit())).zip(room.try_take(bytes))
+    _memory: Arc<Lease>,
 }
 
 impl AsRef<[u8]> for Record {

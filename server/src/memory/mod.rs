@@ -38,8 +38,8 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Lease {
     taken: OwnedSemaphorePermit,
-    /// As much, where it is kept.
-    kept: Option<OwnedSemaphorePermit>,
+    /// What was taken of shares of the budget for it, too.
+    of_shares: Vec<OwnedSemaphorePermit>,
 }
 
 impl Memory {
@@ -76,7 +76,14 @@ impl Memory {
     /// Takes `bytes` for what is kept for as long as a client likes, if they are there: of half of the budget.
     pub(crate) fn try_keep(&self, bytes: usize) -> Option<Lease> {
         let kept = Arc::clone(&self.keepable).try_acquire_many_owned(units(bytes)).ok()?;
-        self.try_take(bytes).map(|lease| Lease { kept: Some(kept), ..lease })
+        self.try_take(bytes).map(|lease| lease.of_share(kept))
+    }
+
+    /// Takes `bytes` that count in a share of the budget, too, if they are in both; of the share no more than there is, so that
+    /// what is longer than the share has its turn, too.
+    pub(crate) fn try_take_of(&self, share: &Self, bytes: usize) -> Option<Lease> {
+        let of_share = share.try_take(bytes.min(share.limit()))?;
+        self.try_take(bytes).map(|lease| lease.of_share(of_share.taken))
     }
 
     /// Takes `bytes` as soon as they are there, in its turn; at most the whole budget. Dropped before, it takes nothing.
@@ -94,7 +101,12 @@ impl Memory {
 
 impl Lease {
     const fn of(taken: OwnedSemaphorePermit) -> Self {
-        Self { taken, kept: None }
+        Self { taken, of_shares: Vec::new() }
+    }
+
+    fn of_share(mut self, of_share: OwnedSemaphorePermit) -> Self {
+        self.of_shares.push(of_share);
+        self
     }
 
     /// How many bytes it is for.
@@ -105,9 +117,11 @@ impl Lease {
     /// Adds another lease of the same budget to this one.
     pub(crate) fn add(&mut self, other: Self) {
         self.taken.merge(other.taken);
-        match (&mut self.kept, other.kept) {
-            (Some(kept), Some(more)) => kept.merge(more),
-            (kept, more) => *kept = kept.take().or(more),
+        for more in other.of_shares {
+            match self.of_shares.iter_mut().find(|held| Arc::ptr_eq(held.semaphore(), more.semaphore())) {
+                Some(held) => held.merge(more),
+                None => self.of_shares.push(more),
+            }
         }
     }
 
@@ -164,6 +178,22 @@ mod tests {
         assert!(memory.try_keep(1).is_none() && memory.try_take(5 * UNIT).is_some());
         drop(kept);
         assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn what_counts_in_a_share_is_taken_of_both_or_of_none() {
+        let (memory, share) = (Memory::new(10 * UNIT), Memory::new(4 * UNIT));
+        let mut held = memory.try_take_of(&share, 3 * UNIT).unwrap();
+        assert!(memory.try_take_of(&share, 2 * UNIT).is_none());
+        held.add(memory.try_take_of(&share, UNIT).unwrap());
+        held.add(memory.try_keep(UNIT).unwrap());
+        assert_eq!((memory.used(), share.used()), (5 * UNIT, 4 * UNIT));
+        drop(held);
+        let all_of_it = memory.try_take_of(&share, 9 * UNIT).unwrap();
+        assert_eq!((memory.used(), share.used()), (9 * UNIT, 4 * UNIT));
+        drop(all_of_it);
+        assert!(memory.try_take_of(&share, 11 * UNIT).is_none());
+        assert_eq!((memory.used(), share.used()), (0, 0));
     }
 
     #[tokio::test]

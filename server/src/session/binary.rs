@@ -11,7 +11,7 @@ use tokio_util::codec::Decoder;
 use tracing::debug;
 
 use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
-use super::wire::Input;
+use super::input::Input;
 use crate::commands::{Asker, BackupRun, Progress, Reader, ScanRun};
 use crate::counters::Command;
 use crate::memory::OWN_OUTPUT;

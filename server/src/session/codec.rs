@@ -12,8 +12,8 @@ use boltkv_protocol::{
 use bytes::BytesMut;
 use tokio::time::Instant;
 
+use super::input::Input;
 use super::tally::Noted;
-use super::wire::Input;
 use crate::access::Standing;
 use crate::commands::{Asker, BackupRun, Call, Failure, Reader, RespWork, ScanRun, Stepped};
 use crate::counters::Command;

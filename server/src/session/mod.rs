@@ -4,7 +4,7 @@
 //! - `admission`: who the client is, and what is allowed to it; `operator`: what is asked of the server itself
 //! - `codec`: what a dialect is; `binary`, `text`, `resp`: those that there are; `linger`: when a text one ends its sending
 //!   side; `multi`: its transactions
-//! - `socket`, `wire`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
+//! - `socket`, `wire`, `input`, `flow`: the bytes and their memory; `stream`, `steps`, `credit`: what is answered in steps;
 //!   `snapshots`: those that the client holds open; `turn`: how much is done at a time; `tally`: what is counted of it;
 //!   `ahead`, `faults`: what waits for the disk; `habits`: which threads serve one that sends much at once, or writes alone;
 //!   `pace`, `alarm`: whether something goes on, and when not; `ending`: the end that others bring about
@@ -23,6 +23,7 @@ mod ending;
 mod faults;
 mod flow;
 mod habits;
+mod input;
 mod linger;
 mod multi;
 mod operator;
@@ -197,7 +198,7 @@ impl<S: Socket> Connection<S> {
         if self.ending.comes() {
             return Ok(Event::Stop);
         }
-        tokio::select! {
+        let event = tokio::select! {
             biased;
             moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
             () = self.ending.come(), if !self.ending.has_come() => Ok(Event::Stop),
@@ -212,7 +213,13 @@ impl<S: Socket> Connection<S> {
             }
             () = until_faulted(&mut self.faulting) => Ok(Event::Progress),
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
+        }?;
+        // What came after somebody was told that this connection is ended is not done any more.
+        if matches!(event, Event::Progress) && self.listed.is_killed() && !self.ending.has_come() {
+            self.ending.come().await;
+            return Ok(Event::Stop);
         }
+        Ok(event)
     }
 
     /// Whether it is to end, and nobody knows whose it is: another one may wait for its place, so that it ends without waiting

@@ -11,7 +11,7 @@ use super::credit::Credit;
 use super::serve::Session;
 use super::socket::Socket;
 use super::stream::Stream;
-use crate::commands::Run;
+use crate::commands::{Run, WatchRun};
 
 /// Room for a reply of a few numbers, in bytes; for one of figures with their names.
 const ROOM: usize = 64;
@@ -89,7 +89,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Run::Scan(run) => self.codec.step(stream.due, run, room, &mut self.conn.wire.output),
             Run::Resp(run) => Ok(self.step_resp(stream.due, run, room)),
             Run::Backup(run) => self.codec.step_backup(stream.due, run, room, &mut self.conn.wire.output),
-            Run::Watch(run) => self.relay(stream.due, run.len(), room, || run.take()),
+            Run::Watch(run) => self.tell_of(stream.due, run),
             Run::Shrink(run) => self.relay(stream.due, ROOM, room, || run.take()),
             Run::BucketStat(run) => self.relay(stream.due, FIGURES_ROOM, room, || run.take()),
             Run::Txn(run) => {
@@ -113,6 +113,14 @@ impl<C: Codec, S: Socket> Session<C, S> {
             return Ok(Step::Needs(len));
         }
         let Some(reply) = take()? else { return Ok(Step::More) };
+        self.codec.reply(due, &reply, &mut self.conn.wire.output);
+        Ok(Step::after(&reply))
+    }
+
+    /// Passes on what a watch tells, if it has something. The frame has its memory already.
+    fn tell_of(&mut self, due: Due<C::Tag>, run: &mut WatchRun) -> Result<Step, ErrorReply> {
+        let Some((reply, memory)) = run.take()? else { return Ok(Step::More) };
+        self.conn.wire.hold_output(memory);
         self.codec.reply(due, &reply, &mut self.conn.wire.output);
         Ok(Step::after(&reply))
     }

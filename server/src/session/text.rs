@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder;
 
 use super::codec::{Asked, Codec, Due, MOST_OF_STRANGER, Step};
+use super::input::Input;
 use super::linger::Linger;
 use super::multi::{Multi, QueueRoom};
-use super::wire::Input;
 use crate::commands::{Asker, Progress, Reader, ScanRun};
 use crate::counters::Command;
 use crate::memory::OWN_INPUT;

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::time::timeout;
 use tokio_util::io::poll_read_buf;
 
 use super::flow::Flow;
+use super::input::Input;
 use super::socket::{Encrypting, Socket};
 use crate::memory::{Lease, Memory, OWN_INPUT, OWN_OUTPUT};
 
@@ -29,35 +30,6 @@ const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// How long a closed connection is still read, so that the last reply is not lost to a reset.
 const CLOSE_DRAIN: Duration = Duration::from_millis(500);
 
-/// What has arrived and was not yet taken.
-#[derive(Debug, Default)]
-pub(crate) struct Input {
-    pub(crate) bytes: BytesMut,
-    /// The memory for the item at the front, where it is longer than what a connection has of its own.
-    lease: Option<Lease>,
-}
-
-impl Input {
-    /// Ties the lease, if there is one, to the item that was just taken off the front.
-    pub(crate) fn settle(&mut self, item: Bytes) -> Bytes {
-        let Some(lease) = self.lease.take() else { return item };
-        // Bytes behind the item lie in the same buffer, and would keep all of it in memory.
-        self.bytes = BytesMut::from(&self.bytes[..]);
-        lease.tie_to(item)
-    }
-
-    /// There is no long item at the front any more.
-    fn release(&mut self) {
-        if self.lease.take().is_some() {
-            self.bytes = BytesMut::from(&self.bytes[..]);
-        }
-    }
-
-    pub(super) const fn is_leased(&self) -> bool {
-        self.lease.is_some()
-    }
-}
-
 /// A socket with its buffers.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
@@ -67,6 +39,8 @@ pub(crate) struct Wire<S> {
     /// Replies that are not sent yet.
     pub(crate) output: BytesMut,
     output_lease: Option<Lease>,
+    /// The memory of replies that had theirs already.
+    output_held: Vec<Arc<Lease>>,
     /// Nobody knows yet whose it is: it has its own room for replies, and nothing of the server's memory.
     is_strangers: bool,
     /// The socket may keep some of what was written to it.
@@ -85,6 +59,7 @@ impl<S: Socket> Wire<S> {
             input: Input::default(),
             output: BytesMut::new(),
             output_lease: None,
+            output_held: Vec::new(),
             is_strangers: false,
             kept_back: false,
             ended: false,
@@ -218,6 +193,15 @@ impl<S: Socket> Wire<S> {
         }
     }
 
+    /// Memory of a reply that is added to the output now, and perhaps of others: it is held until it has been sent.
+    pub(super) fn hold_output(&mut self, memory: Arc<Lease>) {
+        if self.output.len() <= OWN_OUTPUT {
+            // What is left of those before it has its place in the connection's own room.
+            self.output_held.clear();
+        }
+        self.output_held.push(memory);
+    }
+
     /// Waits until bytes have arrived (if `read`), left, or the peer has ended. Can be dropped and called again at any time.
     pub(crate) async fn transfer(&mut self, read: bool) -> io::Result<()> {
         poll_fn(|cx| self.poll_transfer(cx, read)).await
@@ -233,6 +217,7 @@ impl<S: Socket> Wire<S> {
         if self.output.is_empty() {
             self.output = BytesMut::new();
             self.output_lease = None;
+            self.output_held = Vec::new();
             // What a socket cannot pass on yet wakes this task when it can.
             if self.kept_back && Pin::new(&mut self.socket).poll_flush(cx)?.is_ready() {
                 self.kept_back = false;

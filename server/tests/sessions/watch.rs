@@ -303,3 +303,31 @@ fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
     let figures = server.text().ask_all("STATS");
     assert!(figures.contains(&format!("watches {begun}")), "{figures:?}");
 }
+
+// Promises: wire-watch-memory.
+#[test]
+fn for_what_watches_tell_of_large_transactions_nobody_else_waits() {
+    let file = TestFile::new();
+    let server = TestServer::serve(database(&file), |config| {
+        config.limits.memory = Some(64 << 20);
+        // As above: who waited would wait on.
+        let never = Duration::from_secs(24 * 3600);
+        (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
+    });
+    server.db.update(|tx| tx.create_bucket("b")?.put("large", vec![7; 6 << 20])).unwrap();
+    let watching: Vec<Binary> = (0..16)
+        .map(|_| {
+            let mut client = server.binary();
+            client.send_all(&[all(WatchFrom::Oldest)]);
+            client
+        })
+        .collect();
+    let mut other = server.binary();
+    let value = Bytes::from(vec![8; 1 << 20]);
+    for key in 0..10 {
+        other.write(&set("b", &format!("{key}"), value.to_vec()));
+        assert_eq!(other.value("b", &format!("{key}")), Some(value.clone()));
+    }
+    drop(watching);
+    eventually(|| server.text().ask_all("STATS").contains(&"memory_used 0".to_owned()));
+}

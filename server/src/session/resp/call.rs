@@ -16,8 +16,8 @@ use crate::clients::Client as Listed;
 use crate::commands::{Asker, Call, Database, Failure, Reader, RespWork, ScanRun, Watching, What};
 use crate::counters::Command;
 use crate::session::codec::{Asked, Asking, Codec, Due, MOST_OF_STRANGER, Step};
+use crate::session::input::Input;
 use crate::session::multi::QueueRoom;
-use crate::session::wire::Input;
 use crate::shared::Shared;
 
 /// What a connection of the Redis dialect has to remember.
