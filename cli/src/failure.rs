@@ -263,7 +263,9 @@ fn about(file: &Path, error: &Error) -> String {
         | Error::FileOlderThanJournal { folder, .. } => {
             format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, Some(folder)))
         }
-        Error::JournalDamaged { file: segment, .. } | Error::JournalVersion { file: segment, .. } => {
+        Error::JournalDamaged { file: segment, .. }
+        | Error::JournalDisjoint { file: segment, .. }
+        | Error::JournalVersion { file: segment, .. } => {
             format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, segment.parent()))
         }
         _ => format!("{}: {error}", file.display()),

@@ -1,6 +1,7 @@
 //! Moments of time, as people write them and as the journal has them: milliseconds since 1970.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
 
 /// As people write it, in UTC; of one that no calendar has, its milliseconds. A journal's first segment has none: it has the
 /// time of the last record before it.
@@ -14,7 +15,13 @@ pub(crate) fn shown(time_ms: u64) -> String {
 
 /// Reads a moment such as `2026-11-22T14:03:00Z` or `2026-11-22 15:03:00.5+01:00`: without an offset it could be any of many.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let moment: Timestamp = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    let moment: Timestamp = text.parse().map_err(|error: jiff::Error| {
+        if text.parse::<DateTime>().is_ok() {
+            "it lacks its offset, such as Z for UTC, or +02:00".to_owned()
+        } else {
+            error.to_string()
+        }
+    })?;
     u64::try_from(moment.as_millisecond()).map_err(|_| "it is before 1970".to_owned())
 }
 

@@ -41,7 +41,8 @@ pub(crate) struct Restore {
     /// 1795354980000ms: all that was written up to then [default: the newest]
     #[arg(long, value_name = "TXID|TIME", conflicts_with = "list")]
     to: Option<To>,
-    /// Print the transactions whose states can be restored, and write nothing
+    /// Print the transactions whose states can be restored, and write nothing. What each did, `boltkv file journal --effects`
+    /// shows
     #[arg(long, conflicts_with = "new")]
     list: bool,
     /// Print JSON objects
@@ -102,12 +103,13 @@ impl Restore {
         self.refuse_before_the_backup(&found, to)?;
         let looked_at = self.backup.metadata();
         let metadata = looked_at.map_err(|error| Failure::not_done(format!("{}: {error}", self.backup.display())))?;
+        let last = if found.damage().is_some() { self.last(&found)? } else { None };
         let restored = {
             let mut bar = None;
             let mut reached = |done, all| bar.get_or_insert_with(|| Progress::of_bytes(all)).reach(done);
             found.to_file(to, new, metadata.permissions().mode() & 0o777, &mut reached)
         };
-        self.tell(new, to, &restored.map_err(|error| self.failed(new, &error))?)
+        self.tell(new, to, &restored.map_err(|error| self.failed(new, &error, last))?)
     }
 
     /// Reads backup and journal.
@@ -142,8 +144,27 @@ impl Restore {
         }
     }
 
-    fn failed(&self, new: &Path, error: &Error) -> Failure {
+    /// The last transaction whose state can be restored.
+    fn last(&self, found: &Found) -> Outcome<Option<RestoreMoment>> {
+        let mut last = None;
+        let read = found.moments(|moment| {
+            last = Some(moment);
+            Ok::<_, Error>(())
+        });
+        read.map_err(|error| Failure::storage(&self.backup, &error))?;
+        Ok(last)
+    }
+
+    fn failed(&self, new: &Path, error: &Error, last: Option<RestoreMoment>) -> Failure {
         match error {
+            Error::JournalDamaged { .. } | Error::JournalDisjoint { .. } => {
+                let failure = Failure::storage(&self.backup, error);
+                let Some(RestoreMoment { txid, time_ms, .. }) = last else { return failure };
+                failure.followed_by(&format!(
+                    "; `--to {txid}`, of {}, is the last state before that",
+                    moment::shown(time_ms)
+                ))
+            }
             Error::Io { .. } | Error::NoSpace { .. } | Error::JournalWithoutFile { .. } => Failure::storage(new, error),
             _ => Failure::storage(&self.backup, error),
         }
@@ -162,7 +183,7 @@ impl Restore {
             let backup = self.backup.display();
             writeln!(out, "{backup}: transaction {txid}; {transactions} more in {}", self.journal.display())?;
             if let Some(damage) = damage {
-                writeln!(out, "What follows is lost: {damage}")?;
+                writeln!(out, "What follows them cannot be restored: {damage}")?;
             }
         }
         found.moments(|RestoreMoment { txid, time_ms, .. }| -> Printed {

@@ -169,7 +169,7 @@ impl JournalArgs {
                 "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
                  `boltkv restore --backup FILE --journal DIR NEW` makes a file of it and a kept journal"
             }
-            Error::JournalDamaged { .. } => {
+            Error::JournalDamaged { .. } | Error::JournalDisjoint { .. } => {
                 "; `boltkv file repair FILE --output NEW` makes a file of all that can be read, of the journal, too; \
                  --discard-journal serves the file as it is, without what only the journal has"
             }

@@ -139,3 +139,21 @@ fn a_journal_in_use_is_read() {
         assert_eq!(value(&new).trim_matches('"'), format!("{number}\n"));
     }
 }
+
+#[test]
+fn what_lies_behind_changes_without_the_journal_is_refused_with_the_last_state_before() {
+    let past = Past::new();
+    let off = ["--journal", "off"];
+    for (flags, line) in [(KEPT, "SET k 4\n"), (off, "SET k elsewhere\n"), (KEPT, "SET k 5\n")] {
+        let server = Server::start_with(&past.path("app.db"), flags);
+        assert_eq!(server.text(line), "OK\n");
+        server.stop();
+    }
+    let new = past.path("new.db");
+    let refused = past.restore(&[], &new);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let (last, _) = *past.moments().last().unwrap();
+    assert!(refused.stderr.contains(&format!("; `--to {last}`, of ")), "{}", refused.stderr);
+    assert!(!refused.stderr.contains("damaged") && !new.exists(), "{}", refused.stderr);
+    past.restore(&["--to", &last.to_string()], &new).done();
+}

@@ -235,6 +235,21 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A journal goes on from a state to which what is recorded before does not lead: in between the file was changed without
+    /// it, or another one took its place. Nothing was written.
+    #[error(
+        "{} goes on with a file as transaction {contains} left it, which the journal does not know: after transaction {last} \
+         the file was changed without its journal, or replaced",
+        file.display()
+    )]
+    JournalDisjoint {
+        /// The segment that goes on.
+        file: PathBuf,
+        /// The last transaction of the state from which it does.
+        contains: u64,
+        /// The last transaction that is known before.
+        last: u64,
+    },
     /// A segment of a journal is of a later version of the format.
     #[error("{} is of version {found} of the journal's format; only version 1 is known", file.display())]
     JournalVersion {

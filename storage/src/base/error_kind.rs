@@ -36,6 +36,7 @@ impl Error {
             Self::JournalDoesNotFit { .. }
                 | Self::FileOlderThanJournal { .. }
                 | Self::JournalDamaged { .. }
+                | Self::JournalDisjoint { .. }
                 | Self::JournalWithoutFile { .. }
         )
     }

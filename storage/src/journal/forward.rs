@@ -146,12 +146,8 @@ impl<'a> Forward<'a> {
             if self.reach.closed.is_some() {
                 self.reach.held = Some(header.contains);
             }
-            let (contains, last) = (header.contains, self.reach.last);
-            let what = format!(
-                "it was begun with a file as transaction {contains} left it, which the journal does not know: after \
-                 transaction {last} the file was changed without its journal, or replaced"
-            );
-            return Err(damaged(self.folder.join(self.path[index].file.name()), 0, what));
+            let file = self.folder.join(self.path[index].file.name());
+            return Err(Error::JournalDisjoint { file, contains: header.contains, last: self.reach.last });
         }
         // The checkpoint before may have taken a number.
         if header.follows == header.contains {

@@ -151,7 +151,8 @@ impl Restore {
     /// [`Error::Io`] of the kind `AlreadyExists` where there is such a file, which is left as it is;
     /// [`Error::JournalWithoutFile`] where the journal of another one is in the place of its journal;
     /// [`Error::RestoreOutOfReach`] where backup and journal do not lead to the state; [`Error::JournalDamaged`] where it lies
-    /// behind damage, or a record does not fit; [`Error::JournalIo`]; [`Error::Corrupt`] where the backup is damaged; those
+    /// behind damage, or a record does not fit; [`Error::JournalDisjoint`] where it lies behind changes that were made without
+    /// the journal; [`Error::JournalIo`]; [`Error::Corrupt`] where the backup is damaged; those
     /// of a commit. Nothing is left of what was written until then.
     pub fn to_file(
         mut self,

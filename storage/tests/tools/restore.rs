@@ -236,7 +236,7 @@ fn what_was_changed_without_the_journal_is_not_passed_over() {
     put(&db, "recorded again");
     for to in [RestoreTo::Newest, RestoreTo::Time(u64::MAX), RestoreTo::Transaction(recorded + 3)] {
         let refused = place.restored(&path, to);
-        assert!(matches!(refused, Err(Error::JournalDamaged { .. })), "{to:?}: {refused:?}");
+        assert!(matches!(refused, Err(Error::JournalDisjoint { .. })), "{to:?}: {refused:?}");
     }
     let (restored, _) = place.restored(&path, RestoreTo::Transaction(recorded)).unwrap();
     assert_eq!(restored.txid, recorded);

@@ -94,10 +94,12 @@ impl Journal {
                 Error::MetaLost { .. } => {
                     ("its metas are lost", "`boltkv file repair` salvages what can be reached".to_owned())
                 }
-                Error::JournalDamaged { .. } => {
+                Error::JournalDamaged { .. } | Error::JournalDisjoint { .. } => {
                     let repair = format!("`boltkv file repair --output NEW {}`", path.display());
                     let makes = "makes a file of all that can be read, of the journal, too";
-                    ("its journal is damaged", format!("{repair} {makes}; {give_up}"))
+                    let is_damaged = matches!(error, Error::JournalDamaged { .. });
+                    let what = if is_damaged { "its journal is damaged" } else { "its journal does not lead on" };
+                    (what, format!("{repair} {makes}; {give_up}"))
                 }
                 Error::FileOlderThanJournal { .. } => {
                     let restore = "`boltkv restore --backup FILE --journal DIR NEW` makes a file of this one and a kept journal";

@@ -57,7 +57,10 @@ fn what_was_synced_and_is_damaged_is_refused_and_never_taken_for_the_end() {
                         whole += 1;
                     }
                     Err(
-                        Error::JournalDamaged { .. } | Error::JournalDoesNotFit { .. } | Error::JournalVersion { .. },
+                        Error::JournalDamaged { .. }
+                        | Error::JournalDisjoint { .. }
+                        | Error::JournalDoesNotFit { .. }
+                        | Error::JournalVersion { .. },
                     ) => refused += 1,
                     Err(other) => panic!("seed {seed}, sector {sector} of file {file}: {other}"),
                 }
