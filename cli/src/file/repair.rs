@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::interrupt::Interrupt;
+use super::journal::torn;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use super::target::Target;
@@ -32,7 +33,7 @@ use crate::words::counted;
   boltkv file repair broken.db --output older.db --meta 0
 
 With --json each line is an object with one field: \"lost\" or \"doubtful\" for a place ({\"page\", \"path\", \"from\", \"up_to\", \
-\"what\"}, names and keys in base64), \"journal_lost\" for what is lost of the journal, and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something \
+\"what\"}, names and keys in base64), \"journal_lost\" for what is lost of the journal, \"journal_torn\" where it ends with what is not whole, and at last \"repaired\". Exit code 0: nothing was lost and nothing is in doubt; 1: something \
 is, or the new file could not be written; 3: the broken file is none that could be read. A single damaged meta is in doubt: it \
 may have been of a later transaction than the newest that is left.
 
@@ -68,6 +69,11 @@ enum Line<'a> {
     Doubtful(Place<'a>),
     #[serde(rename = "journal_lost")]
     JournalLost(&'a str),
+    #[serde(rename = "journal_torn")]
+    JournalTorn {
+        file: String,
+        offset: u64,
+    },
     Repaired(Report<'a>),
 }
 
@@ -234,6 +240,12 @@ impl Printer {
             (RepairEvent::JournalLost { what }, true) => json_line(&Line::JournalLost(what), &mut self.out),
             (RepairEvent::JournalLost { what }, false) => {
                 writeln!(self.out, "lost: of the journal: {}", one_line(what))
+            }
+            (RepairEvent::JournalTorn { file, offset }, true) => {
+                json_line(&Line::JournalTorn { file: file.display().to_string(), offset: *offset }, &mut self.out)
+            }
+            (RepairEvent::JournalTorn { file, offset }, false) => {
+                writeln!(self.out, "{}", one_line(&torn(file, *offset)))
             }
             (RepairEvent::Read { bytes, of }, _) => {
                 self.bar.get_or_insert_with(|| Progress::of_bytes(*of)).advance(*bytes);

@@ -4,7 +4,8 @@ use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, io};
+use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use super::folder::sync_folder_of;
 use super::room::largest_file;
@@ -15,6 +16,11 @@ use crate::{Error, Result};
 const SEGMENT: &str = "segment-";
 /// What the folder's name has more than the file's.
 const SUFFIX: &str = "-journal";
+
+/// Within this time a program that is being started lets go of what it has inherited.
+const LET_GO: Duration = Duration::from_secs(1);
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What a journal asks of the file system.
 pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
@@ -121,12 +127,19 @@ impl OsJournalFolder {
     }
 
     fn locked(path: &Path, folder: File, shared: bool, mode: u32, owner: Option<(u32, u32)>) -> Result<Self> {
-        match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
-            Ok(()) => Ok(Self { path: path.into(), folder, mode, owner }),
-            Err(TryLockError::Error(error)) => Err(Error::journal_io("lock the journal's folder", path)(error)),
-            // Whoever may use the folder holds the lock of the database file, which we have: another database was told to
-            // keep its journal here.
-            Err(TryLockError::WouldBlock) => Err(Error::JournalInUse { folder: path.into() }),
+        let asked = Instant::now();
+        loop {
+            match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
+                Ok(()) => return Ok(Self { path: path.into(), folder, mode, owner }),
+                Err(TryLockError::Error(error)) => {
+                    return Err(Error::journal_io("lock the journal's folder", path)(error));
+                }
+                // Whoever may use the folder holds the lock of the database file, which we have: another database was told
+                // to keep its journal here. Unless a program is just being started from this process: until it runs, it
+                // holds what was locked here a moment ago.
+                Err(TryLockError::WouldBlock) if asked.elapsed() < LET_GO => thread::park_timeout(LOOK_EVERY),
+                Err(TryLockError::WouldBlock) => return Err(Error::JournalInUse { folder: path.into() }),
+            }
         }
     }
 

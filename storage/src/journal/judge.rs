@@ -84,11 +84,15 @@ impl Log {
         let (store, highest) = (Some(segments[0].header.store), segments[segments.len() - 1].header.number);
         let mut chain = Chain::new(folder.clone(), segments);
         let (mut free, mut found, mut known, mut gap) = (headless, Vec::new(), None, None);
+        let mut is_cut = false;
         loop {
             match chain.reading_place(meta)? {
                 Reading::From(first, located) => {
                     let (contains, first_number) = (located.contains, chain.path[first].header.number);
-                    let (reach, damage) = Forward::new(&chain.path, &folder, meta, located).read_from(first);
+                    let (mut reach, damage) = Forward::new(&chain.path, &folder, meta, located).read_from(first);
+                    if is_cut {
+                        reach.torn = reach.torn.or(Some(reach.end));
+                    }
                     let reach = Some(reach);
                     free.extend(chain.others.iter().map(Segment::name_and_len));
                     let first = first_number;
@@ -118,7 +122,8 @@ impl Log {
                 break;
             }
             // What cannot be reached from here was not on the disk when the machine stopped, or shows a gap. What was, may be
-            // there.
+            // there. And what stands here is behind what is not.
+            is_cut |= chain.has_entries()?;
             chain = Chain::new(folder.clone(), chain.others);
         }
         free.extend(chain.others.iter().map(Segment::name_and_len));
@@ -247,6 +252,18 @@ impl Chain {
                 each(entry.txid, meta, end);
             }
         })
+    }
+
+    /// Whether anything was recorded in them.
+    fn has_entries(&self) -> Result<bool> {
+        let mut has = false;
+        for index in 0..self.path.len() {
+            self.entries_of(index, |_, _| has = true)?;
+            if has {
+                break;
+            }
+        }
+        Ok(has)
     }
 
     /// The same of every entry: a link with its meta, if it is whole, and where it ends.

@@ -202,6 +202,22 @@ fn segments_are_used_again_once_their_records_are_in_the_file() {
     assert_eq!(waiting.records(), 9);
 }
 
+/// As a program does that was just started from this process, until it runs.
+#[test]
+fn who_holds_the_folder_for_a_moment_is_waited_for() {
+    let temporary = tempfile::tempdir().unwrap();
+    let file = temporary.path().join("db");
+    std::fs::write(&file, "").unwrap();
+    let path = crate::disk::journal_path(&file).unwrap();
+    let held = OsJournalFolder::open_or_create(&path, &file).unwrap();
+    let holder = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        drop(held);
+    });
+    assert!(OsJournalFolder::open_or_create(&path, &file).is_ok());
+    holder.join().unwrap();
+}
+
 #[test]
 fn a_folder_of_the_file_system_is_locked_and_has_the_files_mode() {
     use std::os::unix::fs::MetadataExt as _;

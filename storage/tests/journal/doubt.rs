@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::{assert_check_clean, committed, copy_as_killed};
-use boltkv_storage::{Db, Error, JournalOptions, Options, RawFile, RepairEvent, RepairOptions};
+use boltkv_storage::{
+    Db, Durability, Error, FileJournal, JournalOptions, Options, RawFile, RepairEvent, RepairOptions,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -153,4 +155,43 @@ fn a_stored_freelist_that_names_a_page_in_use_can_be_left_aside() {
     }
     drop((db, reader));
     assert_check_clean(&Db::open(&file).unwrap(), "with the list that was stored since");
+}
+
+/// Without syncs nothing shows that what cannot be read was ever on the disk. Behind it more is recorded, and that is told.
+#[test]
+fn what_is_recorded_behind_a_segment_that_cannot_be_read_is_not_passed_over_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, killed) = (folder.path().join("a.db"), folder.path().join("killed.db"));
+    let journal = JournalOptions::new().checkpoint_size(1 << 20);
+    let db = Options::new().durability(Durability::Never).journal(journal).open(&file).unwrap();
+    for n in 0..60 {
+        db.update(|tx| tx.create_bucket_if_not_exists("b")?.put(format!("{n:02}"), [b'v'; 3000])).unwrap();
+    }
+    copy_as_killed(&file, &killed);
+    drop(db);
+    let state = |file: &Path| {
+        let journal = FileJournal::find(file, None).unwrap().unwrap();
+        let mut segments: Vec<_> = journal.segments().map(|it| (it.number, journal.folder().join(it.file))).collect();
+        segments.sort();
+        (journal.state().unwrap().clone(), segments)
+    };
+    let (whole, segments) = state(&killed);
+    assert!(whole.torn.is_none() && whole.records == 60 && segments.len() > 3, "{whole:?}, {segments:?}");
+    let mut bytes = fs::read(&segments[1].1).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&segments[1].1, bytes).unwrap();
+
+    let (cut, _) = state(&killed);
+    let (torn, _) = cut.torn.expect("more is recorded");
+    assert!(cut.records < 60 && torn == segments[0].1, "{torn:?}");
+    let mut told = Vec::new();
+    let new = folder.path().join("new.db");
+    RepairOptions::new()
+        .repair(&killed, &new, |event| {
+            if let RepairEvent::JournalTorn { file, .. } = event {
+                told.push(file.to_owned());
+            }
+        })
+        .unwrap();
+    assert_eq!(told, [torn]);
 }

@@ -119,21 +119,19 @@ pub(super) fn print_state(state: &JournalState, out: &mut Out) -> Printed {
             )?;
         }
     }
-    if let Some(torn) = torn {
-        print_torn(torn, out)?;
+    if let Some((file, offset)) = torn {
+        writeln!(out, "{}", self::torn(file, *offset))?;
     }
     Ok(())
 }
 
 /// Where the journal ends with something that is not whole.
-pub(super) fn print_torn((file, offset): &(std::path::PathBuf, u64), out: &mut Out) -> Printed {
-    let file = file.display();
-    writeln!(
-        out,
-        "Torn: {file}, byte {offset}: what was written there is not whole, and nothing shows that it was synced: a crash cut \
-         it off, or it is the newest, and damaged; it is passed over"
-    )?;
-    Ok(())
+pub(in crate::file) fn torn(file: &Path, offset: u64) -> String {
+    format!(
+        "Torn: {}, byte {offset}: what was written there is not whole, and nothing shows that it was synced: a crash cut it \
+         off, or it is the newest, and damaged; it is passed over",
+        file.display()
+    )
 }
 
 pub(super) fn print_segment(segment: &Segment, out: &mut Out) -> Printed {

@@ -2,6 +2,8 @@
 
 mod lines;
 
+pub(super) use lines::torn;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use boltkv_storage::{
     Error, FileJournal, JournalEffect, JournalEntry, JournalEntryKind, JournalKeep, JournalOptions, Options, RawFile,
 };
 use clap::Args;
-use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_state, print_torn, transactions};
+use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_state, transactions};
 
 use super::format::Format;
 use super::holder;
@@ -197,7 +199,10 @@ impl Journal {
                 }
                 _ => writeln!(out, "{file}: it held everything already, up to transaction {txid}")?,
             }
-            waited.and_then(|state| state.torn.as_ref()).map_or(Ok(()), |torn| print_torn(torn, out))
+            if let Some((file, offset)) = waited.and_then(|state| state.torn.as_ref()) {
+                writeln!(out, "{}", torn(file, *offset))?;
+            }
+            Ok(())
         })
     }
 

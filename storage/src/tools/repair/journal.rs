@@ -31,8 +31,10 @@ pub(super) fn apply(
         Err(what) => applying.lost(&what),
         Ok(Some((waiting, damage))) => {
             applying.all(&waiting)?;
-            if let Some(damage) = damage {
-                applying.lost(&format!("all after transaction {}: {damage}", waiting.last()));
+            match (damage, waiting.torn_at()) {
+                (Some(damage), _) => applying.lost(&format!("all after transaction {}: {damage}", waiting.last())),
+                (None, Some((file, offset))) => (applying.on_event)(RepairEvent::JournalTorn { file: &file, offset }),
+                (None, None) => {}
             }
         }
     }

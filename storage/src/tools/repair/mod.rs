@@ -111,6 +111,14 @@ pub enum RepairEvent<'a> {
         /// What, and why.
         what: &'a str,
     },
+    /// Where the journal ends with what is not whole, and was not synced as far as can be seen: a crash cut it off, or it is
+    /// the newest, and damaged. It is passed over, as by an opening.
+    JournalTorn {
+        /// The segment.
+        file: &'a Path,
+        /// Where in it.
+        offset: u64,
+    },
     /// So much more was read.
     Read {
         /// Bytes.
