@@ -15,7 +15,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.tell(due, reply);
             self.codec.reply(due, reply, &mut self.conn.wire.output);
         } else if leased || self.exceeds_memory(len) {
-            self.refuse(due, self.no_memory());
+            self.refuse(due, self.no_memory_of(len));
         } else {
             self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
             return true;
@@ -52,6 +52,16 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     pub(super) fn no_memory(&self) -> ErrorReply {
         self.no_memory_for("the reply")
+    }
+
+    /// What is said where there is no memory for a reply of `len` bytes: that it may be tried later, if it ever can have it.
+    pub(super) fn no_memory_of(&self, len: usize) -> ErrorReply {
+        let limit = self.conn.shared.memory.limit();
+        if len <= limit {
+            return self.no_memory();
+        }
+        let message = format!("the reply takes {len} bytes; all connections together have {limit} (--memory)");
+        ErrorReply::new(ErrorCode::FrameTooLarge, message)
     }
 
     fn no_memory_for(&self, what: &str) -> ErrorReply {

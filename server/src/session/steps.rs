@@ -62,7 +62,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                     room = len;
                     continue;
                 }
-                Ok(Step::Needs(len)) if self.exceeds_memory(len) => self.refuse(stream.due, self.no_memory()),
+                Ok(Step::Needs(len)) if self.exceeds_memory(len) => self.refuse(stream.due, self.no_memory_of(len)),
                 Ok(Step::Needs(len)) => {
                     self.streams.keep_turn(stream);
                     self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);

@@ -171,6 +171,23 @@ fn who_finds_no_memory_waits_until_others_give_theirs_back() {
     all_is_given_back(&server);
 }
 
+/// As text, four bytes for each that does not print.
+// Promises: wire-memory.
+#[test]
+fn a_reply_that_is_longer_than_all_of_the_memory_is_too_large_and_not_to_be_tried_again() {
+    let server = TestServer::start_with(tight);
+    server.binary().write(&create("default"));
+    server.binary().write(&set("default", "k", vec![0xff; LONG]));
+    let mut text = server.text();
+    for line in ["GET k", "SCAN"] {
+        let reply = text.ask(line);
+        assert!(reply.starts_with("ERR FRAME_TOO_LARGE the reply takes "), "{line}: {reply}");
+    }
+    assert_eq!(text.ask("PING"), "PONG");
+    assert_eq!(server.binary().value("default", "k").unwrap().len(), LONG);
+    all_is_given_back(&server);
+}
+
 #[test]
 fn who_finds_no_memory_for_too_long_is_told_so_and_goes_on() {
     let server = TestServer::start_with(tight);

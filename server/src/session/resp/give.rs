@@ -60,7 +60,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                         continue;
                     }
                     if leased || self.exceeds_memory(len) {
-                        return self.refuse(due, self.no_memory());
+                        return self.refuse(due, self.no_memory_of(len));
                     }
                     self.conn.starve(UseFor::Output, self.conn.wire.output.len() + len);
                     return self.wait_for_memory(Asked::Resp(due, work), leased);
@@ -150,7 +150,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let mut tell = |call: &Call, out: &mut Writer<'_>| self.codec.tell(call, &asking, out);
         let stepped = run.step(room, &mut conn.wire.output, conn.shared.executor.cold(), &mut tell);
         let stepped = stepped.and_then(|stepped| match stepped {
-            Stepped::Needs(len) if run.has_begun() && self.exceeds_memory(len) => Err(self.no_memory().into()),
+            Stepped::Needs(len) if run.has_begun() && self.exceeds_memory(len) => Err(self.no_memory_of(len).into()),
             stepped => Ok(stepped),
         });
         match stepped {
