@@ -80,11 +80,6 @@ impl ReplyRoom {
         self.memory.try_keep(bytes)
     }
 
-    /// The whole of that memory, in bytes.
-    pub(super) fn limit(&self) -> usize {
-        self.memory.limit()
-    }
-
     /// What is said where there is none for `what`.
     pub(super) fn no_memory(&self, what: &str) -> ErrorReply {
         let limit = self.memory.limit();

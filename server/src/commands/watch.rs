@@ -233,11 +233,11 @@ impl Telling {
             return Ok(Arc::clone(&self.memory));
         }
         let wanted = bytes.saturating_add(bytes.min(self.room.max_frame()));
-        if wanted > self.room.limit() {
+        if wanted > self.share.limit() {
             let message = format!(
-                "transaction {txid} has {bytes} bytes of changes, and takes {wanted} with its longest frame; all connections \
-                 together have {} (--memory)",
-                self.room.limit()
+                "transaction {txid} has {bytes} bytes of changes, and takes {wanted} with its longest frame; watches have {}, a \
+                 quarter of what connections have of --memory",
+                self.share.limit()
             );
             return Err(Ended::Failed(ErrorReply::new(ErrorCode::TxnTooLarge, message)));
         }

@@ -79,10 +79,9 @@ impl Memory {
         self.try_take(bytes).map(|lease| lease.of_share(kept))
     }
 
-    /// Takes `bytes` that count in a share of the budget, too, if they are in both; of the share no more than there is, so that
-    /// what is longer than the share has its turn, too.
+    /// Takes `bytes` that count in a share of the budget, too, if they are in both.
     pub(crate) fn try_take_of(&self, share: &Self, bytes: usize) -> Option<Lease> {
-        let of_share = share.try_take(bytes.min(share.limit()))?;
+        let of_share = share.try_take(bytes)?;
         self.try_take(bytes).map(|lease| lease.of_share(of_share.taken))
     }
 
@@ -189,11 +188,10 @@ mod tests {
         held.add(memory.try_keep(UNIT).unwrap());
         assert_eq!((memory.used(), share.used()), (5 * UNIT, 4 * UNIT));
         drop(held);
-        let all_of_it = memory.try_take_of(&share, 9 * UNIT).unwrap();
-        assert_eq!((memory.used(), share.used()), (9 * UNIT, 4 * UNIT));
-        drop(all_of_it);
-        assert!(memory.try_take_of(&share, 11 * UNIT).is_none());
-        assert_eq!((memory.used(), share.used()), (0, 0));
+        let taken = memory.try_take(8 * UNIT).unwrap();
+        assert!(memory.try_take_of(&share, 5 * UNIT).is_none() && memory.try_take_of(&share, 3 * UNIT).is_none());
+        assert_eq!((memory.used(), share.used()), (8 * UNIT, 0));
+        drop(taken);
     }
 
     #[tokio::test]

@@ -198,7 +198,7 @@ impl<S: Socket> Connection<S> {
         if self.ending.comes() {
             return Ok(Event::Stop);
         }
-        let event = tokio::select! {
+        tokio::select! {
             biased;
             moved = self.wire.transfer(read) => moved.map(|()| Event::Progress),
             () = self.ending.come(), if !self.ending.has_come() => Ok(Event::Stop),
@@ -213,13 +213,12 @@ impl<S: Socket> Connection<S> {
             }
             () = until_faulted(&mut self.faulting) => Ok(Event::Progress),
             () = self.alarm.until(deadline) => Ok(Event::Deadline),
-        }?;
-        // What came after somebody was told that this connection is ended is not done any more.
-        if matches!(event, Event::Progress) && self.listed.is_killed() && !self.ending.has_come() {
-            self.ending.come().await;
-            return Ok(Event::Stop);
         }
-        Ok(event)
+    }
+
+    /// Whether somebody has ended it, which was not seen yet. What comes after he was told so is not done any more.
+    fn is_killed(&self) -> bool {
+        self.listed.is_killed() && !self.ending.has_come()
     }
 
     /// Whether it is to end, and nobody knows whose it is: another one may wait for its place, so that it ends without waiting

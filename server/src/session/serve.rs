@@ -116,6 +116,11 @@ impl<C: Codec, S: Socket> Session<C, S> {
             if self.resetting || self.is_finished() {
                 break;
             }
+            if self.conn.is_killed() {
+                self.conn.ending.come().await;
+                self.stop();
+                continue;
+            }
             if let Some(there) = self.move_over() {
                 return Ok(Until::Moved(there));
             }
@@ -173,6 +178,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let in_turn = !C::IN_ORDER || (self.streams.is_empty() && (self.waiting.is_none() || self.writes.is_empty()));
         in_turn
             && !self.closing
+            && !self.conn.is_killed()
             && !self.codec.waits()
             && self.refusal.is_none()
             && self.conn.queueing.is_none()

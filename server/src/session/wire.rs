@@ -195,11 +195,10 @@ impl<S: Socket> Wire<S> {
 
     /// Memory of a reply that is added to the output now, and perhaps of others: it is held until it has been sent.
     pub(super) fn hold_output(&mut self, memory: Arc<Lease>) {
-        if self.output.len() <= OWN_OUTPUT {
-            // What is left of those before it has its place in the connection's own room.
-            self.output_held.clear();
+        // However little is left of those before it: the buffer keeps its size until it is empty.
+        if !self.output_held.iter().any(|held| Arc::ptr_eq(held, &memory)) {
+            self.output_held.push(memory);
         }
-        self.output_held.push(memory);
     }
 
     /// Waits until bytes have arrived (if `read`), left, or the peer has ended. Can be dropped and called again at any time.
@@ -300,86 +299,4 @@ impl<S: Socket> Wire<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{DuplexStream, duplex};
-
-    use super::*;
-
-    impl Socket for DuplexStream {
-        fn reset_when_closed(&self) {}
-
-        fn is_given_up(&self, _missing: usize) -> bool {
-            false
-        }
-
-        fn handed_over(&self) -> io::Result<Self> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-    }
-
-    fn wire(memory: usize) -> (Wire<DuplexStream>, DuplexStream, Arc<Memory>) {
-        let (here, there) = duplex(64 * 1024);
-        let memory = Arc::new(Memory::new(memory));
-        (Wire::new(here, Arc::clone(&memory)), there, memory)
-    }
-
-    #[tokio::test]
-    async fn buffers_and_their_leases_go_when_they_are_empty() {
-        let (mut wire, mut there, memory) = wire(2 << 20);
-        assert!(wire.make_output_room(1 << 20));
-        wire.output.extend_from_slice(&vec![b'x'; 1 << 20]);
-        assert_eq!(memory.used(), 1 << 20);
-        let reader = tokio::spawn(async move {
-            let mut all = vec![0; 1 << 20];
-            there.read_exact(&mut all).await.map(|_| there)
-        });
-        while !wire.output.is_empty() {
-            wire.transfer(false).await.unwrap();
-        }
-        let mut there = reader.await.unwrap().unwrap();
-        assert_eq!((memory.used(), wire.output.capacity()), (0, 0));
-
-        there.write_all(b"request").await.unwrap();
-        wire.transfer(true).await.unwrap();
-        assert_eq!(wire.input.bytes, &b"request"[..]);
-        assert!(wire.input.bytes.capacity() < 1024, "and a small client takes little");
-        wire.input.bytes.clear();
-        let nothing = timeout(Duration::from_millis(1), wire.transfer(true)).await;
-        assert!(nothing.is_err());
-        assert_eq!(wire.input.bytes.capacity(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_long_item_takes_its_memory_with_it_and_leaves_what_came_behind_it() {
-        let (mut wire, mut there, memory) = wire(1 << 20);
-        assert!(wire.make_input_room(OWN_INPUT) && memory.used() == 0, "short ones need none");
-        assert!(!wire.make_input_room(2 << 20));
-        assert!(wire.make_input_room(100 * 1024));
-        assert_eq!(memory.used(), 100 * 1024);
-        let writer = tokio::spawn(async move { there.write_all(&vec![b'x'; 100 * 1024 + 5]).await.map(|()| there) });
-        while wire.input.bytes.len() < 100 * 1024 + 5 {
-            wire.transfer(true).await.unwrap();
-        }
-        writer.await.unwrap().unwrap();
-        let item = wire.input.bytes.split_to(100 * 1024).freeze();
-        let item = wire.input.settle(item);
-        assert_eq!((memory.used(), &wire.input.bytes[..]), (100 * 1024, &b"xxxxx"[..]));
-        assert!(wire.input.bytes.capacity() < 1024);
-        drop(item);
-        assert_eq!(memory.used(), 0);
-    }
-
-    #[test]
-    fn without_memory_a_client_has_its_own_room_for_replies_and_so_has_a_stranger() {
-        let (mut wire, _there, memory) = wire(OUTPUT_FULL);
-        wire.set_strangers(true);
-        assert_eq!((wire.output_room(), memory.used()), (OWN_OUTPUT, 0));
-        wire.set_strangers(false);
-        assert_eq!(wire.output_room(), OUTPUT_FULL);
-        drop(wire.output_lease.take());
-        let _all = memory.try_take(OUTPUT_FULL).unwrap();
-        assert_eq!(wire.output_room(), OWN_OUTPUT);
-        wire.output.extend_from_slice(&[0; OWN_OUTPUT]);
-        assert_eq!(wire.output_room(), 0);
-    }
-}
+mod tests;

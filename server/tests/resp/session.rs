@@ -1,7 +1,7 @@
 //! What the Redis dialect says of connections and of the server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
-use crate::common::resp::Value;
+use crate::common::resp::{Value, encode};
 use crate::common::{Resp, TestServer};
 use boltkv_server::{Grant, Proof};
 
@@ -165,6 +165,12 @@ fn connections_have_names_are_listed_and_ended() {
     assert_eq!(one.say(&format!("CLIENT KILL ID {id_of_other}")), "1");
     other.send_words(&["PING"]);
     assert!(!matches!(other.try_reply(), Some(Value::Simple(_))), "it was ended");
+    let mut own = server.resp();
+    let id = own.say("CLIENT ID");
+    own.send([encode(&["CLIENT", "KILL", "ID", &id, "SKIPME", "no"]), encode(&["SET", "k", "v"])].concat());
+    assert_eq!(own.reply(), Value::Integer(1));
+    assert!(!matches!(own.try_reply(), Some(Value::Simple(_))), "who ends himself is not heard any more");
+    assert_eq!(one.say("EXISTS k"), "0");
     for line in ["CLIENT REPLY ON", "CLIENT TRACKING ON", "CLIENT PAUSE 1", "CLIENT UNPAUSE"] {
         assert!(one.say(line).ends_with(" is not supported"), "{line}");
     }

@@ -259,10 +259,11 @@ fn watches_of_many_values_at_once_stay_within_the_memory_or_say_so() {
     });
     let mut watcher = server.binary();
     begin(&mut watcher, all(WatchFrom::Now));
-    let value = Bytes::from(vec![3; 900_000]);
+    let value = Bytes::from(vec![3; 450_000]);
     server.db.update(|tx| tx.create_bucket("b")?.put("k", &value)).unwrap();
     assert_eq!(transaction(&mut watcher).0.changes[1].value, value);
-    server.db.update(|tx| tx.bucket_mut("b")?.put("k", vec![0; 12 << 20])).unwrap();
+    // With its frame it is longer than a quarter of the 4 MiB that connections have.
+    server.db.update(|tx| tx.bucket_mut("b")?.put("k", vec![0; 600_000])).unwrap();
     let error = loop {
         if let Err(error) = frame(&mut watcher) {
             break error;
@@ -314,7 +315,7 @@ fn for_what_watches_tell_of_large_transactions_nobody_else_waits() {
         let never = Duration::from_secs(24 * 3600);
         (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
     });
-    server.db.update(|tx| tx.create_bucket("b")?.put("large", vec![7; 6 << 20])).unwrap();
+    server.db.update(|tx| tx.create_bucket("b")?.put("large", vec![7; 4_000_000])).unwrap();
     let watching: Vec<Binary> = (0..16)
         .map(|_| {
             let mut client = server.binary();
@@ -323,8 +324,8 @@ fn for_what_watches_tell_of_large_transactions_nobody_else_waits() {
         })
         .collect();
     let mut other = server.binary();
-    let value = Bytes::from(vec![8; 1 << 20]);
-    for key in 0..10 {
+    let value = Bytes::from(vec![8; 15 << 20]);
+    for key in 0..3 {
         other.write(&set("b", &format!("{key}"), value.to_vec()));
         assert_eq!(other.value("b", &format!("{key}")), Some(value.clone()));
     }
