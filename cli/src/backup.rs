@@ -19,8 +19,8 @@ use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep_until};
 
 use crate::arguments::Size;
-use crate::failure::{Failure, Outcome, journal_beside};
-use crate::file::{Interrupt, Progress, holder, must_be_new};
+use crate::failure::{Failure, Outcome};
+use crate::file::{Interrupt, Progress, holder, must_be_new, must_have_no_journal};
 use crate::remote::Remote;
 
 /// So many bytes are written before they are synced. What waits for the disk is bounded by it: a server that has the same
@@ -243,11 +243,7 @@ impl Target<'_> {
         if !self.force {
             must_be_new(self.file).map_err(|failure| failure.followed_by(" (--force replaces it)"))?;
         }
-        let journal = journal_beside(self.file);
-        if journal.symlink_metadata().is_ok() {
-            let what = "it is there, and would be taken for the journal of the backup: move it aside";
-            return Err(Failure::usage(format!("{}: {what}", journal.display())));
-        }
+        must_have_no_journal(self.file)?;
         self.lock().map(drop)
     }
 

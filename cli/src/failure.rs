@@ -258,6 +258,9 @@ fn about(file: &Path, error: &Error) -> String {
         Error::JournalWaits { folder, .. } => {
             format!("{}: {error}: `{}` does", file.display(), journal_command("--apply ", file, Some(folder)))
         }
+        Error::JournalWithoutFile { .. } => {
+            format!("{}: {error}: bring the file back, or move the journal aside", file.display())
+        }
         Error::MetaLost { folder, .. }
         | Error::JournalDoesNotFit { folder, .. }
         | Error::FileOlderThanJournal { folder, .. } => {

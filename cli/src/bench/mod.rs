@@ -278,12 +278,13 @@ impl Bench {
     fn occupied(&self, error: Error) -> Failure {
         let Error::Occupied(why) = &error else { return failure(error) };
         let way_on = match self.target {
-            Who::Boltkv if self.dialect == Some(Dialect::Resp) => {
-                "name another by --database, or use what is there by --reuse"
+            Who::Boltkv if self.dialect != Some(Dialect::Resp) => {
+                "name another by --bucket, or use what a run with --keep has left there by --reuse"
             }
-            Who::Boltkv => "name another by --bucket, use what is there by --reuse, or `boltkv bucket delete` it",
-            Who::Redis => "name another by --database, or use what is there by --reuse",
-            Who::Memcached => "use what is there by --reuse",
+            Who::Boltkv | Who::Redis => {
+                "name another by --database, or use what a run with --keep has left there by --reuse"
+            }
+            Who::Memcached => "use what a run with --keep has left there by --reuse",
         };
         Failure::not_done(format!("{why}; {way_on}"))
     }

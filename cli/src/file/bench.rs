@@ -12,7 +12,7 @@ use super::bench_work::{Measured, Work, WriteMode};
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
-use super::target::must_be_new;
+use super::target::must_be_free;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -116,7 +116,7 @@ impl Bench {
             }
             return self.run_in(&folder.path().join("bench.db"), batch_size);
         };
-        must_be_new(path)?;
+        must_be_free(path)?;
         if !self.work {
             interrupt.remove(path);
         }

@@ -13,7 +13,7 @@ use super::memory::Memory;
 use super::output::json_line;
 use super::progress::Progress;
 use super::target::Target;
-use super::target::must_be_new;
+use super::target::must_be_free;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
 
@@ -59,7 +59,7 @@ impl Done {
 
 impl Compact {
     pub(crate) fn run(&self) -> Outcome {
-        must_be_new(&self.output)?;
+        must_be_free(&self.output)?;
         let _interrupt = Interrupt::writing(&self.output)?;
         let path = self.target.path();
         let db = self.target.open_to_read(Some("boltkv shrink"))?;

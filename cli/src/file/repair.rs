@@ -14,7 +14,7 @@ use super::journal::torn;
 use super::output::{Base64, json_line};
 use super::progress::Progress;
 use super::target::Target;
-use super::target::must_be_new;
+use super::target::must_be_free;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome, one_line};
 use crate::words::counted;
@@ -127,7 +127,7 @@ struct Alternative {
 
 impl Repair {
     pub(crate) fn run(&self) -> Outcome {
-        must_be_new(&self.output)?;
+        must_be_free(&self.output)?;
         let _interrupt = Interrupt::writing(&self.output)?;
         let mut printer =
             Printer { json: self.json, out: BufWriter::new(io::stdout().lock()), bar: None, failed: None };

@@ -13,7 +13,7 @@ use super::holder;
 use super::interrupt::Interrupt;
 use super::output::{Out, Printed, json_line, print};
 use super::progress::Progress;
-use super::target::must_be_new;
+use super::target::must_be_free;
 use crate::failure::{Failure, Outcome};
 use crate::moment;
 
@@ -96,7 +96,7 @@ struct Done {
 impl Restore {
     pub(crate) fn run(&self) -> Outcome {
         let Some(new) = &self.new else { return self.list(&self.find()?) };
-        must_be_new(new)?;
+        must_be_free(new)?;
         let _interrupt = Interrupt::writing(new)?;
         let found = self.find()?;
         let to = self.to.map_or(RestoreTo::Newest, |To(to)| to);

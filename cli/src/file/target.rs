@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{holder, waiting};
 use crate::arguments::{bytes, seconds};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, journal_beside};
 use crate::shell::quoted_for_shell;
 
 /// The file that a command is about.
@@ -179,6 +179,24 @@ pub(super) fn must_have(path: &Path, file: &RawFile, pages: &[Pgid]) -> Outcome 
 pub(crate) fn must_be_new(output: &Path) -> Outcome {
     match output.symlink_metadata() {
         Ok(_) => Err(Failure::usage(format!("{} is there already: it is not written over", output.display()))),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Refuses a name for a new file that is taken, or would have the journal of another file.
+pub(super) fn must_be_free(output: &Path) -> Outcome {
+    must_be_new(output)?;
+    must_have_no_journal(output)
+}
+
+/// Refuses a name for a new file beside which the journal of another one is: that would be taken for its own.
+pub(crate) fn must_have_no_journal(output: &Path) -> Outcome {
+    let journal = journal_beside(output);
+    match journal.symlink_metadata() {
+        Ok(_) => {
+            let what = "it is there, and would be taken for the journal of the new file: move it aside";
+            Err(Failure::usage(format!("{}: {what}", journal.display())))
+        }
         Err(_) => Ok(()),
     }
 }

@@ -79,3 +79,21 @@ fn an_existing_file_a_damaged_one_and_a_missing_one_are_refused() {
     assert!(said.contains("is damaged"), "{said}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "something was left");
 }
+
+#[test]
+fn a_new_file_is_not_put_where_the_journal_of_another_would_be_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old.db"), folder.path().join("new.db"));
+    make(&old);
+    fs::create_dir(folder.path().join("new.db-journal")).unwrap();
+    for line in [
+        args!["file", "compact", &old, "-o", &new].to_vec(),
+        args!["file", "repair", &old, "-o", &new].to_vec(),
+        args!["file", "surgery", "freelist", "abandon", &old, "-o", &new].to_vec(),
+    ] {
+        let refused = run(line);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("new.db-journal: it is there, and would be taken for"), "{}", refused.stderr);
+        assert!(!new.exists());
+    }
+}

@@ -148,9 +148,10 @@ pub enum Error {
     /// The journal shows that the file held more than it does: an older copy was put in its place, or another file that was
     /// never written to. Nothing was written.
     #[error(
-        "the file is as transaction {file} left it, but its journal in {} shows that it held transaction {held}: an older \
-         copy or another file has its place",
-        folder.display()
+        "the file is as transaction {file} left it, but its journal in {} shows that it held transaction {held}: {} has its \
+         place",
+        folder.display(),
+        if file < held { "an older copy or another file" } else { "another file" }
     )]
     FileOlderThanJournal {
         /// The journal's folder.

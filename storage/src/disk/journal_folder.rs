@@ -18,7 +18,7 @@ const SEGMENT: &str = "segment-";
 const SUFFIX: &str = "-journal";
 
 /// Within this time a program that is being started lets go of what it has inherited.
-const LET_GO: Duration = Duration::from_secs(1);
+const LET_GO: Duration = Duration::from_millis(250);
 /// How often it is looked whether it has.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -123,6 +123,8 @@ impl OsJournalFolder {
         };
         create().map_err(Error::journal_io("make the journal's folder", path))?;
         let folder = open_folder(path).map_err(Error::journal_io("open the journal's folder", path))?;
+        // Segments that are there are written over. That none can be made would be noticed in the middle of a commit.
+        writable(path).map_err(Error::journal_io("write in the journal's folder", path))?;
         Self::locked(path, folder, false, mode, Some(owner))
     }
 
@@ -149,6 +151,17 @@ impl OsJournalFolder {
         let folder = self.folder.metadata().map_err(Error::journal_io("look at", &self.path))?;
         let file = file.metadata().map_err(Error::io("look at", Some(file)))?;
         Ok(folder.dev() == file.dev())
+    }
+}
+
+/// Whether this process may make files in a folder.
+fn writable(folder: &Path) -> io::Result<()> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    use rustix::io::Errno;
+    match accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS) {
+        // A system that cannot be asked in this way tells when it has to.
+        Ok(()) | Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::interrupt::Interrupt;
 use super::output::json_line;
 use super::progress::Progress;
-use super::target::{Target, must_be_new, must_have};
+use super::target::{Target, must_be_free, must_have};
 use super::waiting;
 use crate::arguments::bytes;
 use crate::failure::{Failure, Outcome};
@@ -110,7 +110,7 @@ impl OnCopy {
         if self.as_bbolt {
             waiting::warn_of_journal(self.target.path(), "the copy is made of the file alone");
         } else {
-            must_be_new(&self.output)?;
+            must_be_free(&self.output)?;
             if !self.without_journal {
                 waiting::refuse_journal(self.target.path(), "--without-journal makes the copy of the file alone")?;
             }
