@@ -207,7 +207,8 @@ impl Chain {
         let everything = Located { segment: last, contains: TxId::MAX, linked: None };
         let (reach, damage) = Forward::new(&self.path, &self.folder, &meta, everything).read_from(last);
         damage.map_or(Ok(()), Err)?;
-        let changed_since = reach.closed.filter(|_| reach.end.0 == last);
+        // Who writes to a file counts on. What has a lower number is another file, or a copy of which the journal knows nothing.
+        let changed_since = reach.closed.filter(|&closed| reach.end.0 == last && newest > closed);
         Ok(changed_since.map(|_| Reach { records: 0, last: newest, changed_since, ..reach }))
     }
 

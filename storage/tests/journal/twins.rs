@@ -81,3 +81,25 @@ fn whose_journals_were_done_again_after_a_kill() {
     }
     are_told_apart(&folder.path().join("left-this.db"), &folder.path().join("left-that.db"));
 }
+
+/// After a clean stop others may have written to the file. One that counts no further than the journal is not that file.
+#[test]
+fn the_journal_of_another_file_is_not_taken_over_after_a_clean_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mine, other) = (folder.path().join("mine.db"), folder.path().join("other.db"));
+    for key in ["a", "b", "c"] {
+        change(&mine, key);
+    }
+    let db = Db::open(&other).unwrap();
+    put(&db, "other");
+    db.close().unwrap();
+    let misled = Options::new().journal(JournalOptions::new().folder(journal(&mine)));
+    let refused = misled.clone().open(&other);
+    assert!(matches!(refused, Err(Error::JournalDoesNotFit { .. })), "{refused:?}");
+    change(&mine, "d");
+    // Its own file may have been written to.
+    let db = Db::open(&mine).unwrap();
+    put(&db, "elsewhere");
+    db.close().unwrap();
+    assert!(options().open(&mine).unwrap().stats().journal.unwrap().changed_since.is_some());
+}
