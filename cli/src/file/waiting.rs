@@ -32,7 +32,8 @@ pub(super) fn note_of_journal(file: &Path) {
     if folder.is_dir() {
         let (file, folder) = (file.display(), folder.display());
         let line = format!(
-            "note: {file} has a journal in {folder}, which may hold newer transactions: whoever has it open knows them"
+            "note: {file} has a journal in {folder}, which may hold newer transactions: whoever has it open knows them, and a \
+             server tells them (`boltkv scan`)"
         );
         // If standard error is closed, nobody can be told.
         let _ = writeln!(io::stderr(), "{}", one_line(&line));

@@ -128,10 +128,11 @@ impl JournalArgs {
     }
 
     /// What can be done about a journal that keeps `file` from being served. One that is needed is not to be done without.
+    /// `FILE` in it stands for the file's name.
     pub(super) fn advice(&self, error: &Error, file: &Path, is_read_only: bool) -> &'static str {
         let is_off = matches!(self.journal, Place::Off);
         match error {
-            Error::JournalWithoutFile { .. } if is_off => "; bring the file back, or move the journal away",
+            Error::JournalWithoutFile { .. } if is_off => "",
             _ if is_off && error.can_discard_journal() => {
                 "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
                  up: `boltkv file journal --discard FILE`"
@@ -146,9 +147,7 @@ impl JournalArgs {
             }
             Error::JournalWaits { .. } if is_read_only => "; serve it once without --read-only, which applies it",
             Error::JournalWaits { .. } => ", or serve it once with that journal, which applies it",
-            Error::JournalWithoutFile { .. } => {
-                "; bring the file back, or move the journal away, or let --discard-journal begin anew"
-            }
+            Error::JournalWithoutFile { .. } => ", or let --discard-journal begin anew",
             Error::NoSpace { .. } => {
                 "; what only the journal has is to be written to the file: make room on its disk, and start again"
             }

@@ -23,6 +23,7 @@ use tracing::warn;
 use crate::allocator;
 use crate::failure::{Failure, Outcome, one_line};
 use crate::file::holder;
+use crate::shell::quoted_for_shell;
 use layers::Flags;
 use log::Log;
 use reload::{Reloader, Running};
@@ -115,7 +116,9 @@ impl Settings {
                 Failure::unreachable(format!("{error}{}", holder::advice(&self.db, "--lock-timeout", None)))
             }
             Error::Open(error) => {
-                Failure::open(&self.db, error).followed_by(self.journal.advice(error, &self.db, self.read_only))
+                let advice = self.journal.advice(error, &self.db, self.read_only);
+                let file = quoted_for_shell(&self.db.to_string_lossy());
+                Failure::open(&self.db, error).followed_by(&advice.replace("FILE", &file))
             }
             Error::Listen { .. } => Failure::unreachable(error.to_string()),
             Error::Limit { .. } => Failure::usage(error.to_string()),
