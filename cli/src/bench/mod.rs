@@ -277,16 +277,12 @@ impl Bench {
     /// What to do about a place that is there.
     fn occupied(&self, error: Error) -> Failure {
         let Error::Occupied(why) = &error else { return failure(error) };
-        let way_on = match self.target {
-            Who::Boltkv if self.dialect != Some(Dialect::Resp) => {
-                "name another by --bucket, or use what a run with --keep has left there by --reuse"
-            }
-            Who::Boltkv | Who::Redis => {
-                "name another by --database, or use what a run with --keep has left there by --reuse"
-            }
-            Who::Memcached => "use what a run with --keep has left there by --reuse",
+        let elsewhere = match self.target {
+            Who::Boltkv if self.dialect != Some(Dialect::Resp) => "name another by --bucket, or ",
+            Who::Boltkv | Who::Redis => "name another by --database, or ",
+            Who::Memcached => "",
         };
-        Failure::not_done(format!("{why}; {way_on}"))
+        Failure::not_done(format!("{why}; {elsewhere}use what a run with --keep has left there by --reuse"))
     }
 }
 

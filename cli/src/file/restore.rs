@@ -103,13 +103,12 @@ impl Restore {
         self.refuse_before_the_backup(&found, to)?;
         let looked_at = self.backup.metadata();
         let metadata = looked_at.map_err(|error| Failure::not_done(format!("{}: {error}", self.backup.display())))?;
-        let last = if found.damage().is_some() { self.last(&found)? } else { None };
         let restored = {
             let mut bar = None;
             let mut reached = |done, all| bar.get_or_insert_with(|| Progress::of_bytes(all)).reach(done);
             found.to_file(to, new, metadata.permissions().mode() & 0o777, &mut reached)
         };
-        self.tell(new, to, &restored.map_err(|error| self.failed(new, &error, last))?)
+        self.tell(new, to, &restored.map_err(|error| self.failed(new, &error))?)
     }
 
     /// Reads backup and journal.
@@ -144,22 +143,21 @@ impl Restore {
         }
     }
 
-    /// The last transaction whose state can be restored.
-    fn last(&self, found: &Found) -> Outcome<Option<RestoreMoment>> {
+    /// The last transaction whose state can be restored, as far as backup and journal can be read once more.
+    fn last(&self) -> Option<RestoreMoment> {
         let mut last = None;
-        let read = found.moments(|moment| {
+        let read = self.find().ok()?.moments(|moment| {
             last = Some(moment);
             Ok::<_, Error>(())
         });
-        read.map_err(|error| Failure::storage(&self.backup, &error))?;
-        Ok(last)
+        read.ok().and(last)
     }
 
-    fn failed(&self, new: &Path, error: &Error, last: Option<RestoreMoment>) -> Failure {
+    fn failed(&self, new: &Path, error: &Error) -> Failure {
         match error {
             Error::JournalDamaged { .. } | Error::JournalDisjoint { .. } => {
                 let failure = Failure::storage(&self.backup, error);
-                let Some(RestoreMoment { txid, time_ms, .. }) = last else { return failure };
+                let Some(RestoreMoment { txid, time_ms, .. }) = self.last() else { return failure };
                 failure.followed_by(&format!(
                     "; `--to {txid}`, of {}, is the last state before that",
                     moment::shown(time_ms)

@@ -7,6 +7,7 @@ use crate::common::binary::{create, create_if_missing, delete, delete_bucket, pa
 use crate::common::watch::{all, begin, frame, request, told, transaction, watch};
 use crate::common::{Binary, TestFile, TestServer, eventually};
 use boltkv_protocol::{ChangeKind, ErrorCode, ErrorReply, Request, Watch, WatchFrom, WatchPosition, WriteRequest};
+use boltkv_server::Config;
 use boltkv_storage::{Db, Durability, JournalKeep, JournalOptions, Options};
 use bytes::Bytes;
 
@@ -272,16 +273,18 @@ fn watches_of_many_values_at_once_stay_within_the_memory_or_say_so() {
     assert_eq!(error.code, ErrorCode::TxnTooLarge, "{}", error.message);
 }
 
+/// Nobody is given up, however long it takes: who waited for one of them would wait on.
+fn patient(config: &mut Config) {
+    config.limits.memory = Some(64 << 20);
+    let never = Duration::from_secs(24 * 3600);
+    (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
+}
+
 // Promises: wire-watch-memory.
 #[test]
 fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
     let file = TestFile::new();
-    let server = TestServer::serve(database(&file), |config| {
-        config.limits.memory = Some(64 << 20);
-        // Nobody is given up while this goes on, however long it takes: a write that waited for one of them would wait on.
-        let never = Duration::from_secs(24 * 3600);
-        (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
-    });
+    let server = TestServer::serve(database(&file), patient);
     let mut writer = server.binary();
     writer.write(&create("b"));
     let mut watching: Vec<Binary> = (0..100).map(|_| server.binary()).collect();
@@ -309,12 +312,7 @@ fn watches_that_nobody_takes_anything_of_keep_no_writer_waiting() {
 #[test]
 fn for_what_watches_tell_of_large_transactions_nobody_else_waits() {
     let file = TestFile::new();
-    let server = TestServer::serve(database(&file), |config| {
-        config.limits.memory = Some(64 << 20);
-        // As above: who waited would wait on.
-        let never = Duration::from_secs(24 * 3600);
-        (config.timeouts.stream_stall, config.timeouts.reply, config.timeouts.idle) = (never, never, never);
-    });
+    let server = TestServer::serve(database(&file), patient);
     server.db.update(|tx| tx.create_bucket("b")?.put("large", vec![7; 4_000_000])).unwrap();
     let watching: Vec<Binary> = (0..16)
         .map(|_| {

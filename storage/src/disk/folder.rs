@@ -83,26 +83,13 @@ impl Folder for OsFolder {
             }
         }
         let start = Instant::now();
-        loop {
-            let tried = if shared { file.try_lock_shared() } else { file.try_lock() };
-            match tried {
-                Ok(()) => {
-                    if let Some(here) = here {
-                        disk.keep_open_here(here);
-                    }
-                    return is_same_file(file, path).map_err(Error::io("look at", Some(path)));
-                }
-                Err(TryLockError::Error(error)) => return Err(Error::io("lock", Some(path))(error)),
-                Err(TryLockError::WouldBlock) => {
-                    let waited = start.elapsed();
-                    let left = timeout.map(|timeout| timeout.saturating_sub(waited));
-                    if left.is_some_and(|left| left.is_zero()) {
-                        return Err(Error::LockTimeout { path: path.into(), waited });
-                    }
-                    std::thread::sleep(left.map_or(LOCK_RETRY, |left| left.min(LOCK_RETRY)));
-                }
-            }
+        if !lock_within(file, shared, timeout).map_err(Error::io("lock", Some(path)))? {
+            return Err(Error::LockTimeout { path: path.into(), waited: start.elapsed() });
         }
+        if let Some(here) = here {
+            disk.keep_open_here(here);
+        }
+        is_same_file(file, path).map_err(Error::io("look at", Some(path)))
     }
 
     fn mode(&self, disk: &FileDisk) -> io::Result<u32> {
@@ -140,6 +127,24 @@ impl Folder for OsFolder {
         sync_folder_of(path)?;
         // A link's own folder says nothing of the name that it leads to.
         if path.is_symlink() { sync_folder_of(&path.canonicalize()?) } else { Ok(()) }
+    }
+}
+
+/// Locks a file, or a folder, by `flock`; where it is held, as soon as it is not. `false` where that was not within `timeout`.
+pub(super) fn lock_within(file: &File, shared: bool, timeout: Option<Duration>) -> io::Result<bool> {
+    let start = Instant::now();
+    loop {
+        match if shared { file.try_lock_shared() } else { file.try_lock() } {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {
+                let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+                if left.is_some_and(|left| left.is_zero()) {
+                    return Ok(false);
+                }
+                std::thread::sleep(left.map_or(LOCK_RETRY, |left| left.min(LOCK_RETRY)));
+            }
+        }
     }
 }
 

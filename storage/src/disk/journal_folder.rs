@@ -1,13 +1,13 @@
 //! The folder of a journal: files that are made once, to be written over again and again.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use std::{fmt, io, thread};
+use std::time::Duration;
+use std::{fmt, io};
 
-use super::folder::sync_folder_of;
+use super::folder::{lock_within, sync_folder_of};
 use super::room::largest_file;
 use super::{Disk, FileDisk, Folder as _, MapOptions, OsFolder};
 use crate::{Error, Result};
@@ -17,10 +17,9 @@ const SEGMENT: &str = "segment-";
 /// What the folder's name has more than the file's.
 const SUFFIX: &str = "-journal";
 
-/// Within this time a program that is being started lets go of what it has inherited.
+/// A program that is just being started from this process holds what was locked here a moment ago, until it runs: within this
+/// time.
 const LET_GO: Duration = Duration::from_millis(250);
-/// How often it is looked whether it has.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// What a journal asks of the file system.
 pub(crate) trait JournalFolder: fmt::Debug + Send + Sync {
@@ -129,20 +128,12 @@ impl OsJournalFolder {
     }
 
     fn locked(path: &Path, folder: File, shared: bool, mode: u32, owner: Option<(u32, u32)>) -> Result<Self> {
-        let asked = Instant::now();
-        loop {
-            match if shared { folder.try_lock_shared() } else { folder.try_lock() } {
-                Ok(()) => return Ok(Self { path: path.into(), folder, mode, owner }),
-                Err(TryLockError::Error(error)) => {
-                    return Err(Error::journal_io("lock the journal's folder", path)(error));
-                }
-                // Whoever may use the folder holds the lock of the database file, which we have: another database was told
-                // to keep its journal here. Unless a program is just being started from this process: until it runs, it
-                // holds what was locked here a moment ago.
-                Err(TryLockError::WouldBlock) if asked.elapsed() < LET_GO => thread::park_timeout(LOOK_EVERY),
-                Err(TryLockError::WouldBlock) => return Err(Error::JournalInUse { folder: path.into() }),
-            }
+        if lock_within(&folder, shared, Some(LET_GO)).map_err(Error::journal_io("lock the journal's folder", path))? {
+            return Ok(Self { path: path.into(), folder, mode, owner });
         }
+        // Whoever may use the folder holds the lock of the database file, which we have: another database was told to keep its
+        // journal here.
+        Err(Error::JournalInUse { folder: path.into() })
     }
 
     /// Whether the folder is on the same device as the database's `file`. Where it is not, one of the two may be mounted, or

@@ -123,7 +123,7 @@ impl Log {
             }
             // What cannot be reached from here was not on the disk when the machine stopped, or shows a gap. What was, may be
             // there. And what stands here is behind what is not.
-            is_cut |= chain.has_entries()?;
+            is_cut = is_cut || chain.has_entries()?;
             chain = Chain::new(folder.clone(), chain.others);
         }
         free.extend(chain.others.iter().map(Segment::name_and_len));

@@ -7,7 +7,7 @@ mod small;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::block::ENTRY_HEADER;
@@ -202,13 +202,19 @@ fn segments_are_used_again_once_their_records_are_in_the_file() {
     assert_eq!(waiting.records(), 9);
 }
 
-/// As a program does that was just started from this process, until it runs.
-#[test]
-fn who_holds_the_folder_for_a_moment_is_waited_for() {
+/// A file, and where its journal's folder will be.
+fn beside_a_file() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let temporary = tempfile::tempdir().unwrap();
     let file = temporary.path().join("db");
     std::fs::write(&file, "").unwrap();
     let path = crate::disk::journal_path(&file).unwrap();
+    (temporary, file, path)
+}
+
+/// As a program does that was just started from this process, until it runs.
+#[test]
+fn who_holds_the_folder_for_a_moment_is_waited_for() {
+    let (_temporary, file, path) = beside_a_file();
     let held = OsJournalFolder::open_or_create(&path, &file).unwrap();
     let holder = std::thread::spawn(move || {
         std::thread::sleep(std::time::Duration::from_millis(30));
@@ -221,10 +227,7 @@ fn who_holds_the_folder_for_a_moment_is_waited_for() {
 #[test]
 fn a_folder_of_the_file_system_is_locked_and_has_the_files_mode() {
     use std::os::unix::fs::MetadataExt as _;
-    let temporary = tempfile::tempdir().unwrap();
-    let file = temporary.path().join("db");
-    std::fs::write(&file, "").unwrap();
-    let path = crate::disk::journal_path(&file).unwrap();
+    let (_temporary, file, path) = beside_a_file();
     assert!(OsJournalFolder::open(&path).unwrap().is_none());
     let os = OsJournalFolder::open_or_create(&path, &file).unwrap();
     assert!(os.is_on_device_of(&file).unwrap());

@@ -177,7 +177,7 @@ impl RespWork {
         let what = match self.what {
             What::One(call) => What::One(detached(call)),
             What::Watch(call, watching) => What::Watch(detached(call), watching),
-            // What was queued was detached then.
+            // What was queued was copied then.
             exec @ (What::Exec(..) | What::Reads(..)) => exec,
         };
         Self { what, ..self }

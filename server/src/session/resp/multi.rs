@@ -1,8 +1,7 @@
 //! What is said between MULTI and EXEC.
 
-use bytes::Bytes;
-
 use boltkv_protocol::{ErrorCode, ErrorReply, MAX_TXN_PARTS, Reply};
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::commands::{Call, Database};
