@@ -261,6 +261,9 @@ fn about(file: &Path, error: &Error) -> String {
         Error::JournalWithoutFile { .. } => {
             format!("{}: {error}: bring the file back, or move the journal aside", file.display())
         }
+        Error::JournalMissing { .. } => {
+            format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, None))
+        }
         Error::MetaLost { folder, .. }
         | Error::JournalDoesNotFit { folder, .. }
         | Error::FileOlderThanJournal { folder, .. } => {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use boltkv_client::{Bucket, Client, Cond, Expiry, Lifetime};
+use common::check_alone;
 use common::peer::peer;
-use common::run;
 use common::server::{PATIENCE, Server};
 use tokio::time::timeout;
 
@@ -108,9 +108,7 @@ async fn rounds(args: &'static [&'static str]) {
 }
 
 fn assert_sound(db: &Path) {
-    let alone = db.with_extension("alone");
-    std::fs::copy(db, &alone).unwrap();
-    run(args!["file", "check", alone]).done();
+    check_alone(db);
     if let Some(peer) = peer() {
         peer.assert_check_clean(db);
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use boltkv_client::{Bucket, Client, Error, ErrorCode};
 use common::peer::{Peer, peer};
 use common::server::{PATIENCE, Server};
-use common::{boltkv, run};
+use common::{boltkv, check_alone};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -241,11 +241,9 @@ async fn one_round(db: &Path, mode: Mode, random: u64, writers: &mut [Known], en
     }
 }
 
-/// Looks for damage in the file as it is, without what only its journal has: as another program does that knows of none.
+/// Looks for damage in the file as it is, also as another program does that knows of no journal.
 fn assert_sound(db: &Path, peer: Option<&Peer>) {
-    let alone = db.with_extension("alone");
-    std::fs::copy(db, &alone).unwrap();
-    run(args!["file", "check", alone]).done();
+    check_alone(db);
     if let Some(peer) = peer {
         peer.assert_check_clean(db);
     }

@@ -56,8 +56,8 @@ fn waits(file: &Path) -> Option<String> {
         Err(error) => return Some(of_error(file, &error)),
     };
     let folder = journal.folder().display();
-    let is_damaged = matches!(journal.state(), Err(Error::JournalDamaged { .. }));
-    if journal.is_contained() || journal.segments().next().is_none() && !is_damaged {
+    let tells = matches!(journal.state(), Err(Error::JournalDamaged { .. } | Error::JournalMissing { .. }));
+    if journal.is_contained() || journal.segments().next().is_none() && !tells {
         return None;
     }
     if let Err(error) = journal.file_txid() {

@@ -133,6 +133,14 @@ impl JournalArgs {
         let is_off = matches!(self.journal, Place::Off);
         match error {
             Error::JournalWithoutFile { .. } if is_off => "",
+            Error::JournalMissing { .. } if is_off => {
+                "; name the folder that it was kept in by --journal DIR; to serve the file as it is, without what only that has: \
+                 `boltkv file journal --discard FILE`"
+            }
+            Error::JournalMissing { .. } => {
+                "; name the folder that it was kept in by --journal DIR; --discard-journal serves the file as it is, without \
+                 what only that has"
+            }
             _ if is_off && error.can_discard_journal() => {
                 "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
                  up: `boltkv file journal --discard FILE`"

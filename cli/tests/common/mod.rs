@@ -95,6 +95,17 @@ pub fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Ran {
     boltkv(args).output().unwrap().into()
 }
 
+/// Looks for damage in the file as it is, without what only its journal has.
+#[track_caller]
+pub fn check_alone(db: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = folder.path().join("alone.db");
+    std::fs::copy(db, &alone).unwrap();
+    for command in [&["file", "journal", "--discard"][..], &["file", "check"]] {
+        run(command.iter().map(OsStr::new).chain([alone.as_os_str()])).done();
+    }
+}
+
 /// Runs the binary with this on its standard input.
 #[track_caller]
 pub fn run_with_input<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>, input: &[u8]) -> Ran {

@@ -17,6 +17,12 @@ fn value(file: &Path, path: &[&str], key: &str) -> Option<Vec<u8>> {
     tx.bucket_path(path).ok()?.get(key).unwrap().map(<[u8]>::to_vec)
 }
 
+/// A commit that the journal knows nothing of.
+fn change_alone(killed: &Killed) {
+    killed.run("file journal --discard FILE").done();
+    Db::open(killed.file()).unwrap().update(|tx| tx.create_bucket("other").map(drop)).unwrap();
+}
+
 /// What becomes of a command.
 #[derive(Clone, Copy)]
 enum Does {
@@ -75,7 +81,7 @@ fn no_command_silently_shows_or_changes_the_older_state() {
             Other => drop(fs::remove_file(killed.path("out.db"))),
             Refuses(code) => {
                 assert_eq!(ran.code, Some(code), "{line}: {}", ran.stderr);
-                assert!(ran.stderr.contains("app.db-journal up to 4"), "{line}: {}", ran.stderr);
+                assert!(ran.stderr.contains("app.db-journal up to 5"), "{line}: {}", ran.stderr);
                 assert!(ran.stderr.contains("`boltkv file journal --apply "), "{line}: {}", ran.stderr);
                 assert!(!killed.path("out.db").exists(), "{line}");
             }
@@ -83,7 +89,7 @@ fn no_command_silently_shows_or_changes_the_older_state() {
                 assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
                 assert!(ran.stderr.starts_with("warning: "), "{line}: {}", ran.stderr);
                 assert_eq!(ran.stderr.lines().count(), 1, "{line}: {}", ran.stderr);
-                assert!(ran.stderr.contains("app.db-journal up to 4"), "{line}: {}", ran.stderr);
+                assert!(ran.stderr.contains("app.db-journal up to 5"), "{line}: {}", ran.stderr);
             }
         }
         assert!(killed.bytes() == before, "{line}: something was changed");
@@ -127,7 +133,7 @@ fn called_as_bbolt_it_says_so_too() {
         });
         let ran = std::process::Command::new(killed.path("bbolt")).args(args).output().unwrap();
         let stderr = String::from_utf8(ran.stderr).unwrap();
-        assert!(stderr.contains("app.db-journal up to 4"), "{line}: {stderr}");
+        assert!(stderr.contains("app.db-journal up to 5"), "{line}: {stderr}");
         assert_eq!(ran.status.success(), looks.contains(line), "{line}: {stderr}");
     }
     assert!(killed.bytes() == before);
@@ -137,16 +143,16 @@ fn called_as_bbolt_it_says_so_too() {
 fn what_waits_is_told_and_applied() {
     let killed = Killed::new();
     let told = killed.run("file journal FILE --effects").done_text();
-    assert!(told.contains("State: the file holds transactions up to 2; 2 transactions up to 4 ("), "{told}");
+    assert!(told.contains("State: the file holds transactions up to 3; 2 transactions up to 5 ("), "{told}");
     assert!(told.contains("  put b/ new = 2\n"), "{told}");
     assert!(told.contains("  create-bucket b2/ in\n") && told.contains("  put b2/in/ deep = 3\n"), "{told}");
     let json = killed.run("file journal FILE --effects --json").done_text();
     let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&lines[0]["journal"]["newest"], &lines[0]["journal"]["records"]), (&4.into(), &2.into()));
+    assert_eq!((&lines[0]["journal"]["newest"], &lines[0]["journal"]["records"]), (&5.into(), &2.into()));
     assert!(lines.iter().any(|line| line["effect"]["value"] == "Mg=="), "{json}");
 
     let applied = killed.run("file journal --apply FILE").done_text();
-    assert!(applied.ends_with("2 transactions applied, up to 4; the file holds everything\n"), "{applied}");
+    assert!(applied.ends_with("2 transactions applied, up to 5; the file holds everything\n"), "{applied}");
     assert_eq!(value(&killed.file(), &["b2", "in"], "deep").unwrap(), b"3");
     killed.run("file check FILE").done();
     let told = killed.run("file journal FILE").done_text();
@@ -181,7 +187,7 @@ fn what_waits_is_given_up_when_asked() {
     assert!(ran.stderr.contains("its journal fits, with 2 transactions that the file lacks"), "{}", ran.stderr);
     assert!(killed.bytes() == before);
     let told = killed.run("file journal --discard --force FILE").done_text();
-    assert!(told.ends_with("as transaction 2 left it; 2 transactions of its journal given up\n"), "{told}");
+    assert!(told.ends_with("as transaction 3 left it; 2 transactions of its journal given up\n"), "{told}");
     assert_eq!(value(&killed.file(), &["b"], "new"), None);
     assert_eq!(value(&killed.file(), &["b"], "old").unwrap(), b"1");
 }
@@ -193,7 +199,8 @@ fn a_journal_that_does_not_fit_is_refused_with_the_way_on() {
     fs::copy(other.file(), killed.file()).unwrap();
     // A commit that the journal knows nothing of, as a program that knows of no journals makes it.
     fs::rename(killed.path("app.db-journal"), killed.path("away")).unwrap();
-    Db::open(killed.file()).unwrap().update(|tx| tx.create_bucket("other").map(drop)).unwrap();
+    change_alone(&killed);
+    fs::remove_dir_all(killed.path("app.db-journal")).unwrap();
     fs::rename(killed.path("away"), killed.path("app.db-journal")).unwrap();
     let before = killed.bytes();
     let ran = killed.run("file journal FILE");
@@ -225,7 +232,7 @@ fn of_a_newest_record_that_is_not_whole_no_more_is_said_than_is_known() {
     killed.damage_from_the_end(1);
     let torn = "is not whole, and nothing shows that it was synced";
     let told = killed.run("file journal FILE").done_text();
-    assert!(told.contains("1 transaction up to 3") && told.contains("\nTorn: ") && told.contains(torn), "{told}");
+    assert!(told.contains("1 transaction up to 4") && told.contains("\nTorn: ") && told.contains(torn), "{told}");
     let folder = tempfile::tempdir().unwrap();
     copy(killed.0.path(), folder.path());
     let options = || Options::new().journal(JournalOptions::new());
@@ -237,7 +244,7 @@ fn of_a_newest_record_that_is_not_whole_no_more_is_said_than_is_known() {
         "the next journal has no such end"
     );
     let told = killed.run("file journal --apply FILE").done_text();
-    assert!(told.contains("1 transaction applied, up to 3") && told.contains(torn), "{told}");
+    assert!(told.contains("1 transaction applied, up to 4") && told.contains(torn), "{told}");
 }
 
 #[test]
@@ -247,7 +254,7 @@ fn a_journal_on_a_disk_that_is_read_only_is_looked_at() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
     let told = killed.run("file journal FILE").done_text();
-    assert!(told.contains("2 transactions up to 4"), "{told}");
+    assert!(told.contains("2 transactions up to 5"), "{told}");
     fs::set_permissions(killed.path("app.db-journal"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
@@ -264,9 +271,9 @@ fn repair_does_again_what_the_journal_records() {
     let killed = Killed::new();
     let before = killed.bytes();
     let told = killed.run("file repair FILE --output OUT").done_text();
-    assert!(told.contains("of its journal: 2 transactions up to 4\n"), "{told}");
+    assert!(told.contains("of its journal: 2 transactions up to 5\n"), "{told}");
     // What it holds in the end is counted.
-    assert!(told.contains("3 buckets, 3 values, of transaction 2\n"), "{told}");
+    assert!(told.contains("3 buckets, 3 values, of transaction 3\n"), "{told}");
     assert_eq!(value(&killed.path("out.db"), &["b"], "new").unwrap(), b"2");
     assert_eq!(value(&killed.path("out.db"), &["b2", "in"], "deep").unwrap(), b"3");
     assert!(killed.bytes() == before);
@@ -282,7 +289,7 @@ fn repair_goes_on_over_a_damaged_journal_and_says_what_is_lost() {
     let ran = killed.run("file repair FILE --output OUT");
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     let told = String::from_utf8(ran.stdout).unwrap();
-    assert!(told.contains("lost: of the journal: all after transaction 2: the journal is damaged: "), "{told}");
+    assert!(told.contains("lost: of the journal: all after transaction 3: the journal is damaged: "), "{told}");
     assert_eq!(value(&killed.path("out.db"), &["b"], "old").unwrap(), b"1");
     killed.run("file journal --discard FILE").done();
     killed.run("file check FILE").done();
@@ -308,7 +315,7 @@ fn a_damaged_header_of_the_only_segment_is_told_and_nothing_is_called_whole() {
 fn what_is_advised_of_a_journal_elsewhere_names_its_folder() {
     let killed = Killed::new();
     fs::rename(killed.path("app.db-journal"), killed.path("away")).unwrap();
-    Db::open(killed.file()).unwrap().update(|tx| tx.create_bucket("other").map(drop)).unwrap();
+    change_alone(&killed);
     let folder = killed.path("away");
     let ran = killed.run(&format!("file journal FILE --folder {}", folder.display()));
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);

@@ -216,6 +216,8 @@ fn a_late_sync_that_fails_is_noticed_without_a_write() {
     for journal in ["--journal=off", "--journal=on"] {
         let Some(disk) = Disk::new(["fdatasync", ""]) else { return };
         let server = disk.serve(&["--durability=interval=1s", journal]);
+        // The first write of all is synced.
+        server.run(["set", "first", "1"]).done();
         disk.fail();
         server.run(["set", "late", "1"]).done();
         let ended = server.wait();

@@ -17,9 +17,12 @@ fn killed_with_a_damaged_meta(folder: &Path, without_its_past: bool) -> PathBuf 
         server.stop().done();
     }
     if without_its_past {
+        let server = Server::start(&db);
+        assert_eq!(server.text("SET a v\n"), "OK\n");
+        server.kill();
         fs::remove_dir_all(folder.join("a.db-journal")).unwrap();
     }
-    let server = Server::start(&db);
+    let server = Server::start_with(&db, if without_its_past { &["--discard-journal"][..] } else { &[] });
     assert_eq!(server.text("SET c v\n"), "OK\n");
     server.kill();
     let page = RawFile::open(&db, None).unwrap().newest_meta().unwrap().txid % 2;

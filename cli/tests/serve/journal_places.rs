@@ -140,7 +140,7 @@ fn file_and_journal_go_together_also_through_a_link() {
 
 // Promises: ops-journal-together.
 #[test]
-fn a_file_that_is_moved_alone_is_as_old_as_its_last_checkpoint_and_its_old_place_is_not_taken() {
+fn a_file_that_is_moved_alone_is_refused_and_its_old_place_is_not_taken() {
     let folder = tempfile::tempdir().unwrap();
     let [db, moved] = ["a.db", "moved.db"].map(|name| folder.path().join(name));
     Server::start(&db).stop().done();
@@ -149,7 +149,11 @@ fn a_file_that_is_moved_alone_is_as_old_as_its_last_checkpoint_and_its_old_place
     let said = refused(&db, [""; 0]);
     assert!(said.contains("file is missing") && said.contains("a.db-journal"), "{said}");
     assert!(!db.exists());
-    assert_eq!(Server::start_with(&moved, ["--read-only"]).text("COUNT\n"), "0\n");
+    for option in ["--read-only", "--journal=on", "--journal=off"] {
+        let said = refused(&moved, [option]);
+        assert!(said.contains("not closed") && said.contains("moved.db-journal"), "{said}");
+    }
+    assert!(!journal_of(&moved).exists());
     // Nothing was written to it: back beside its journal it has all.
     fs::rename(&moved, &db).unwrap();
     assert_eq!(Server::start(&db).text("GET k\n"), "v\n");
@@ -163,6 +167,7 @@ fn a_file_that_another_program_wrote_to_since_the_kill_is_refused_and_left_as_it
     killed_after(&db, [""; 0], "SET k v\n");
     // Another program knows of no journal, as one does not that is beside a file of another name.
     fs::rename(&db, &copy).unwrap();
+    run(args!["file", "journal", "--discard", &copy]).done();
     killed_after(&copy, ["--journal=off"], "SET k other\n");
     fs::rename(&copy, &db).unwrap();
     let before = fs::read(&db).unwrap();
@@ -207,9 +212,9 @@ fn what_go_sees_of_a_killed_servers_file_is_whole_and_what_it_writes_is_not_writ
     assert_eq!(go.run(args!["buckets", &db]).done_text(), "bench\ndefault\n");
 }
 
-// Promises: ops-journal-together.
+// Promises: ops-journal-missing.
 #[test]
-fn a_journal_that_is_lost_leaves_the_file_of_its_last_checkpoint() {
+fn a_file_whose_journal_is_lost_is_refused_until_that_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("a.db");
     let server = Server::start(&db);
@@ -217,8 +222,24 @@ fn a_journal_that_is_lost_leaves_the_file_of_its_last_checkpoint() {
     server.stop().done();
     killed_after(&db, [""; 0], "SET k lost\n");
     fs::remove_dir_all(journal_of(&db)).unwrap();
-    run(args!["file", "check", &db]).done();
-    assert_eq!(Server::start(&db).text("GET k\n"), "checkpoint\n");
+    let said = refused(&db, [""; 0]);
+    assert!(said.contains("--journal DIR") && said.contains("--discard-journal"), "{said}");
+    let said = refused(&db, ["--journal=off"]);
+    assert!(said.contains("boltkv file journal --discard") && !said.contains("--discard-journal"), "{said}");
+    for command in [args!["file", "check", &db], args!["file", "stats", &db]] {
+        let said = run(command).failed(3);
+        assert!(said.contains("not closed") && said.contains("boltkv file journal"), "{said}");
+    }
+    let told = run(args!["file", "journal", &db]).failed(1);
+    assert!(told.contains("--folder DIR") && told.contains("--discard"), "{told}");
+    assert!(run(args!["file", "page", &db, "0"]).stderr.contains("not closed"));
+    assert!(!journal_of(&db).exists());
+    // As it is, by either way.
+    let alone = db.with_extension("alone");
+    fs::copy(&db, &alone).unwrap();
+    run(args!["file", "journal", "--discard", &alone]).done();
+    assert_eq!(run(args!["file", "get", &alone, "default", "k"]).done_text(), "checkpoint\n");
+    assert_eq!(Server::start_with(&db, ["--discard-journal"]).text("GET k\n"), "checkpoint\n");
 }
 
 // Promises: ops-journal-older.

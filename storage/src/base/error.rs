@@ -218,6 +218,20 @@ pub enum Error {
         /// The newest one in the journal.
         newest: u64,
     },
+    /// The file was not closed by who kept its journal, and no journal that knows it is where it was looked for: it may record
+    /// more than the file holds. It is somewhere else, or the file is a copy of one that was in use, or the folder was lost.
+    /// Nothing was written.
+    #[error(
+        "the file holds transactions up to {file}, and was not closed by who kept its journal, which may hold more: that is \
+         not in {}",
+        folder.display()
+    )]
+    JournalMissing {
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// The newest transaction in the file.
+        file: u64,
+    },
     /// A file is to be created where the journal of another one is, which is gone. Bring that one back, or move the journal
     /// away.
     #[error("the file is missing, and there is the journal of one in {}", folder.display())]

@@ -37,6 +37,7 @@ impl Error {
                 | Self::FileOlderThanJournal { .. }
                 | Self::JournalDamaged { .. }
                 | Self::JournalDisjoint { .. }
+                | Self::JournalMissing { .. }
                 | Self::JournalWithoutFile { .. }
         )
     }

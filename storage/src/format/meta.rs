@@ -159,7 +159,7 @@ impl MetaFields {
 pub(crate) struct Meta {
     pub(crate) page_size: u32,
     /// What bbolt keeps as it finds it, and never reads: which state of a journal this is ([`Journal::stamp`]), so that metas
-    /// of states that differ in what is in their pages alone are not alike. 0 where there was no journal.
+    /// of states that differ in what is in their pages alone are not alike; and [`LEFT_OPEN`]. 0 where there was no journal.
     ///
     /// [`Journal::stamp`]: crate::journal::Journal::stamp
     pub(crate) flags: u32,
@@ -205,7 +205,25 @@ pub(crate) fn ends_in_first_meta(file: &[u8]) -> Error {
     Error::NotABoltFile
 }
 
+/// Of a meta's flags: the database had a journal that may hold more, and was not closed.
+const LEFT_OPEN: u32 = 1;
+
 impl Meta {
+    /// The same state of a database of which a journal may hold more.
+    pub(crate) fn left_open(self, stamp: u32) -> Self {
+        Self { flags: stamp | LEFT_OPEN, ..self }
+    }
+
+    /// The same state of one that is all there is.
+    pub(crate) fn closed(self) -> Self {
+        Self { flags: self.flags & !LEFT_OPEN, ..self }
+    }
+
+    /// Whether a journal may hold more.
+    pub(crate) fn is_left_open(&self) -> bool {
+        self.flags & LEFT_OPEN != 0
+    }
+
     /// Reads the meta in the first [`META_BYTES`] of a page.
     pub(crate) fn decode(page: &[u8]) -> std::result::Result<Self, MetaFault> {
         MetaFields::read(page).ok_or(MetaFault::Magic)?.validated()

@@ -146,15 +146,9 @@ pub struct TxMut {
 
 impl TxMut {
     pub(crate) fn new(shared: Arc<Opened>, mut writer: Box<Writer>) -> Self {
-        let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-        // What makes the file smaller looks at its pages.
-        let may_patch = writer.journal.is_some().then_some(writer.shrinking == 0);
+        let work = writer.begin(&shared);
         // From here on the transaction returns the writer, whatever happens.
-        let mut tx = Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false };
-        if let Some(may_patch) = may_patch {
-            tx.work.record_effects(may_patch);
-        }
-        tx
+        Self { work, shared, writer: Some(writer), on_commit: Callbacks::default(), committing: false }
     }
 
     /// Makes the pages that no reader can see any more available to this transaction, and looks for room where it was short.

@@ -318,6 +318,11 @@ impl Waiting {
         &self.folder
     }
 
+    /// Whether it says where the file stands: it is the journal that was kept of it last.
+    pub(crate) fn knows_file(&self) -> bool {
+        self.store.is_some() && self.changed_since().is_none()
+    }
+
     /// Whether no record waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.records() == 0

@@ -39,6 +39,11 @@ impl Log {
 }
 
 impl Listing {
+    /// Nothing, where there is no such folder.
+    pub(crate) fn none(folder: PathBuf) -> Self {
+        Self { folder, path: Vec::new(), dead: Vec::new(), headless: Vec::new() }
+    }
+
     /// Name, header and length of each segment, and whether others lead to it: first those to which they do, from the oldest
     /// to the newest.
     pub(crate) fn segments(&self) -> impl Iterator<Item = (&str, &Header, u64, bool)> {

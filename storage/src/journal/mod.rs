@@ -57,8 +57,9 @@ pub(crate) use tail::Tail;
 
 /// A meta as it stands in its page, without the page's header.
 ///
-/// Metas are compared whole: two copies of a file that are given one commit each have the same number.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Metas are compared whole, but for whether the database was closed, which a backup of it always says: two copies of a file
+/// that are given one commit each have the same number.
+#[derive(Clone, Copy)]
 pub(crate) struct MetaBytes(pub(crate) [u8; 64]);
 
 impl MetaBytes {
@@ -90,6 +91,15 @@ impl MetaBytes {
         u64::from_le_bytes(txid)
     }
 }
+
+impl PartialEq for MetaBytes {
+    fn eq(&self, other: &Self) -> bool {
+        let closed = |bytes: &Self| bytes.meta().map(Meta::closed);
+        self.0 == other.0 || self.txid() == other.txid() && closed(self).is_some_and(|meta| closed(other) == Some(meta))
+    }
+}
+
+impl Eq for MetaBytes {}
 
 impl std::fmt::Debug for MetaBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -161,9 +161,7 @@ pub(super) fn write(
         return Err(Error::corrupt(problem.page, format!("the commit would leave: {}", problem.what)));
     }
     record(work, txid, shared, writer, sync)?;
-    if let Some(journal) = &writer.journal {
-        snapshot.meta.flags = journal.stamp();
-    }
+    snapshot.meta = writer.told_of_journal(snapshot.meta);
     if sync.is_point() {
         let recorded = writer.journal.as_ref().map_or(0, Journal::recorded);
         make_durable(&snapshot.meta, recorded, shared, writer)?;

@@ -133,7 +133,7 @@ impl JournalOptions {
     }
 
     /// Give up what the journal records and the file does not hold, and begin anew. The way on from
-    /// [`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit) and
+    /// [`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit), [`Error::JournalMissing`](crate::Error::JournalMissing) and
     /// [`Error::JournalDamaged`](crate::Error::JournalDamaged) for who has decided that the file, as it is, is what is
     /// wanted: commits that were acknowledged can be lost. Default: `false`.
     #[must_use]

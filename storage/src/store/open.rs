@@ -32,8 +32,7 @@ impl Shared {
         options.journal.as_ref().map_or(Ok(()), JournalOptions::check)?;
         recover::refuse_own_folder(path, options)?;
         recover::refuse_orphans(path, options)?;
-        let named = options.journal.as_ref().and_then(|journal| journal.folder.as_deref());
-        let to_be_made = named.filter(|folder| folder.symlink_metadata().is_err());
+        let to_be_made = recover::asked(path, options).filter(|folder| folder.symlink_metadata().is_err());
         let opened = Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders);
         if let (Err(error), Some(made)) = (&opened, to_be_made)
             && !matches!(error, Error::JournalInUse { .. })
@@ -136,7 +135,7 @@ impl Shared {
                 (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
             }
         }
-        let found = recover::look(journals, &meta, options)?;
+        let found = recover::look(journals, &meta, path, options)?;
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);

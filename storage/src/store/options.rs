@@ -173,11 +173,12 @@ impl Options {
     /// since. Opening it with a journal applies that.
     ///
     /// Without this option, or read-only, a file whose journal holds more than the file is refused with
-    /// [`Error::JournalWaits`](crate::Error::JournalWaits), so that nobody takes it for the newest state. What others
-    /// change in the file while a journal waits makes the two not fit
-    /// ([`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit)); after [`Db::close`](crate::Db::close) the file can
-    /// be used without it, moved, and changed by any bolt library. With a journal small changes stay in memory for a while,
-    /// 32 MiB unless [`JournalOptions::memory`] says otherwise. Default: none.
+    /// [`Error::JournalWaits`](crate::Error::JournalWaits), so that nobody takes it for the newest state. The file says that
+    /// it has a journal, from before the first commit until it is closed: where that is not in its place, it is refused with
+    /// [`Error::JournalMissing`](crate::Error::JournalMissing). Backups need none. What others change in the file while a
+    /// journal waits makes the two not fit ([`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit)); after
+    /// [`Db::close`](crate::Db::close) the file can be used without it, moved, and changed by any bolt library. With a journal
+    /// small changes stay in memory for a while, 32 MiB unless [`JournalOptions::memory`] says otherwise. Default: none.
     ///
     /// ```
     /// # fn main() -> boltkv_storage::Result<()> {

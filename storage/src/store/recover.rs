@@ -9,7 +9,7 @@
 //! interrupted as often as it likes.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -68,6 +68,12 @@ pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn Jour
     Ok(folders)
 }
 
+/// The folder in which a journal is to be kept.
+pub(super) fn asked(path: &Path, options: &Options) -> Option<PathBuf> {
+    let journal = options.journal.as_ref().filter(|_| options.keeps_journal())?;
+    journal.folder.clone().or_else(|| journal_path(path).ok())
+}
+
 /// Whether both paths lead to one folder; where there is none, by their words.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
@@ -122,17 +128,35 @@ pub(crate) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
 
 /// Looks into the journals of a file whose newest meta this is. What it holds beyond that is the first one's, if one is to
 /// be kept; otherwise nothing may wait, and a file that will be changed without its journal is said to.
-pub(super) fn look(journals: Vec<Arc<dyn JournalFolder>>, meta: &Meta, options: &Options) -> Result<Option<Found>> {
-    let mut journals = journals.into_iter();
-    let kept = if options.keeps_journal() { journals.next() } else { None };
-    for folder in journals {
-        let found = Found::look(folder, meta, options)?;
+pub(super) fn look(
+    journals: Vec<Arc<dyn JournalFolder>>,
+    meta: &Meta,
+    path: Option<&Path>,
+    options: &Options,
+) -> Result<Option<Found>> {
+    let found: Vec<Found> =
+        journals.into_iter().map(|folder| Found::look(folder, meta, options)).collect::<Result<_>>()?;
+    refuse_left_open(&found, meta, path, options)?;
+    let mut found = found.into_iter();
+    let kept = if options.keeps_journal() { found.next() } else { None };
+    for found in found {
         found.refuse_waiting(meta)?;
         if !options.read_only && !found.waiting.is_closed() {
             found.leave(meta)?;
         }
     }
-    kept.map(|folder| Found::look(folder, meta, options)).transpose()
+    Ok(kept)
+}
+
+/// Refuses a file that was left open by who kept its journal, where none of these is that.
+fn refuse_left_open(found: &[Found], meta: &Meta, path: Option<&Path>, options: &Options) -> Result<()> {
+    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+    if discards || !meta.is_left_open() || found.iter().any(|found| found.waiting.knows_file()) {
+        return Ok(());
+    }
+    let usual = || path.and_then(|path| journal_path(path).ok()).unwrap_or_default();
+    let folder = found.first().map_or_else(usual, |found| found.folder.path().into());
+    Err(Error::JournalMissing { folder, file: meta.txid })
 }
 
 /// The meta that stood on this page of a file whose newest one left is `left`, where a journal shows that it was on the disk.

@@ -107,6 +107,7 @@ impl Writer {
 
     /// Before a transaction begins: makes available what no reader sees any more, and looks for room.
     pub(crate) fn prepare(&mut self, shared: &Shared, work: &mut Work) -> Result<()> {
+        self.say_open(shared, work)?;
         self.release_pages(shared, work.pages())?;
         self.look_for_room(shared, work);
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::mpsc::{SendError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::begin::Wanted;
 use super::commit::Sync;
 use super::detached::Detached;
 use super::durable::is_recorded;
@@ -52,6 +53,8 @@ pub(crate) struct Writer {
     pub(crate) page_size: u64,
     /// The meta that the file would be opened with after a crash.
     pub(crate) durable: Meta,
+    /// What the durable meta is to say of it.
+    pub(super) wanted: Wanted,
     /// The high-water mark of the file's other meta, or more.
     pub(crate) older_mark: Pgid,
     /// What is to be free, and not in the freelist yet.
@@ -153,6 +156,7 @@ impl Writer {
             map_len,
             page_size,
             durable,
+            wanted: Wanted::default(),
             older_mark,
             detached: Detached::default(),
             stored_freelist,
@@ -180,7 +184,8 @@ impl Writer {
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
     pub(crate) fn is_durable(&self, txid: TxId, with_freelist: bool) -> bool {
-        self.durable.txid == txid && (self.stored_freelist.is_some() || !with_freelist)
+        let is_wanted = self.durable.txid == txid && self.wanted.is_said_by(&self.durable);
+        is_wanted && (self.stored_freelist.is_some() || !with_freelist)
     }
 
     /// Whether a commit now has to be followed by a sync point.

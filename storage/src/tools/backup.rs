@@ -37,12 +37,12 @@ impl Tx {
     /// kept until the transaction ends, so that the database may grow meanwhile.
     ///
     /// Both meta pages describe the snapshot, the second one under the number before it, as bbolt
-    /// does it.
+    /// does it. Where a journal is kept the copy needs none: it has all of the snapshot.
     ///
     /// # Errors
     /// [`Error::Io`] where the database cannot be read or `out` not be written.
     pub fn write_to<W: Write + ?Sized>(&self, out: &mut W) -> Result<u64> {
-        let meta = self.snapshot().meta;
+        let meta = self.snapshot().meta.closed();
         let before = Meta { txid: meta.txid.saturating_sub(1), ..meta };
         let written = |result: io::Result<()>| result.map_err(Error::io("write the backup", None));
         written(out.write_all(&meta.encode_for(0)))?;

@@ -13,7 +13,7 @@ use super::journal::settled;
 use crate::disk::{Appender, Existing, FileDisk, MapOptions, OsFolder, new_file, refuse_existing};
 use crate::handles::{Db, Tx};
 use crate::journal::{MetaBytes, Stretch, Until, Waiting};
-use crate::store::{Durability, Options, refuse_orphans};
+use crate::store::{Durability, JournalOptions, Options, refuse_orphans};
 use crate::{Error, Result, TxId};
 
 /// A backup, and what a journal records beyond it.
@@ -97,7 +97,12 @@ impl Restore {
     /// of opening the backup to read it. Damage in the journal is told by [`Self::damage`].
     pub fn find(backup: impl AsRef<Path>, journal: impl AsRef<Path>) -> Result<Self> {
         let (backup, journal) = (backup.as_ref(), journal.as_ref());
-        let db = Options::new().read_only(true).timeout(Duration::ZERO).open(backup)?;
+        let options = Options::new().read_only(true).timeout(Duration::ZERO);
+        let db = match options.open(backup) {
+            // The journal that a copy of a file in use lacks is the one that is named.
+            Err(Error::JournalMissing { .. }) => options.journal(JournalOptions::new().discard(true)).open(backup)?,
+            opened => opened?,
+        };
         if let Some(damaged) = db.damaged_meta() {
             return Err(Error::corrupt(damaged.page, "this meta of the backup is damaged: it may be the newer one"));
         }

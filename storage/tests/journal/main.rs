@@ -14,5 +14,6 @@ mod folder;
 mod following;
 mod journal;
 mod metas;
+mod missing;
 mod padded;
 mod twins;

@@ -267,14 +267,14 @@ fn damage_newest_meta(file: &Path, damage: Damage) {
 
 /// A killed process' file whose journal names only the newest meta: what is before it was let go.
 fn left_with_one_meta_named(folder: &Path) -> (Db, std::path::PathBuf) {
-    let (file, killed) = (folder.join("app.db"), folder.join("killed.db"));
+    let [file, left, killed] = ["app.db", "left.db", "killed.db"].map(|name| folder.join(name));
     let db = options().open(&file).unwrap();
     write_to_the_file(&db, 0..3);
-    db.close().unwrap();
-    fs::remove_dir_all(folder.join("app.db-journal")).unwrap();
-    let db = options().open(&file).unwrap();
+    copy_as_killed(&file, &left);
+    fs::remove_dir_all(folder.join("left.db-journal")).unwrap();
+    let db = Options::new().journal(JournalOptions::new().discard(true)).open(&left).unwrap();
     write(&db, 3);
-    copy_as_killed(&file, &killed);
+    copy_as_killed(&left, &killed);
     (db, killed)
 }
 

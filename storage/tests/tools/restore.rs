@@ -328,7 +328,7 @@ fn an_older_copy_of_the_file_is_restored_beyond_an_opening_and_not_brought_up_to
         // In the place of the file it would undo what was there when that was closed, or be undone: nobody has said which.
         fs::copy(&copy, &file).unwrap();
         let refused = options().open(&file);
-        assert!(matches!(refused, Err(Error::FileOlderThanJournal { file: 2, .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::FileOlderThanJournal { file: 3, .. })), "{refused:?}");
     }
 }
 

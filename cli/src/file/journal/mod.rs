@@ -73,12 +73,19 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn run(&self) -> Outcome {
         let path = self.target.path();
-        let found = FileJournal::find(path, self.folder.as_deref()).map_err(|error| Failure::storage(path, &error))?;
+        if self.apply || self.discard {
+            self.wait_until_free()?;
+        }
+        let found = FileJournal::find(path, self.folder.as_deref()).map_err(|error| Failure::open(path, &error))?;
         let Some(journal) = found else { return self.nothing() };
         if self.apply || self.discard {
             return self.settle(&journal);
         }
         let in_use = self.is_in_use()?;
+        if in_use.is_some() && matches!(journal.state(), Err(Error::JournalMissing { .. })) {
+            // Who has the file open keeps it elsewhere.
+            return self.nothing();
+        }
         self.print(&journal, in_use.as_deref())?;
         if let (Err(error), None) = (journal.file_txid(), &in_use)
             && (matches!(error, Error::NotABoltFile) || journal.segments().next().is_none())
@@ -106,6 +113,11 @@ impl Journal {
                 Error::FileOlderThanJournal { .. } => {
                     let restore = "`boltkv restore --backup FILE --journal DIR NEW` makes a file of this one and a kept journal";
                     ("its journal does not fit", format!("{restore}; {give_up}"))
+                }
+                Error::JournalMissing { .. } => {
+                    let discard = self.command("--discard ");
+                    let way_on = format!("name its folder by --folder DIR; `{discard}` goes on with the file as it is");
+                    ("its journal is not there", way_on)
                 }
                 _ => ("its journal does not fit", give_up),
             };
@@ -149,6 +161,13 @@ impl Journal {
             Err(Error::LockTimeout { .. }) => Ok(Some(holder::named(path))),
             Err(error) => Err(Failure::open(path, &error)),
         }
+    }
+
+    /// Waits for who has the file open: until then his journal is not one that was left.
+    fn wait_until_free(&self) -> Outcome {
+        // What is wrong with the file, its journal's state tells.
+        let Ok(file) = RawFile::open(self.target.path(), None) else { return Ok(()) };
+        file.lock(self.target.timeout()).map_err(|error| self.target.not_opened(&error, None))
     }
 
     /// Brings the file up to date, or goes on with it as it is.

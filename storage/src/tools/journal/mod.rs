@@ -92,7 +92,7 @@ pub struct JournalSegment {
 
 impl FileJournal {
     /// Finds the journal of a file: in `folder`, or in the usual place, `NAME-journal` beside the file. `None` where there is
-    /// no such folder. The file need not be free of damage. No lock is taken: of a database that is open and written, what is
+    /// no such folder, and the file does not say that it lacks one. The file need not be free of damage. No lock is taken: of a database that is open and written, what is
     /// found may be odd.
     ///
     /// # Errors
@@ -106,16 +106,25 @@ impl FileJournal {
                 found => found.map_err(Error::io("look for the journal of", Some(file)))?,
             },
         };
-        let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(None) };
+        let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(Self::missing(usual, file)) };
         let folder: Arc<dyn JournalFolder> = Arc::new(folder);
         Self::of(&folder, || Metas::of(file)).map(Some)
+    }
+
+    /// Of a file that was left open, in whose journal's place there is nothing.
+    fn missing(folder: PathBuf, file: &Path) -> Option<Self> {
+        let meta = Metas::of(file).ok()?.newest;
+        let state = refuse_missing(&meta, false, &folder).map(|()| JournalState::unknown());
+        state.is_err().then(|| Self { file: Ok(meta.txid), listing: Listing::none(folder.clone()), folder, state })
     }
 
     /// What lies in that folder, beside a file with these metas.
     fn of(folder: &Arc<dyn JournalFolder>, metas: impl FnOnce() -> Result<Metas>) -> Result<Self> {
         let listing = scan(folder)?.listing();
         let (file, state) = match metas() {
-            Ok(metas) => (Ok(metas.newest.txid), read(folder).and_then(|log| JournalState::of(log, metas))),
+            Ok(metas) => {
+                (Ok(metas.newest.txid), read(folder).and_then(|log| JournalState::of(log, metas, folder.path())))
+            }
             Err(error) => (Err(error), Ok(JournalState::unknown())),
         };
         Ok(Self { folder: folder.path().into(), file, listing, state })
@@ -139,7 +148,7 @@ impl FileJournal {
     ///
     /// # Errors
     /// The file's error, where it has no meta to be compared with; [`Error::JournalDoesNotFit`]; [`Error::JournalDamaged`];
-    /// [`Error::MetaLost`].
+    /// [`Error::JournalMissing`]; [`Error::MetaLost`].
     pub fn state(&self) -> Result<&JournalState, &Error> {
         self.file.as_ref().and(self.state.as_ref())
     }
@@ -180,10 +189,12 @@ impl FileJournal {
 }
 
 impl JournalState {
-    fn of(log: Log, metas: Metas) -> Result<Self> {
+    fn of(log: Log, metas: Metas, folder: &Path) -> Result<Self> {
         let Metas { newest, damaged } = metas;
         let known = damaged.map_or(Ok(None), |page| log.meta_on(&page, &newest))?;
-        let waiting = log.after(&MetaBytes::of(&known.unwrap_or(newest)))?;
+        let meta = known.unwrap_or(newest);
+        let waiting = log.after(&MetaBytes::of(&meta))?;
+        refuse_missing(&meta, waiting.knows_file(), folder)?;
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
         let changed_since = waiting.changed_since();
@@ -194,6 +205,14 @@ impl JournalState {
     fn unknown() -> Self {
         Self { contains: 0, newest: 0, records: 0, bytes: 0, closed: false, changed_since: None, torn: None }
     }
+}
+
+/// Refuses a file that was left open by who kept its journal, where this is not that.
+fn refuse_missing(meta: &Meta, is_known: bool, folder: &Path) -> Result<()> {
+    if is_known || !meta.is_left_open() {
+        return Ok(());
+    }
+    Err(Error::JournalMissing { folder: folder.into(), file: meta.txid })
 }
 
 /// The metas of a file.

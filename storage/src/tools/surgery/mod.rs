@@ -19,6 +19,8 @@ use std::time::Duration;
 
 use crate::disk::MapOptions;
 use crate::disk::{Disk as _, Existing, FileDisk, Folder as _, OsFolder, new_file, refuse_existing};
+use crate::format::{META_BYTES, Meta, PAGE_HEADER};
+use crate::journal::MetaBytes;
 use crate::tools::raw::RawFile;
 use crate::{Error, Result};
 
@@ -128,6 +130,7 @@ impl Surgery {
             for change in &changes {
                 change.apply(source.disk(), copy).map_err(failed)?;
             }
+            (0..2).try_for_each(|page| close(copy, page * u64::from(source.page_size()))).map_err(failed)?;
             finish(copy, planned)
         })
     }
@@ -143,6 +146,16 @@ impl Change {
             Self::Write { at, ref bytes } => copy.write_at(bytes, at),
             Self::Copy { from, len, to } => copy_range(source, copy, from, len, to),
         }
+    }
+}
+
+/// Has the meta there say that no journal holds more: the copy is all there is.
+fn close(copy: &FileDisk, at: u64) -> io::Result<()> {
+    let mut page = [0; META_BYTES];
+    let read = copy.read_at(&mut page, at)?;
+    match Meta::decode(&page[..read]) {
+        Ok(meta) if meta.is_left_open() => copy.write_at(&MetaBytes::of(&meta.closed()).0, at + PAGE_HEADER as u64),
+        _ => Ok(()),
     }
 }
 
