@@ -152,6 +152,13 @@ fn errors_are_told_and_are_the_exit_code() {
     let missing = server.run(SMALL.iter().chain(&["--reuse"])).failed(1);
     assert!(missing.contains("bucket boltkv-bench is not there: a run with --keep leaves it"), "{missing}");
 
+    // What is there is something else, and stays as it is.
+    server.run(["bucket", "create", "mine"]).done();
+    let none = server.run(SMALL.iter().chain(&["--reuse", "--bucket", "mine", "-t", "set"])).failed(1);
+    assert!(none.contains("bucket mine has none of 100 keys") && none.contains("--keep"), "{none}");
+    assert_eq!(server.run(["scan", "--count", "--bucket", "mine"]).done_text(), "0\n");
+    server.run(SMALL.iter().chain(&["--reuse", "--bucket", "mine", "-t", "scan"])).done();
+
     // The only key that is asked for is no entry.
     server.run(["bucket", "create", "boltkv-bench/key:000000000000"]).done();
     let one = ["bench", "--reuse", "-t", "get", "-c", "4", "-n", "400", "--keys", "1", "--warm-up", "20ms"];

@@ -72,6 +72,9 @@ impl Default for Work {
     }
 }
 
+/// So many keys tell whether there are any.
+const LOOKED_FOR: u64 = 100;
+
 /// memcached's limit; Redis and boltkv take longer ones.
 const MOST_KEY: usize = 250;
 /// More a second than any generator can send: an interval has to be a whole number of nanoseconds and more.
@@ -88,6 +91,20 @@ impl Work {
             rate: None,
             limit: Limit::Requests(self.keys),
             pipeline: 16.max(self.pipeline).min(room.max(1)),
+            ..self.clone()
+        }
+    }
+
+    /// Looks for a hundred of the keys, drawn at random: whether an earlier run has left them.
+    #[must_use]
+    pub fn looking(&self) -> Self {
+        Self {
+            mix: Mix::only(Op::Get),
+            order: Order::Uniform,
+            rate: None,
+            limit: Limit::Requests(LOOKED_FOR),
+            connections: 1,
+            threads: 1,
             ..self.clone()
         }
     }

@@ -214,6 +214,7 @@ impl Bench {
         let mut report = Report { server, version, work, before: Vec::new(), tests: Vec::new() };
         if self.reuse {
             report.server.find().map_err(failure)?;
+            self.look_for_keys(&report, &stop)?;
         } else {
             report.server.prepare().map_err(|error| self.occupied(error))?;
         }
@@ -229,6 +230,23 @@ impl Bench {
             0 => left.and_then(|()| stop.outcome()),
             failed => Err(Failure::not_done(format!("{failed} requests failed: see above{and_left}"))),
         }
+    }
+
+    /// Refuses a place in which none of the keys are: what is there is something else, to which nothing is to be added.
+    fn look_for_keys(&self, report: &Report, stop: &Stop) -> Outcome {
+        if self.tests.iter().all(|test| [Op::Get, Op::Set, Op::Delete].iter().all(|&op| !test.has(op))) {
+            return Ok(());
+        }
+        let found = run_told(&report.server, &report.work.looking(), stop, "looking for keys")?;
+        let missing: u64 = found.of.values().map(|of| of.missing).sum();
+        if found.failed() > 0 || missing < found.requests || missing == 0 {
+            return Ok(());
+        }
+        let place = report.server.place();
+        Err(Failure::not_done(format!(
+            "{place} has none of {missing} keys that were looked for: a run with --keep, and the same --keys and --key-size, \
+             leaves them"
+        )))
     }
 
     /// Loads, and runs the tests; ends after the one during which a signal came.

@@ -65,7 +65,9 @@ fn heading(bench: &Bench, report: &Report, out: &mut impl Write) -> io::Result<(
         writeln!(out, "{what}: {count} SETs in {seconds:.1} s, {}/s", whole(measured.rate()))?;
         errors(what, measured, out)?;
     }
-    if bench.load == Load::None && !bench.reuse {
+    if bench.reuse {
+        writeln!(out, "nothing was loaded: what was there is used")?;
+    } else if bench.load == Load::None {
         writeln!(out, "nothing was loaded")?;
     }
     let pace = work.rate.map_or("closed loop".to_owned(), |rate| format!("{} requests/s due", HumanCount(rate)));

@@ -74,7 +74,7 @@ impl Info {
     pub(crate) fn run(&self) -> Outcome {
         let path = self.target.path();
         let opened = self.look_inside();
-        if let Err(error @ (Error::LockTimeout { .. } | Error::Io { .. } | Error::JournalIo { .. })) = &opened {
+        if let Err(error @ (Error::LockTimeout { .. } | Error::Io { .. })) = &opened {
             return Err(self.target.not_opened(error, Some("boltkv stats")));
         }
         let file = RawFile::open(path, None).map_err(|error| Failure::open(path, &error))?;

@@ -119,7 +119,7 @@ impl Restore {
                 ". A backup that a restore can begin with is made by `boltkv backup` from the server whose journal this is",
             ),
             // What cannot be read of the journal stops it as what cannot be read of the backup does.
-            error if error.is_of_journal() && !matches!(error, Error::JournalIo { .. }) => {
+            error if error.is_of_journal() && !matches!(error, Error::JournalIo { .. } | Error::JournalWaits { .. }) => {
                 Failure::storage(&self.backup, &error)
             }
             Error::LockTimeout { .. } => {

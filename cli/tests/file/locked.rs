@@ -53,6 +53,34 @@ fn pages_of_a_file_in_use_can_be_looked_into_all_the_same() {
     }
 }
 
+/// A journal that is in use is neither judged nor settled, with or without its folder.
+#[test]
+fn the_journal_of_a_served_file_is_left_to_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, elsewhere] = ["served.db", "elsewhere"].map(|name| folder.path().join(name));
+    let server = Server::start(&file);
+    server.run(["set", "k", "v"]).done();
+    for how in ["--apply", "--discard"] {
+        let said = run(args!["file", "journal", how, "--timeout", "0.1", &file]).failed(3);
+        assert!(said.contains("locked by another process") && !said.contains("--force"), "{said}");
+    }
+    let looked = run(args!["file", "page", &file, "0"]);
+    let note = "whoever has it open knows them";
+    assert!(
+        looked.code == Some(0) && looked.stderr.contains(note) && !looked.stderr.contains("--apply"),
+        "{}",
+        looked.stderr
+    );
+    server.stop().done();
+
+    let server = Server::start_with(&file, args!["--journal", &elsewhere]);
+    server.run(["set", "k", "v"]).done();
+    std::fs::remove_dir_all(folder.path().join("served.db-journal")).unwrap();
+    let told = run(args!["file", "journal", &file]).done_text();
+    assert!(told.contains("one that was kept elsewhere, --folder names"), "{told}");
+    server.stop().done();
+}
+
 #[test]
 fn a_reader_keeps_no_reader_out() {
     let folder = tempfile::tempdir().unwrap();
