@@ -185,6 +185,10 @@ pub(crate) fn must_be_new(output: &Path) -> Outcome {
 
 /// Refuses a name for a new file that is taken, or would have the journal of another file.
 pub(super) fn must_be_free(output: &Path) -> Outcome {
+    if output == Path::new("-") {
+        let what = "-: what is made is a file, and has a name once all of it is there (`./-` is one of that name)";
+        return Err(Failure::usage(what.to_owned()));
+    }
     must_be_new(output)?;
     must_have_no_journal(output)
 }

@@ -67,6 +67,8 @@ fn an_existing_file_a_damaged_one_and_a_missing_one_are_refused() {
     }
     assert_eq!(fs::read(&new).unwrap(), b"precious");
     fs::remove_file(&new).unwrap();
+    let piped = run(args!["file", "compact", &old, "-o", "-"]).failed(2);
+    assert!(piped.contains("has a name") && !Path::new("-").exists(), "{piped}");
     run(args!["file", "compact", &old]).code.filter(|&code| code == 2).unwrap();
     run(args!["file", "compact", folder.path().join("missing.db"), "-o", &new]).failed(3);
     let mut bytes = fs::read(&old).unwrap();
