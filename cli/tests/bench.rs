@@ -159,6 +159,12 @@ fn errors_are_told_and_are_the_exit_code() {
     assert_eq!(server.run(["scan", "--count", "--bucket", "mine"]).done_text(), "0\n");
     server.run(SMALL.iter().chain(&["--reuse", "--bucket", "mine", "-t", "scan"])).done();
 
+    // Some of what a run has left were deleted by another one.
+    let half = ["bench", "-c", "4", "--bucket", "half", "--keys", "400", "-n", "200", "--warm-up", "0"];
+    server.run(half.iter().chain(&["--keep", "-t", "set"])).done();
+    server.run(half.iter().chain(&["--reuse", "-t", "delete"])).done();
+    server.run(half.iter().chain(&["--reuse", "-t", "get"])).done();
+
     // The only key that is asked for is no entry.
     server.run(["bucket", "create", "boltkv-bench/key:000000000000"]).done();
     let one = ["bench", "--reuse", "-t", "get", "-c", "4", "-n", "400", "--keys", "1", "--warm-up", "20ms"];

@@ -105,6 +105,8 @@ impl Work {
             limit: Limit::Requests(LOOKED_FOR),
             connections: 1,
             threads: 1,
+            // Not those that a run has just drawn, which may have deleted them.
+            seed: !self.seed,
             ..self.clone()
         }
     }

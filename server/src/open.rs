@@ -45,7 +45,7 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
                 } else {
                     warn!(%error, "the journal is given up; what it alone recorded is lost");
                 }
-                options.journal(journal.discard(true)).open(path)
+                options.journal(journal.discard_unfit(true)).open(path)
             }
             opened => opened,
         },

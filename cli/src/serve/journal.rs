@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_server::{Config, Server};
-use boltkv_storage::{Durability, Error, FileJournal, JournalKeep, JournalOptions};
+use boltkv_storage::{Durability, Error, FileJournal, JournalKeep, JournalOptions, RawFile};
 use clap::Args;
 
 use super::settings::Wrong;
@@ -123,8 +123,12 @@ impl JournalArgs {
             Place::In(folder) => Some(folder.as_path()),
             Place::Beside | Place::Off => None,
         };
-        let found = FileJournal::find(file, folder).ok().flatten();
-        found.is_some_and(|journal| journal.segments().next().is_some() && !journal.is_contained())
+        let is_left_open = || RawFile::open(file, None).ok()?.newest_meta().map(|meta| meta.is_left_open());
+        match FileJournal::find(file, folder) {
+            Ok(Some(journal)) if journal.segments().next().is_some() => !journal.is_contained(),
+            // What it has cannot be told, but the file says that it has something.
+            _ => is_left_open().unwrap_or(false),
+        }
     }
 
     /// What can be done about a journal that keeps `file` from being served. One that is needed is not to be done without.
@@ -142,8 +146,8 @@ impl JournalArgs {
                  what only that has"
             }
             _ if is_off && error.can_discard_journal() => {
-                "; to serve the file as it is, without what only the journal has, move the journal's folder aside, or give it \
-                 up: `boltkv file journal --discard FILE`"
+                "; to serve the file as it is, without what only the journal has, give it up: `boltkv file journal --discard \
+                 FILE` (a copy of its folder keeps what it has)"
             }
             Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput && self.is_needed(file) => {
                 "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: name its folder by \
@@ -173,7 +177,8 @@ impl JournalArgs {
             }
             Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
             Error::FileOlderThanJournal { .. } => {
-                "; to keep it, move the journal's folder aside or let --discard-journal begin anew; to have what came after it, \
+                "; to keep it, let --discard-journal begin anew (a copy of the journal's folder keeps what it has); to have what \
+                 came after it, \
                  `boltkv restore --backup FILE --journal DIR NEW` makes a file of it and a kept journal"
             }
             Error::JournalDamaged { .. } | Error::JournalDisjoint { .. } => {
@@ -181,7 +186,7 @@ impl JournalArgs {
                  --discard-journal serves the file as it is, without what only the journal has"
             }
             Error::JournalDoesNotFit { .. } => {
-                "; if it is another file's, name the right folder by --journal, or move this one aside: --discard-journal serves \
+                "; if it is another file's, name the right folder by --journal, or move this one aside; --discard-journal serves \
                  the file as it is, and writes over what only this journal has"
             }
             _ if error.can_discard_journal() => {

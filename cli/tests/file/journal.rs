@@ -312,6 +312,30 @@ fn a_damaged_header_of_the_only_segment_is_told_and_nothing_is_called_whole() {
 }
 
 #[test]
+fn a_mistyped_folder_gives_up_no_other_journal() {
+    let killed = Killed::new();
+    let before = killed.bytes();
+    let typo = killed.path("typo");
+    for flag in ["", "--discard ", "--apply "] {
+        let ran = killed.run(&format!("file journal {flag}FILE --folder {}", typo.display()));
+        assert!(ran.code == Some(3) && ran.stderr.contains("not there, or no folder"), "{flag}: {}", ran.stderr);
+    }
+    fs::create_dir(&typo).unwrap();
+    let ran = killed.run(&format!("file journal --discard FILE --folder {}", typo.display()));
+    assert!(ran.code == Some(3) && ran.stderr.contains("open it with the journal first"), "{}", ran.stderr);
+    assert!(killed.bytes() == before);
+}
+
+#[test]
+fn repair_tells_that_a_journal_is_not_there() {
+    let killed = Killed::new();
+    fs::remove_dir_all(killed.path("app.db-journal")).unwrap();
+    let ran = killed.run("file repair FILE --output OUT");
+    assert!(ran.code == Some(1) && ran.text().contains("lost: of the journal: all of it: "), "{}", ran.text());
+    assert_eq!(value(&killed.path("out.db"), &["b"], "old").unwrap(), b"1");
+}
+
+#[test]
 fn what_is_advised_of_a_journal_elsewhere_names_its_folder() {
     let killed = Killed::new();
     fs::rename(killed.path("app.db-journal"), killed.path("away")).unwrap();

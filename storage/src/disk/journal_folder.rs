@@ -116,7 +116,10 @@ impl OsJournalFolder {
                     give(path, mode | (mode & 0o444) >> 2, owner)?;
                     sync_folder_of(path)
                 }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.exists() => Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    Err(io::Error::new(io::ErrorKind::NotFound, "it is a link, and what it leads to is not there"))
+                }
                 Err(error) => Err(error),
             }
         };

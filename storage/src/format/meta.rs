@@ -41,7 +41,8 @@ pub struct MetaFields {
     pub version: u32,
     /// Bytes of a page.
     pub page_size: u32,
-    /// Not used by any version of the format, and 0; or whatever number boltkv has given a state that it kept with a journal.
+    /// Not used by any version of the format, and 0; or whatever number boltkv has given a state that it kept with a journal
+    /// (see [`Self::is_left_open`]).
     pub flags: u32,
     /// The page of the root bucket's root.
     pub root: Pgid,
@@ -89,6 +90,12 @@ impl MetaFields {
     #[must_use]
     pub fn stores_freelist(&self) -> bool {
         self.freelist != NO_FREELIST
+    }
+
+    /// Whether boltkv kept a journal of this state, which may hold more.
+    #[must_use]
+    pub fn is_left_open(&self) -> bool {
+        self.flags & LEFT_OPEN != 0
     }
 
     /// Why a database cannot be opened by this meta; `None` where it is valid.

@@ -73,7 +73,7 @@ impl Log {
         let (mut newest, mut linked) = (chain.path[last].header.base, None);
         chain.entries_of(last, |entry, link| match link {
             Some((meta, _)) => linked = Some(meta),
-            None if entry.kind == EntryKind::Record => newest = linked.take().unwrap_or(newest),
+            None if entry.kind != EntryKind::Link => newest = linked.take().unwrap_or(newest),
             None => {}
         })?;
         Ok(Some((newest, linked)))
@@ -107,7 +107,8 @@ impl Log {
             let mut linked = None;
             chain.entries_of(index, |entry, link| match link {
                 Some((meta, _)) => linked = Some(meta),
-                None if entry.kind == EntryKind::Record => {
+                // A close, too, comes only once that is on the disk.
+                None if entry.kind != EntryKind::Link => {
                     linked.take().into_iter().for_each(|meta| written.note(meta));
                 }
                 None => {}

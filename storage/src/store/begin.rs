@@ -7,39 +7,39 @@ use crate::Result;
 use crate::format::{Meta, TxId};
 use crate::tree::Work;
 
-/// What a sync point is for.
+/// What the durable meta says of the file, or is to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Wanted {
-    /// The file is to hold the newest state.
+pub(super) enum Word {
+    /// Whatever it is: of a journal that is not this one, for example.
     #[default]
-    State,
-    /// It is also to say that its journal may hold more.
+    Any,
+    /// The journal that is kept may hold more.
     Open,
-    /// It is also to say that it holds everything.
+    /// The file holds everything.
     Closed,
 }
 
-impl Wanted {
-    /// Whether a meta says so.
-    pub(super) fn is_said_by(self, meta: &Meta) -> bool {
-        match self {
-            Self::State => true,
-            Self::Open => meta.is_left_open(),
-            Self::Closed => !meta.is_left_open(),
+impl Word {
+    /// What a meta says that was just written, or was found where nothing is known of the journal that it speaks of.
+    pub(super) fn of(meta: &Meta, is_ours: bool) -> Self {
+        match meta.is_left_open() {
+            false => Self::Closed,
+            true if is_ours => Self::Open,
+            true => Self::Any,
         }
     }
 }
 
 /// A [sync point](sync_point) that has the file say whether its journal may hold more.
 pub(super) fn sync_point_that_says(
-    wanted: Wanted,
+    wanted: Word,
     shared: &Shared,
     writer: &mut Writer,
     store_freelist: bool,
 ) -> Result<TxId> {
     writer.wanted = wanted;
     let synced = sync_point(shared, writer, store_freelist);
-    writer.wanted = Wanted::State;
+    writer.wanted = Word::Any;
     synced
 }
 
@@ -54,14 +54,15 @@ impl Writer {
         work
     }
 
-    /// Has the file say that its journal may hold more, before the first commit that only the journal has, and begins anew on
-    /// the state that says so.
+    /// Has the file say that this journal may hold more, before the first commit that only the journal has, and begins anew on
+    /// the state that says so. No other journal knows that state: what one records that was kept before, or given up, does not
+    /// come back.
     pub(super) fn say_open(&mut self, shared: &Shared, work: &mut Work) -> Result<()> {
-        if self.journal.is_none() || self.durable.is_left_open() {
+        if self.journal.is_none() || self.says == Word::Open {
             return Ok(());
         }
         self.spare = work.take_spare();
-        let said = sync_point_that_says(Wanted::Open, shared, self, shared.stores_freelist());
+        let said = sync_point_that_says(Word::Open, shared, self, shared.stores_freelist());
         *work = self.begin(shared);
         match said {
             // Without room for that, the next checkpoint says it.
@@ -70,10 +71,21 @@ impl Writer {
         }
     }
 
+    /// Whether the durable meta says what it is to say.
+    pub(super) fn says_what_is_wanted(&self) -> bool {
+        self.wanted == Word::Any || self.wanted == self.says
+    }
+
+    /// This meta is on the disk.
+    pub(super) fn note_durable(&mut self, meta: Meta) {
+        self.older_mark = std::mem::replace(&mut self.durable, meta).mark;
+        self.says = Word::of(&meta, true);
+    }
+
     /// A meta that says which state of the journal it is of, and whether that may hold more.
     pub(super) fn told_of_journal(&self, meta: Meta) -> Meta {
         match &self.journal {
-            Some(journal) if self.wanted != Wanted::Closed => meta.left_open(journal.stamp()),
+            Some(journal) if self.wanted != Word::Closed => meta.left_open(journal.stamp()),
             Some(journal) => meta.left_open(journal.stamp()).closed(),
             None => meta.closed(),
         }

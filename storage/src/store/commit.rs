@@ -363,7 +363,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
             }
         }
         Sync::Point { .. } => {
-            writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
+            writer.note_durable(meta);
             writer.stored_freelist = prepared.freelist;
             writer.beside.iter_mut().for_each(|coming| coming.is_next = false);
             writer.unsynced = None;

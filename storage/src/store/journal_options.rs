@@ -27,9 +27,20 @@ pub struct JournalOptions {
     checkpoint_size: Option<u64>,
     checkpoint_every: Option<Duration>,
     keep: JournalKeep,
-    discard: bool,
+    discard: Discard,
     memory: Option<usize>,
     most_memory: Option<usize>,
+}
+
+/// What is given up of what journals record and the file does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Discard {
+    #[default]
+    Nothing,
+    /// What does not fit the file, or is damaged.
+    Unfit,
+    /// Also what fits.
+    All,
 }
 
 impl JournalOptions {
@@ -135,10 +146,18 @@ impl JournalOptions {
     /// Give up what the journal records and the file does not hold, and begin anew. The way on from
     /// [`Error::JournalDoesNotFit`](crate::Error::JournalDoesNotFit), [`Error::JournalMissing`](crate::Error::JournalMissing) and
     /// [`Error::JournalDamaged`](crate::Error::JournalDamaged) for who has decided that the file, as it is, is what is
-    /// wanted: commits that were acknowledged can be lost. Default: `false`.
+    /// wanted: commits that were acknowledged can be lost. Where this is not the journal in the usual place, that one is not
+    /// given up with it if it fits and has more ([`Error::JournalWaits`](crate::Error::JournalWaits)). Default: `false`.
     #[must_use]
     pub fn discard(mut self, discard: bool) -> Self {
-        self.discard = discard;
+        self.discard = if discard { Discard::All } else { Discard::Nothing };
+        self
+    }
+
+    /// The same, but of a journal that fits: that one is applied. Default: `false`.
+    #[must_use]
+    pub fn discard_unfit(mut self, discard: bool) -> Self {
+        self.discard = if discard { Discard::Unfit } else { Discard::Nothing };
         self
     }
 
@@ -165,8 +184,8 @@ impl JournalOptions {
         self.checkpoint_size.unwrap_or(Self::DEFAULT_CHECKPOINT_SIZE.max(enough))
     }
 
-    /// Whether what waits is to be given up.
-    pub(super) fn discards(&self) -> bool {
+    /// What is to be given up of what waits.
+    pub(super) fn discards(&self) -> Discard {
         self.discard
     }
 

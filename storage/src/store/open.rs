@@ -135,7 +135,8 @@ impl Shared {
                 (meta, damaged.newest_left, damaged.is_known) = (newest, newest.txid, true);
             }
         }
-        let found = recover::look(journals, &meta, path, options)?;
+        let is_in_doubt = damaged_meta.is_some_and(|damaged| !damaged.is_known);
+        let found = recover::look(journals, &meta, path, is_in_doubt, options)?;
         let map_len = map_size(len.max(options.initial_map_size));
         let map = usize::try_from(map_len).map_err(io::Error::other).and_then(|len| disk.map(len));
         let map = Arc::new(map.map_err(Error::io("map", path))?);

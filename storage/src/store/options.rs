@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::JournalOptions;
+use super::journal_options::Discard;
 use crate::disk::{Advice, MapOptions};
 use crate::tree::Fill;
 
@@ -203,6 +204,11 @@ impl Options {
     /// How long a commit may be in the journal only.
     pub(crate) fn longest_wait(&self) -> Option<Duration> {
         self.journal.as_ref().and_then(JournalOptions::longest_wait)
+    }
+
+    /// What is given up of what journals record.
+    pub(super) fn discards(&self) -> Discard {
+        self.journal.as_ref().map_or(Discard::Nothing, JournalOptions::discards)
     }
 
     /// Whether commits are recorded.

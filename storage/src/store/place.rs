@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use super::begin::{Wanted, sync_point_that_says};
+use super::begin::{Word, sync_point_that_says};
 use super::{Shared, Writer};
 use crate::disk::{is_no_room, is_out_of_files};
 use crate::{Error, Result};
@@ -78,13 +78,13 @@ impl Shared {
         if self.options.read_only || self.is_journal_in_place() {
             return Ok(());
         }
-        if let Err(error) = sync_point_that_says(Wanted::Closed, self, writer, self.stores_freelist()) {
+        if let Err(error) = sync_point_that_says(Word::Closed, self, writer, self.stores_freelist()) {
             // Not even a link finds room: what nobody will find needs none.
             if !tells_of_lost(&error) {
                 return Err(error);
             }
             writer.journal = None;
-            sync_point_that_says(Wanted::Closed, self, writer, self.stores_freelist())?;
+            sync_point_that_says(Word::Closed, self, writer, self.stores_freelist())?;
         }
         let folder = self.journal().unwrap_or(Path::new("")).display();
         let what = format!(

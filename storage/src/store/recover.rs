@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::begin::Word;
 use super::durable::{is_full, now_ms, sync_point};
+use super::journal_options::Discard;
 use super::replay::Way;
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
@@ -109,7 +111,7 @@ fn opened(path: &Path, file: &Path, options: &Options) -> Result<Option<Arc<dyn 
 /// would seem to be this one's.
 pub(crate) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
     let is_new = path.metadata().map_or_else(|error| error.kind() == io::ErrorKind::NotFound, |file| file.len() == 0);
-    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+    let discards = options.discards() != Discard::Nothing;
     if !is_new || !options.create || options.read_only || discards {
         return Ok(());
     }
@@ -132,11 +134,19 @@ pub(super) fn look(
     journals: Vec<Arc<dyn JournalFolder>>,
     meta: &Meta,
     path: Option<&Path>,
+    is_in_doubt: bool,
     options: &Options,
 ) -> Result<Option<Found>> {
-    let found: Vec<Found> =
-        journals.into_iter().map(|folder| Found::look(folder, meta, options)).collect::<Result<_>>()?;
-    refuse_left_open(&found, meta, path, options)?;
+    let looked = journals.into_iter().enumerate().map(|(place, folder)| {
+        // What is asked for comes first.
+        let discards = if place == 0 && options.journal.is_some() { Discard::All } else { Discard::Unfit };
+        Found::look(folder, meta, options.discards().min(discards))
+    });
+    let found: Vec<Found> = looked.collect::<Result<_>>()?;
+    // An older meta may say what the damaged one did not; that it is the older one is told.
+    if !is_in_doubt {
+        refuse_left_open(&found, meta, path, options)?;
+    }
     let mut found = found.into_iter();
     let kept = if options.keeps_journal() { found.next() } else { None };
     for found in found {
@@ -150,7 +160,7 @@ pub(super) fn look(
 
 /// Refuses a file that was left open by who kept its journal, where none of these is that.
 fn refuse_left_open(found: &[Found], meta: &Meta, path: Option<&Path>, options: &Options) -> Result<()> {
-    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+    let discards = options.discards() != Discard::Nothing;
     if discards || !meta.is_left_open() || found.iter().any(|found| found.waiting.knows_file()) {
         return Ok(());
     }
@@ -167,7 +177,7 @@ pub(super) fn known_meta(
     damaged: &DamagedPage,
     options: &Options,
 ) -> Result<Option<Meta>> {
-    let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
+    let discards = options.discards() != Discard::Nothing;
     for folder in journals {
         let known = if discards {
             match scan(folder)?.meta_on(damaged, left) {
@@ -187,13 +197,16 @@ pub(super) fn known_meta(
 
 impl Found {
     /// What is recorded beyond `meta`; nothing is changed.
-    pub(super) fn look(folder: Arc<dyn JournalFolder>, meta: &Meta, options: &Options) -> Result<Self> {
-        let discards = options.journal.as_ref().is_some_and(JournalOptions::discards);
-        let waiting = if discards {
+    fn look(folder: Arc<dyn JournalFolder>, meta: &Meta, discards: Discard) -> Result<Self> {
+        let fits = |folder| read(folder).and_then(|log| log.after(&MetaBytes::of(meta)));
+        let waiting = match discards {
+            Discard::Nothing => fits(&folder)?,
             // Whatever is wrong with it.
-            scan(&folder)?.discarded(meta.txid)
-        } else {
-            read(&folder)?.after(&MetaBytes::of(meta))?
+            Discard::All => scan(&folder)?.discarded(meta.txid),
+            Discard::Unfit => match fits(&folder) {
+                Err(error) if error.can_discard_journal() => scan(&folder)?.discarded(meta.txid),
+                looked => looked?,
+            },
         };
         Ok(Self { folder, waiting })
     }
@@ -225,6 +238,8 @@ impl Shared {
         let Found { folder, waiting } = found;
         let options = self.options.journal.clone().unwrap_or_default();
         let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
+        // One that was given up is begun anew, and one that was closed, others may have been kept after.
+        let is_ours = self.options.discards() == Discard::Nothing && waiting.knows_file() && !waiting.is_closed();
         let (base, max_size) = self.writer.with(|writer| {
             writer.is_replaying = true;
             writer.left = if way == Way::Fast { LEFT } else { 0 };
@@ -252,6 +267,7 @@ impl Shared {
             let journal = Journal::begin(folder, &limits, waiting, &MetaBytes::of(&base), base.txid, now_ms())?;
             self.lets_follow(journal.tail());
             writer.journal = Some(journal);
+            writer.says = Word::of(&writer.durable, is_ours);
             if is_behind {
                 match sync_point(self, writer, self.stores_freelist()) {
                     // The journal has it, and the next checkpoint may find room.

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::begin::{Wanted, sync_point_that_says};
+use super::begin::{Word, sync_point_that_says};
 use super::pressure::Pressure;
 use super::{
     CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
@@ -185,7 +185,7 @@ impl Shared {
             if store_freelist {
                 writer.free_all_detached(self.readers.current().pages());
             }
-            sync_point_that_says(Wanted::Closed, self, writer, store_freelist)?;
+            sync_point_that_says(Word::Closed, self, writer, store_freelist)?;
             // A file that stays longer is as good.
             let _ = self.give_room_back(writer);
             self.close_journal(writer)

@@ -6,7 +6,7 @@ use std::sync::mpsc::{SendError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::begin::Wanted;
+use super::begin::Word;
 use super::commit::Sync;
 use super::detached::Detached;
 use super::durable::is_recorded;
@@ -53,8 +53,9 @@ pub(crate) struct Writer {
     pub(crate) page_size: u64,
     /// The meta that the file would be opened with after a crash.
     pub(crate) durable: Meta,
-    /// What the durable meta is to say of it.
-    pub(super) wanted: Wanted,
+    /// What it says of the file, and what it is to say.
+    pub(super) says: Word,
+    pub(super) wanted: Word,
     /// The high-water mark of the file's other meta, or more.
     pub(crate) older_mark: Pgid,
     /// What is to be free, and not in the freelist yet.
@@ -156,7 +157,8 @@ impl Writer {
             map_len,
             page_size,
             durable,
-            wanted: Wanted::default(),
+            says: Word::of(&durable, false),
+            wanted: Word::Any,
             older_mark,
             detached: Detached::default(),
             stored_freelist,
@@ -184,7 +186,7 @@ impl Writer {
 
     /// Whether state `txid` is what the file holds, and its freelist if that is asked for.
     pub(crate) fn is_durable(&self, txid: TxId, with_freelist: bool) -> bool {
-        let is_wanted = self.durable.txid == txid && self.wanted.is_said_by(&self.durable);
+        let is_wanted = self.durable.txid == txid && self.says_what_is_wanted();
         is_wanted && (self.stored_freelist.is_some() || !with_freelist)
     }
 

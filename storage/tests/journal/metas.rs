@@ -271,11 +271,36 @@ fn left_with_one_meta_named(folder: &Path) -> (Db, std::path::PathBuf) {
     let db = options().open(&file).unwrap();
     write_to_the_file(&db, 0..3);
     copy_as_killed(&file, &left);
-    fs::remove_dir_all(folder.join("left.db-journal")).unwrap();
-    let db = Options::new().journal(JournalOptions::new().discard(true)).open(&left).unwrap();
+    let db = options().open(&left).unwrap();
     write(&db, 3);
     copy_as_killed(&left, &killed);
+    let segments: Vec<_> = FileJournal::find(&killed, None).unwrap().unwrap().segments().collect();
+    let newest = segments.last().unwrap().epoch;
+    for old in segments.iter().filter(|segment| segment.epoch != newest) {
+        fs::remove_file(folder.join("killed.db-journal").join(&old.file)).unwrap();
+    }
     (db, killed)
+}
+
+#[test]
+fn the_meta_of_a_clean_close_is_put_back_and_without_its_journal_that_it_is_damaged_is_told() {
+    for has_journal in [true, false] {
+        let folder = folder_in_memory();
+        let file = folder.path().join("app.db");
+        let db = options().open(&file).unwrap();
+        write_to_the_file(&db, 0..3);
+        write(&db, 3);
+        let newest = committed(&db);
+        db.close().unwrap();
+        damage_newest_meta(&file, Damage::Zeros);
+        if !has_journal {
+            fs::remove_dir_all(folder.path().join("app.db-journal")).unwrap();
+        }
+        let db = options().open(&file).unwrap();
+        assert_eq!(db.damaged_meta().unwrap().is_known, has_journal);
+        assert_eq!(committed(&db) == newest, has_journal);
+        assert_check_clean(&db, "by the meta that is left, or put back");
+    }
 }
 
 #[test]

@@ -159,6 +159,66 @@ fn a_journal_that_was_closed_before_another_was_kept_is_not_it() {
     assert_eq!(keys(&open("two").unwrap()), 2);
 }
 
+/// A state that is left as a journal knows it is said anew by who keeps another one: the first is not gone on from.
+#[test]
+fn a_journal_that_held_nothing_more_is_not_gone_on_from_where_another_was_kept_since() {
+    let (place, left) = (Place::new(), Place::new());
+    let db = kept().open(place.file()).unwrap();
+    put(&db, "a");
+    db.checkpoint().unwrap();
+    copy_as_killed(&place.file(), &left.file());
+    let other = || JournalOptions::new().folder(left.at("other"));
+    let db = Options::new().journal(other()).open(left.file()).unwrap();
+    put(&db, "b");
+    let again = Place::new();
+    copy_as_killed(&left.file(), &again.file());
+    for options in [Options::new(), Options::new().read_only(true), kept()] {
+        let opened = options.open(again.file());
+        assert!(matches!(opened, Err(Error::JournalMissing { .. })), "{options:?}: {opened:?}");
+    }
+}
+
+#[test]
+fn what_was_given_up_does_not_come_back() {
+    let (place, left, again) = (Place::new(), Place::new(), Place::new());
+    let db = kept().open(place.file()).unwrap();
+    put(&db, "given up");
+    copy_as_killed(&place.file(), &left.file());
+    fs::rename(left.journal(), left.at("away")).unwrap();
+    let db = given_up().open(left.file()).unwrap();
+    put(&db, "b");
+    // The old one in the place of the one that was kept since.
+    fs::copy(left.file(), again.file()).unwrap();
+    fs::rename(left.at("away"), again.journal()).unwrap();
+    let opened = kept().open(again.file());
+    assert!(matches!(opened, Err(Error::JournalDoesNotFit { .. })), "{opened:?}");
+}
+
+/// Who gives up a journal elsewhere does not give up the one in the usual place with it.
+#[test]
+fn a_journal_that_fits_is_not_given_up_with_another() {
+    let (place, left) = (Place::new(), Place::new());
+    let db = kept().open(place.file()).unwrap();
+    put(&db, "a");
+    copy_as_killed(&place.file(), &left.file());
+    let elsewhere = || JournalOptions::new().folder(left.at("elsewhere"));
+    for journal in [elsewhere().discard(true), elsewhere().discard_unfit(true)] {
+        let opened = Options::new().journal(journal).open(left.file());
+        assert!(matches!(opened, Err(Error::JournalWaits { .. })), "{opened:?}");
+    }
+    // One that does not fit is not in the way of one that does.
+    let other = Place::new();
+    put(&kept().open(other.file()).unwrap(), "other");
+    fs::rename(left.journal(), left.at("away")).unwrap();
+    copy_as_killed(&other.file(), &left.at("other.db"));
+    fs::rename(left.at("other.db-journal"), left.journal()).unwrap();
+    let away = || JournalOptions::new().folder(left.at("away"));
+    let opened = Options::new().journal(away()).open(left.file());
+    assert!(matches!(opened, Err(Error::JournalDoesNotFit { .. })), "{opened:?}");
+    let db = Options::new().journal(away().discard_unfit(true)).open(left.file()).unwrap();
+    assert_eq!(keys(&db), 1);
+}
+
 #[test]
 fn an_opening_that_keeps_no_journal_says_that_none_is_needed_with_its_first_commit() {
     let (place, left) = (Place::new(), Place::new());

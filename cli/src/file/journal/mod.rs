@@ -116,7 +116,9 @@ impl Journal {
                 }
                 Error::JournalMissing { .. } => {
                     let discard = self.command("--discard ");
-                    let way_on = format!("name its folder by --folder DIR; `{discard}` goes on with the file as it is");
+                    let way_on = format!(
+                        "name its folder by --folder DIR; `{discard}` goes on with the file as it is, without what only that has"
+                    );
                     ("its journal is not there", way_on)
                 }
                 _ => ("its journal does not fit", give_up),
@@ -204,6 +206,9 @@ impl Journal {
                 Some(state) if self.discard && state.records > 0 => {
                     let lost = transactions(state.records);
                     writeln!(out, "{file}: as transaction {} left it; {lost} of its journal given up", state.contains)?;
+                }
+                None if self.discard && matches!(journal.state(), Err(Error::JournalMissing { .. })) => {
+                    writeln!(out, "{file}: goes on as it is, without the journal that it had")?;
                 }
                 None if self.discard => {
                     let lost = transactions(recorded);

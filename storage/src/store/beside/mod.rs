@@ -322,7 +322,7 @@ impl<'a> Beside<'a> {
 
     /// Takes note that the file holds the state.
     fn is_in_the_file(&self, meta: Meta, writer: &mut Writer) {
-        writer.older_mark = std::mem::replace(&mut writer.durable, meta).mark;
+        writer.note_durable(meta);
         // The newest state is on other pages, whatever was committed: the file's are kept.
         let unsynced = writer.unsynced.take();
         let every = unsynced.as_ref().and_then(|unsynced| unsynced.every);

@@ -106,15 +106,17 @@ impl FileJournal {
                 found => found.map_err(Error::io("look for the journal of", Some(file)))?,
             },
         };
-        let Some(folder) = OsJournalFolder::look(&usual)? else { return Ok(Self::missing(usual, file)) };
-        let folder: Arc<dyn JournalFolder> = Arc::new(folder);
+        let Some(found) = OsJournalFolder::look(&usual)? else {
+            return Ok(if folder.is_none() { Self::missing(usual, file) } else { None });
+        };
+        let folder: Arc<dyn JournalFolder> = Arc::new(found);
         Self::of(&folder, || Metas::of(file)).map(Some)
     }
 
     /// Of a file that was left open, in whose journal's place there is nothing.
     fn missing(folder: PathBuf, file: &Path) -> Option<Self> {
-        let meta = Metas::of(file).ok()?.newest;
-        let state = refuse_missing(&meta, false, &folder).map(|()| JournalState::unknown());
+        let Metas { newest: meta, damaged } = Metas::of(file).ok()?;
+        let state = refuse_missing(&meta, damaged.is_some(), &folder).map(|()| JournalState::unknown());
         state.is_err().then(|| Self { file: Ok(meta.txid), listing: Listing::none(folder.clone()), folder, state })
     }
 
@@ -194,7 +196,8 @@ impl JournalState {
         let known = damaged.map_or(Ok(None), |page| log.meta_on(&page, &newest))?;
         let meta = known.unwrap_or(newest);
         let waiting = log.after(&MetaBytes::of(&meta))?;
-        refuse_missing(&meta, waiting.knows_file(), folder)?;
+        // An older meta may say what the damaged one did not.
+        refuse_missing(&meta, waiting.knows_file() || damaged.is_some() && known.is_none(), folder)?;
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
         let changed_since = waiting.changed_since();

@@ -70,18 +70,26 @@ pub(super) fn known_meta(broken: &Path, left: &Meta, page: &DamagedPage) -> Opti
 fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option<Error>)>, String> {
     let told = |error: Error| format!("all of it: {error}");
     let path = journal_path(broken).map_err(Error::io("look for the journal of", Some(broken))).map_err(told)?;
-    let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return Ok(None) };
+    let missing = || match meta.filter(|meta| meta.is_left_open()) {
+        Some(meta) => Err(told(Error::JournalMissing { folder: path.clone(), file: meta.txid })),
+        None => Ok(None),
+    };
+    let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return missing() };
     let folder: Arc<dyn JournalFolder> = Arc::new(folder);
     let log = scan(&folder).map_err(told)?;
     // A header that is damaged may be that of the only segment in use.
     log.check().map_err(told)?;
     if log.is_empty() {
-        return Ok(None);
+        return missing();
     }
     let Some(meta) = meta else {
         return Err("all of it: nothing tells which of its transactions follow the root that was taken".into());
     };
-    log.after_up_to_damage(&MetaBytes::of(meta)).map(Some).map_err(told)
+    let found = log.after_up_to_damage(&MetaBytes::of(meta)).map_err(told)?;
+    if !found.0.knows_file() {
+        missing()?;
+    }
+    Ok(Some(found))
 }
 
 struct Applying<'a> {
