@@ -37,7 +37,10 @@ mod tests;
 mod walk;
 mod write;
 
+use std::path::Path;
+
 use crate::format::{META_BYTES, Meta, PAGE_HEADER};
+use crate::{Error, Result};
 
 pub(crate) use append::Journal;
 pub(crate) use block::{EntryKind, Header};
@@ -100,6 +103,15 @@ impl PartialEq for MetaBytes {
 }
 
 impl Eq for MetaBytes {}
+
+/// Refuses a file with this meta beside no journal that knows it, in the place where that was looked for, if it was left open by
+/// who kept one.
+pub(crate) fn refuse_missing(meta: &Meta, folder: &Path) -> Result<()> {
+    if meta.is_left_open() {
+        return Err(Error::JournalMissing { folder: folder.into(), file: meta.txid });
+    }
+    Ok(())
+}
 
 impl std::fmt::Debug for MetaBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -20,7 +20,7 @@ use super::replay::Way;
 use super::{JournalOptions, Options, Shared, Writer};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
 use crate::format::Meta;
-use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, scan};
+use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, refuse_missing, scan};
 use crate::tree::Fill;
 use crate::{Error, Result};
 
@@ -160,13 +160,11 @@ pub(super) fn look(
 
 /// Refuses a file that was left open by who kept its journal, where none of these is that.
 fn refuse_left_open(found: &[Found], meta: &Meta, path: Option<&Path>, options: &Options) -> Result<()> {
-    let discards = options.discards() != Discard::Nothing;
-    if discards || !meta.is_left_open() || found.iter().any(|found| found.waiting.knows_file()) {
+    if options.discards() != Discard::Nothing || found.iter().any(|found| found.waiting.knows_file()) {
         return Ok(());
     }
     let usual = || path.and_then(|path| journal_path(path).ok()).unwrap_or_default();
-    let folder = found.first().map_or_else(usual, |found| found.folder.path().into());
-    Err(Error::JournalMissing { folder, file: meta.txid })
+    refuse_missing(meta, &found.first().map_or_else(usual, |found| found.folder.path().into()))
 }
 
 /// The meta that stood on this page of a file whose newest one left is `left`, where a journal shows that it was on the disk.

@@ -36,6 +36,16 @@ impl Place {
         left
     }
 
+    /// What a kill leaves that has nothing in its journal beyond the file.
+    fn left_up_to_date() -> Self {
+        let (place, left) = (Self::new(), Self::new());
+        let db = kept().open(place.file()).unwrap();
+        put(&db, "a");
+        db.checkpoint().unwrap();
+        copy_as_killed(&place.file(), &left.file());
+        left
+    }
+
     /// Refused by all who open it, in silence by none.
     fn is_refused(&self) {
         let before = fs::read(self.file()).unwrap();
@@ -162,11 +172,7 @@ fn a_journal_that_was_closed_before_another_was_kept_is_not_it() {
 /// A state that is left as a journal knows it is said anew by who keeps another one: the first is not gone on from.
 #[test]
 fn a_journal_that_held_nothing_more_is_not_gone_on_from_where_another_was_kept_since() {
-    let (place, left) = (Place::new(), Place::new());
-    let db = kept().open(place.file()).unwrap();
-    put(&db, "a");
-    db.checkpoint().unwrap();
-    copy_as_killed(&place.file(), &left.file());
+    let left = Place::left_up_to_date();
     let other = || JournalOptions::new().folder(left.at("other"));
     let db = Options::new().journal(other()).open(left.file()).unwrap();
     put(&db, "b");
@@ -221,11 +227,7 @@ fn a_journal_that_fits_is_not_given_up_with_another() {
 
 #[test]
 fn an_opening_that_keeps_no_journal_says_that_none_is_needed_with_its_first_commit() {
-    let (place, left) = (Place::new(), Place::new());
-    let db = kept().open(place.file()).unwrap();
-    put(&db, "a");
-    db.checkpoint().unwrap();
-    copy_as_killed(&place.file(), &left.file());
+    let left = Place::left_up_to_date();
     put(&Db::open(left.file()).unwrap(), "b");
     fs::remove_dir_all(left.journal()).unwrap();
     assert_eq!(keys_of(&left.file()).unwrap(), 2);

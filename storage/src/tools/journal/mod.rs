@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::{META_BYTES, Meta, Pgid};
-use crate::journal::{DamagedPage, EntryKind, Header, Listing, Log, MetaBytes, read, scan};
+use crate::journal::{DamagedPage, EntryKind, Header, Listing, Log, MetaBytes, read, refuse_missing, scan};
 use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
 
@@ -115,9 +115,10 @@ impl FileJournal {
 
     /// Of a file that was left open, in whose journal's place there is nothing.
     fn missing(folder: PathBuf, file: &Path) -> Option<Self> {
-        let Metas { newest: meta, damaged } = Metas::of(file).ok()?;
-        let state = refuse_missing(&meta, damaged.is_some(), &folder).map(|()| JournalState::unknown());
-        state.is_err().then(|| Self { file: Ok(meta.txid), listing: Listing::none(folder.clone()), folder, state })
+        // An older meta may say what a damaged one did not.
+        let Metas { newest: meta, damaged: None } = Metas::of(file).ok()? else { return None };
+        let state = Err(refuse_missing(&meta, &folder).err()?);
+        Some(Self { file: Ok(meta.txid), listing: Listing::none(folder.clone()), folder, state })
     }
 
     /// What lies in that folder, beside a file with these metas.
@@ -196,8 +197,10 @@ impl JournalState {
         let known = damaged.map_or(Ok(None), |page| log.meta_on(&page, &newest))?;
         let meta = known.unwrap_or(newest);
         let waiting = log.after(&MetaBytes::of(&meta))?;
-        // An older meta may say what the damaged one did not.
-        refuse_missing(&meta, waiting.knows_file() || damaged.is_some() && known.is_none(), folder)?;
+        // As above.
+        if !waiting.knows_file() && (damaged.is_none() || known.is_some()) {
+            refuse_missing(&meta, folder)?;
+        }
         let (contains, newest, closed) = (waiting.contains(), waiting.last(), waiting.is_closed());
         let (records, bytes, torn) = (waiting.records(), waiting.bytes(), waiting.torn_at());
         let changed_since = waiting.changed_since();
@@ -208,14 +211,6 @@ impl JournalState {
     fn unknown() -> Self {
         Self { contains: 0, newest: 0, records: 0, bytes: 0, closed: false, changed_since: None, torn: None }
     }
-}
-
-/// Refuses a file that was left open by who kept its journal, where this is not that.
-fn refuse_missing(meta: &Meta, is_known: bool, folder: &Path) -> Result<()> {
-    if is_known || !meta.is_left_open() {
-        return Ok(());
-    }
-    Err(Error::JournalMissing { folder: folder.into(), file: meta.txid })
 }
 
 /// The metas of a file.

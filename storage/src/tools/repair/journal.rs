@@ -9,7 +9,7 @@ use super::{RepairEvent, RepairedJournal};
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
 use crate::format::Meta;
 use crate::handles::Db;
-use crate::journal::{DamagedPage, MetaBytes, Waiting, scan};
+use crate::journal::{DamagedPage, MetaBytes, Waiting, refuse_missing, scan};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Error, Result};
 
@@ -70,10 +70,7 @@ pub(super) fn known_meta(broken: &Path, left: &Meta, page: &DamagedPage) -> Opti
 fn waiting(broken: &Path, meta: Option<&Meta>) -> Result<Option<(Waiting, Option<Error>)>, String> {
     let told = |error: Error| format!("all of it: {error}");
     let path = journal_path(broken).map_err(Error::io("look for the journal of", Some(broken))).map_err(told)?;
-    let missing = || match meta.filter(|meta| meta.is_left_open()) {
-        Some(meta) => Err(told(Error::JournalMissing { folder: path.clone(), file: meta.txid })),
-        None => Ok(None),
-    };
+    let missing = || meta.map_or(Ok(()), |meta| refuse_missing(meta, &path)).map(|()| None).map_err(told);
     let Some(folder) = OsJournalFolder::look(&path).map_err(told)? else { return missing() };
     let folder: Arc<dyn JournalFolder> = Arc::new(folder);
     let log = scan(&folder).map_err(told)?;
