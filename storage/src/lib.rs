@@ -129,6 +129,11 @@ const _: () = assert!(usize::BITS == 64, "boltkv needs a 64-bit platform");
 #[cfg(test)]
 extern crate self as boltkv_storage;
 
+// Its programs are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/engine.md")]
+struct Page;
+
 mod base;
 mod check;
 #[cfg(test)]
