@@ -21,7 +21,7 @@ pub(super) struct LimitArgs {
     #[arg(long, value_name = "SIZE", value_parser = max_size)]
     max_size: Option<Size>,
     /// Threads that serve connections, beside the writer's, those that wait for the disk, and up to four for connections that
-    /// write alone: half of them all connections, the others such as send many requests at once, and one in twelve of those
+    /// write alone: half of them all connections, the others such as send many requests at once, and one in 24 of those
     /// that read. Default: as many as there are processors
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_WORKERS))]
     workers: Option<u16>,
