@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
 /// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 14] = [
+const COMMANDS: [(&[&str], &str); 17] = [
     (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
     (
         &["ls", "list", "keys", "range", "iterate"],
@@ -32,6 +32,24 @@ const COMMANDS: [(&[&str], &str); 14] = [
         &["info", "endpoint"],
         "`boltkv stats` prints the server's figures, `boltkv health` says whether it does its work",
     ),
+    (&["server", "start", "run"], "`boltkv serve --db FILE` serves a file"),
+    (&["monitor", "subscribe"], "`boltkv watch` prints what is committed, as it comes"),
+    (&["cli", "shell", "repl"], "each command does one thing; redis-cli and netcat talk to a server, too"),
+];
+
+/// What other programs would do with a file.
+const OF_FILES: [(&[&str], &str); 4] = [
+    (
+        &["ls", "list", "scan", "range", "iterate"],
+        "`boltkv file buckets FILE` prints the buckets, `boltkv file keys FILE BUCKET` keys, `boltkv file export FILE` everything",
+    ),
+    (
+        &["set", "put", "incr", "delete", "del", "rm", "remove", "bucket", "create", "mkbucket"],
+        "a file is written by who serves it: `boltkv serve --db FILE`, then `boltkv set` and the like; `boltkv file import FILE` \
+         puts the lines of an export into it",
+    ),
+    (&["count", "size"], "`boltkv file stats FILE` counts keys, pages and bytes"),
+    (&["shrink", "defrag", "vacuum"], "`boltkv file compact` writes what is in a file into a smaller one"),
 ];
 
 /// What other programs call an option, the option of ours that has to be there, and how to go on from it.
@@ -107,13 +125,20 @@ fn of_command(program: &Command, asked: &Command, word: &str) -> Vec<String> {
         tips.push(format!("commands are written in small letters: {lower}"));
     }
     if asked.get_name() == program.get_name() {
-        tips.extend(COMMANDS.iter().filter(|(words, _)| words.contains(&&*lower)).map(|(_, tip)| (*tip).to_owned()));
+        tips.extend(called(&COMMANDS, &lower));
         if tips.is_empty() || matches!(&*lower, "keys" | "stats" | "info") {
             let of_files = program.find_subcommand("file").and_then(|file| file.find_subcommand(&lower));
             tips.extend(of_files.map(|_| format!("`boltkv file {lower} FILE` does this with a file")));
         }
+    } else if asked.get_name() == "file" {
+        tips.extend(called(&OF_FILES, &lower));
     }
     tips
+}
+
+/// What helps who knows it by this word.
+fn called(tips: &[(&[&str], &str)], word: &str) -> impl Iterator<Item = String> {
+    tips.iter().filter(move |(words, _)| words.contains(&word)).map(|(_, tip)| (*tip).to_owned())
 }
 
 /// For a word that is no argument of `asked`.

@@ -118,6 +118,10 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("serve --requirepass secret", "--tokens FILE"),
         ("hset user:7 name ada", "a hash is a bucket"),
         ("servee", "'serve'"),
+        ("server", "`boltkv serve --db FILE`"),
+        ("file ls my.db", "`boltkv file buckets FILE`"),
+        ("file put my.db users ada lovelace", "`boltkv serve --db FILE`"),
+        ("file shrink my.db", "`boltkv file compact`"),
     ] {
         let ran = run(typed.split(' '));
         assert_eq!(ran.code, Some(2), "{typed}");
