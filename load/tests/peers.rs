@@ -6,7 +6,8 @@ mod common;
 use std::process::Command;
 
 use boltkv_load::{Error, Limit, Op, Order, Target, Work};
-use common::{Peer, at, measure};
+use common::other::Peer;
+use common::{at, measure};
 
 fn work(mix: &str, requests: u64) -> Work {
     let limit = Limit::Requests(requests);

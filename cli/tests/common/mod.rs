@@ -15,6 +15,8 @@ pub mod http;
 pub mod linked;
 pub mod logged;
 pub mod mounted;
+#[path = "../../../load/tests/common/other.rs"]
+mod other;
 pub mod peer;
 pub mod redis;
 pub mod server;

@@ -1,15 +1,15 @@
 //! A Redis of a test's own, and a client that speaks its protocol to it, or to boltkv.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::TcpStream;
+use std::process::Command;
 
+use super::other::Peer;
 use super::server::PATIENCE;
 
 /// A Redis that runs; killed when it is dropped.
 pub struct Redis {
-    child: Child,
+    _peer: Peer,
     pub addr: String,
     _folder: tempfile::TempDir,
 }
@@ -17,40 +17,19 @@ pub struct Redis {
 impl Redis {
     #[track_caller]
     pub fn start(more: &[&str]) -> Self {
-        // Another may take the port in between: then it is tried again.
-        for _ in 0..5 {
-            let folder = tempfile::tempdir().unwrap();
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let peer = Peer::start(|port| {
             let mut command = Command::new("redis-server");
-            command.args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
-            command.arg(folder.path()).args(more).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            let mut redis = Self { child: command.spawn().unwrap(), addr: address.to_string(), _folder: folder };
-            let given_up = Instant::now() + PATIENCE;
-            while redis.child.try_wait().unwrap().is_none() && Instant::now() < given_up {
-                if TcpStream::connect(address).is_ok_and(|stream| is_of_another(&stream)) {
-                    return redis;
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
-        panic!("redis-server does not start");
+            command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]);
+            command.arg(folder.path()).args(more);
+            command
+        });
+        Self { addr: peer.address.to_string(), _peer: peer, _folder: folder }
     }
 
     #[track_caller]
     pub fn client(&self) -> Resp {
         Resp::connect(&self.addr)
-    }
-}
-
-/// Whether somebody listens there: who connects to a port of the system's choice may be given that port, and meet himself.
-fn is_of_another(stream: &TcpStream) -> bool {
-    stream.local_addr().ok() != stream.peer_addr().ok()
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
