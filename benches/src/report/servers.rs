@@ -29,7 +29,8 @@ const COSTS: &str = "\
 What that took. The processor is the server's, a request, in microseconds, with all that ran beside it; the generator's
 is its own. Syncs are flushes of the disk a second, by whomever; a disk that keeps nothing
 in a cache of its own is told of none. A group is how many requests boltkv's writer took at
-once. Bytes are what the server gave to the disk, a request. Memory is the most that it had for itself (`RssAnon`).
+once. Bytes are what the server gave to the disk, a request. Memory is the most that it had for itself (`RssAnon`),
+which of Redis and memcached are all the keys that rows ask for, those of 1 KiB and 16 KiB, too.
 Latencies are in a closed loop, medians of the rounds but for the longest, which is that of all of them.";
 
 /// Bars of boltkv, of boltkv with an aged file, and of others.
@@ -176,7 +177,8 @@ fn files(servers: &Servers) -> String {
     };
     let ratios: Vec<_> = rows().iter().filter(|row| row.writes).filter_map(ratio).collect();
     format!(
-        "The aged file is {growth} × as long as it was when it was loaded. Rates on it beside the fresh one's: {}.",
+        "The aged file is {growth} × as long as it was when it was loaded, free pages and all ([how much of it is in \
+         use](operations.md#what-is-new-stays-in-memory)). Rates on it beside the fresh one's: {}.",
         ratios.join("; ")
     )
 }
