@@ -1,4 +1,4 @@
-//! Small programs to begin with. Each compiles and runs as it stands.
+//! Small programs to begin with. Each is a test; what only makes it one, such as a folder for its file, is not shown.
 //!
 //! # Counting words
 //!

@@ -88,7 +88,8 @@ impl Follow {
     /// [`Error::JournalGap`] where it is not kept any more; [`Error::JournalDamaged`]; a segment could not be read.
     pub(crate) fn next(&mut self) -> Result<Option<(Record<'_>, Kept<'_>)>> {
         let before = self.position;
-        let Some(((index, at), entry)) = self.find()? else { return Ok(None) };
+        let found = self.find().map_err(|error| self.explain(error))?;
+        let Some(((index, at), entry)) = found else { return Ok(None) };
         self.position.txid = entry.txid;
         let segment = &self.path[index];
         let payload = Payload::new(&self.path, index, at, &entry);
@@ -148,6 +149,12 @@ impl Follow {
                 return Ok(Some(((index, at), entry)));
             }
         }
+    }
+
+    /// What is wrong where nothing could be read: that its segment is not kept any more, and was removed.
+    fn explain(&self, error: Error) -> Error {
+        let is_kept = self.tail.keeps(self.path[self.at.0].header.number);
+        if is_kept || !matches!(error, Error::JournalIo { .. }) { error } else { gap(&self.tail, self.position) }
     }
 
     /// Looks at the segment behind those that were looked at; whether there is one.

@@ -128,7 +128,7 @@ impl Tail {
             if let Some(Segment { header, .. }) = self.open(number, &name)? {
                 return Ok(JournalPosition { epoch: header.epoch, txid: header.follows });
             }
-            // It is used again: by now, or in a moment, another is the oldest.
+            // It is used again, or gone: by now, or in a moment, another is the oldest.
             if self.keeps(number) {
                 return Err(self.not_itself(number, &name));
             }
@@ -143,7 +143,7 @@ impl Tail {
             match self.open(number, &name)? {
                 Some(segment) => segments.push(segment),
                 None if self.keeps(number) => return Err(self.not_itself(number, &name)),
-                // It was used again meanwhile, and all before it were.
+                // It was used again or removed meanwhile, and all before it were.
                 None => segments.clear(),
             }
         }
@@ -162,7 +162,11 @@ impl Tail {
 
     fn open(&self, number: u64, name: &str) -> Result<Option<Segment>> {
         let path = self.folder.path().join(name);
-        let disk = self.folder.open(name).map_err(Error::journal_io("open", &path))?;
+        let disk = match self.folder.open(name) {
+            // One for which there was no use any more is removed, not used again.
+            Err(_) if !self.keeps(number) => return Ok(None),
+            opened => opened.map_err(Error::journal_io("open", &path))?,
+        };
         let len = disk.len().map_err(Error::journal_io("look at", &path))?;
         let mut first = [0; BLOCK];
         let read = disk.read_at(&mut first, 0).map_err(Error::journal_io("read", &path))?;

@@ -287,6 +287,34 @@ fn what_a_crash_met_in_use_again_is_not_kept_any_more_and_no_damage() {
     assert!(lost > 0);
 }
 
+/// Segments of a large transaction are more than what is kept to be used again: they are removed.
+#[test]
+fn a_follower_whose_segment_was_removed_is_told_that_it_is_not_kept() {
+    let folder = crate::common::folder_in_memory();
+    let db = options(JournalKeep::UntilCheckpoint).open(folder.path().join("a.db")).unwrap();
+    db.update(|tx| tx.create_bucket("b").map(drop)).unwrap();
+    let (mut followers, mut lost) = (Vec::new(), 0);
+    for round in 0..40_usize {
+        let behind = db.durable_position().unwrap();
+        let len = if round % 3 == 0 { 1 << 20 } else { 30_000 };
+        for _ in 0..3 {
+            db.update(|tx| tx.bucket_mut("b")?.put([0], vec![1; len])).unwrap();
+        }
+        // Some find several segments on their way.
+        followers.extend(db.follow(behind));
+        db.checkpoint().unwrap();
+        // Most of them look for the first time when the segment is gone.
+        for mut follower in followers.drain(..followers.len().saturating_sub(4)) {
+            match follower.next() {
+                Ok(told) => assert!(told.is_some()),
+                Err(Error::JournalGap { .. }) => lost += 1,
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+    }
+    assert!(lost > 10, "{lost}");
+}
+
 #[test]
 fn a_follower_is_stopped_while_it_waits_and_before() {
     let folder = crate::common::folder_in_memory();
