@@ -129,10 +129,11 @@ impl Failure {
 
     /// A write that failed. The same as any other failure, but where the disk failed under it: then nobody knows.
     pub(crate) fn write(error: boltkv_client::Error) -> Self {
-        if error.is_outcome_unknown() {
-            return Self::said(Exit::OutcomeUnknown, error.to_string());
+        let is_unknown = error.is_outcome_unknown();
+        match error.into() {
+            Self::Said { message, .. } if is_unknown => Self::said(Exit::OutcomeUnknown, message),
+            other => other,
         }
-        error.into()
     }
 
     /// The same, with the exit code of a transaction's condition that does not hold.
@@ -185,13 +186,14 @@ impl Failure {
 
 impl From<boltkv_client::Error> for Failure {
     fn from(error: boltkv_client::Error) -> Self {
-        use boltkv_client::Error;
+        use boltkv_client::{Error, Loss};
         let exit = match &error {
             Error::OutcomeUnknown(_) => Exit::OutcomeUnknown,
             Error::ConnectionLost(_) | Error::Timeout(_) | Error::Protocol(_) => Exit::Unreachable,
             _ if error.is_unreachable() => Exit::Unreachable,
             _ => Exit::NotDone,
         };
+        let is_late = matches!(&error, Error::Timeout(_) | Error::OutcomeUnknown(Loss::Timeout(_)));
         let over_the_frame = match &error {
             // A longer one than any server takes is another matter.
             Error::Unsendable(error) => error.field == "frame" && error.limit < MAX_FRAME_LIMIT,
@@ -201,6 +203,10 @@ impl From<boltkv_client::Error> for Failure {
         let hint = match error.code() {
             _ if over_the_frame => "; the server's option --max-frame sets the limit",
             Some(ErrorCode::Unauthenticated) => way_in(&error.to_string()),
+            Some(ErrorCode::BucketNotFound) => {
+                "; `boltkv bucket create PATH` makes one, `boltkv bucket list` shows them"
+            }
+            _ if is_late => "; --timeout has it wait for longer",
             _ => hint(&error),
         };
         Self::said(exit, format!("{error}{hint}"))
@@ -245,8 +251,17 @@ pub(crate) fn one_line(message: &str) -> String {
 /// The engine's message with the file's name, where it does not name it itself.
 fn about(file: &Path, error: &Error) -> String {
     match error {
-        Error::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            format!("{error}{}", who_asked(file, "the file"))
+        Error::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            let other = path.as_deref().filter(|path| *path != file);
+            format!("{error}{}", other.map_or_else(|| who_asked(file, "the file"), |path| who_asked(path, "it")))
+        }
+        Error::BucketNotFound { name, .. } if name.contains(&b'/') => {
+            let within = "the buckets of a file are named one by one: `users eu` for `users/eu`";
+            format!("{}: {error}; {within}", file.display())
+        }
+        Error::NotABoltFile => {
+            let repair = format!("boltkv file repair --output NEW {}", quoted_for_shell(file));
+            format!("{}: {error}; if it was one, `{repair}` looks for what is left", file.display())
         }
         Error::JournalIo { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             format!("{error}{}", who_asked(path, "it"))
@@ -288,7 +303,7 @@ fn folder_flag(file: &Path, folder: &Path) -> String {
     {
         return String::new();
     }
-    format!("--folder {} ", quoted_for_shell(&folder.to_string_lossy()))
+    format!("--folder {} ", quoted_for_shell(folder))
 }
 
 /// What the journal of a file of that name is called, unless it is told otherwise.
@@ -301,7 +316,7 @@ pub(crate) fn journal_beside(file: &Path) -> PathBuf {
 /// The command that is about the journal of a file, as it is typed; in that folder, where one is known.
 pub(crate) fn journal_command(flag: &str, file: &Path, folder: Option<&Path>) -> String {
     let folder = folder.map(|folder| folder_flag(file, folder)).unwrap_or_default();
-    format!("boltkv file journal {flag}{folder}{}", quoted_for_shell(&file.to_string_lossy()))
+    format!("boltkv file journal {flag}{folder}{}", quoted_for_shell(file))
 }
 
 #[cfg(test)]

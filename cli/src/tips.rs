@@ -7,8 +7,10 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
+use crate::shell::quoted_for_shell;
+
 /// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 17] = [
+const COMMANDS: [(&[&str], &str); 22] = [
     (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
     (
         &["ls", "list", "keys", "range", "iterate"],
@@ -32,6 +34,14 @@ const COMMANDS: [(&[&str], &str); 17] = [
         &["info", "endpoint"],
         "`boltkv stats` prints the server's figures, `boltkv health` says whether it does its work",
     ),
+    (&["decr", "decrby", "incrby"], "`boltkv incr KEY -1` takes away, `boltkv incr KEY 5` adds"),
+    (&["select", "use"], "`--bucket PATH` says which bucket, with every command; of Redis' databases 0 is `default`"),
+    (&["auth", "user", "role", "acl"], "`boltkv token` makes, lists and revokes tokens, by which clients are let in"),
+    (
+        &["rename", "move"],
+        "`boltkv bucket move` renames a bucket; of a key, `boltkv txn` sets the new and deletes the old one",
+    ),
+    (&["stop", "shutdown", "quit"], "a server ends in peace by SIGTERM, or Ctrl-C where it runs"),
     (&["server", "start", "run"], "`boltkv serve --db FILE` serves a file"),
     (&["monitor", "subscribe"], "`boltkv watch` prints what is committed, as it comes"),
     (&["cli", "shell", "repl"], "each command does one thing; redis-cli and netcat talk to a server, too"),
@@ -82,11 +92,19 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
     if error.get(ContextKind::Usage).is_some() {
         error.insert(ContextKind::Usage, ContextValue::StyledStr(asked.clone().render_usage()));
     }
+    leave_out_what_removes(&mut error);
     let tips = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             word(&error, ContextKind::InvalidSubcommand).map(|word| of_command(program, asked, &word))
         }
-        ErrorKind::UnknownArgument => word(&error, ContextKind::InvalidArg).map(|word| of_argument(asked, &word)),
+        ErrorKind::UnknownArgument => {
+            // clap takes whatever begins with a dash for a value that was meant.
+            error.remove(ContextKind::Suggested);
+            word(&error, ContextKind::InvalidArg).map(|word| {
+                let tips = of_argument(asked, &word);
+                if tips.is_empty() { meant_as_value(&word, args).into_iter().collect() } else { tips }
+            })
+        }
         _ => None,
     };
     if let Some(tips) = tips.filter(|tips| !tips.is_empty()) {
@@ -96,6 +114,30 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     error
+}
+
+/// For a name that begins with a dash, such as a file's: several letters after a single one are no option.
+fn meant_as_value(word: &str, args: &[OsString]) -> Option<String> {
+    let mut typed = args.iter().filter_map(|arg| arg.to_str());
+    let name = typed.find(|arg| arg.starts_with(word) && arg.len() > 2 && !arg.starts_with("--"))?;
+    let is_number = name[1..].starts_with(|first: char| first.is_ascii_digit());
+    (!is_number)
+        .then(|| format!("what begins with a dash and is no option comes after `--`: -- {}", quoted_for_shell(name)))
+}
+
+/// Nobody is led to what removes something because his word has some of its letters.
+fn leave_out_what_removes(error: &mut Error) {
+    let Some(ContextValue::Strings(similar)) = error.get(ContextKind::SuggestedSubcommand) else { return };
+    if word(error, ContextKind::InvalidSubcommand).is_some_and(|word| word.starts_with("del")) {
+        return;
+    }
+    let left: Vec<_> = similar.iter().filter(|word| !word.starts_with("del")).cloned().collect();
+    if left.len() < similar.len() {
+        error.remove(ContextKind::SuggestedSubcommand);
+        if !left.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(left));
+        }
+    }
 }
 
 /// The command that the line is about, as far as its words name one.
@@ -128,12 +170,18 @@ fn of_command(program: &Command, asked: &Command, word: &str) -> Vec<String> {
         tips.extend(called(&COMMANDS, &lower));
         if tips.is_empty() || matches!(&*lower, "keys" | "stats" | "info") {
             let of_files = program.find_subcommand("file").and_then(|file| file.find_subcommand(&lower));
-            tips.extend(of_files.map(|_| format!("`boltkv file {lower} FILE` does this with a file")));
+            tips.extend(of_files.map(|file| format!("`{}` does this with a file", typed(file))));
         }
     } else if asked.get_name() == "file" {
         tips.extend(called(&OF_FILES, &lower));
     }
     tips
+}
+
+/// How a command is typed, as short as it can be.
+fn typed(command: &Command) -> String {
+    let usage = command.clone().render_usage().to_string().replace("[OPTIONS] ", "");
+    usage.trim_start_matches("Usage: ").replace(['<', '>'], "")
 }
 
 /// What helps who knows it by this word.
@@ -148,6 +196,9 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
     if !name.starts_with('-') {
         let tip = match asked.get_name() {
             "serve" => "--db FILE names the file to serve; one with blanks in its name is put in quotes",
+            "set" if ["ex", "px"].contains(&&*name.to_lowercase()) => "--ttl 10s says after which time the key is gone",
+            "set" if name.eq_ignore_ascii_case("nx") => "--if-absent sets only a key that is not there",
+            "set" if name.eq_ignore_ascii_case("xx") => "--if-present sets only a key that is there",
             "set" => "a value with blanks in it is one argument: put it in quotes",
             _ => return Vec::new(),
         };

@@ -77,6 +77,10 @@ impl Check {
             Err(error) => return Err(self.target.not_opened(&error, Some("boltkv backup --check COPY"))),
         };
         let stats = db.stats();
+        if self.from_page == Some(1) {
+            let file = self.target.path().display();
+            return Err(Failure::usage(format!("{file}: page 1 is a meta; what leads to others begins at page 2")));
+        }
         if let Some(page) = self.from_page.filter(|&page| page >= stats.pages) {
             let (file, last) = (self.target.path().display(), stats.pages - 1);
             return Err(Failure::usage(format!("{file} uses no page {page}, but 0 to {last}")));

@@ -6,7 +6,7 @@ use crate::shell::quoted_for_shell;
 
 /// The path in the form in which a server is asked for it, quoted for a shell; nothing where the protocol has no such path.
 pub(super) fn path_to_ask(names: &[impl AsRef<[u8]>]) -> Option<String> {
-    Path::from_names(names).ok().map(|path| quoted_for_shell(&path.to_string()))
+    Path::from_names(names).ok().map(|path| quoted_for_shell(path.to_string()))
 }
 
 #[cfg(test)]

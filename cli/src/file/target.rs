@@ -60,7 +60,7 @@ impl Target {
 
     /// What can be done all the same with a file that is locked.
     fn peek_at_it(&self) -> String {
-        let path = quoted_for_shell(&self.path.to_string_lossy());
+        let path = quoted_for_shell(&self.path);
         format!("; what is in it can be seen all the same: boltkv file peek {path} tree")
     }
 

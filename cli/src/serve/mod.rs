@@ -117,7 +117,7 @@ impl Settings {
             }
             Error::Open(error) => {
                 let advice = self.journal.advice(error, &self.db, self.read_only);
-                let file = quoted_for_shell(&self.db.to_string_lossy());
+                let file = quoted_for_shell(&self.db);
                 Failure::open(&self.db, error).followed_by(&advice.replace("FILE", &file))
             }
             Error::Listen { .. } => Failure::unreachable(error.to_string()),

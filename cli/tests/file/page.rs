@@ -90,6 +90,8 @@ fn a_page_that_the_file_does_not_have_is_a_mistake_of_usage_and_one_that_was_cut
     }
     let said = run(args!["file", "check", &file, "--from-page", "99"]).failed(2);
     assert!(said.contains("uses no page 99, but 0 to "), "{said}");
+    let said = run(args!["file", "check", &file, "--from-page", "1"]).failed(2);
+    assert!(said.contains("page 1 is a meta"), "{said}");
     fs::File::options().write(true).open(&file).unwrap().set_len((end - 1) * 4096).unwrap();
     let ran = run(args!["file", "page", &file, (end - 1).to_string()]);
     assert!(ran.text().contains("whole pages"), "{}", ran.text());

@@ -93,12 +93,12 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
     for (typed, tip) in [
         ("GET hello", "in small letters: get"),
         ("ls", "`boltkv scan`"),
-        ("keys", "`boltkv file keys FILE`"),
+        ("keys", "`boltkv scan`"),
         ("rm hello", "`boltkv delete KEY`"),
         ("dbsize", "`boltkv scan --count`"),
         ("check my.db", "`boltkv file check FILE`"),
         ("STATS my.db", "in small letters: stats"),
-        ("STATS my.db", "`boltkv file stats FILE`"),
+        ("STATS my.db", "`boltkv file stats FILE"),
         ("version", "`boltkv --version`"),
         ("-v", "`boltkv --version`"),
         ("get hello -p 7878", "--addr HOST:PORT"),
@@ -119,6 +119,14 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("hset user:7 name ada", "a hash is a bucket"),
         ("servee", "'serve'"),
         ("server", "`boltkv serve --db FILE`"),
+        ("set a 1 ex 10", "--ttl 10s"),
+        ("set a 1 NX", "--if-absent"),
+        ("file check -dash.db", "comes after `--`: -- -dash.db"),
+        ("decr visits", "`boltkv incr KEY -1`"),
+        ("select 1", "`--bucket PATH`"),
+        ("keys", "`boltkv file keys FILE BUCKET...`"),
+        ("compact my.db", "`boltkv file compact --output"),
+        ("shutdown", "SIGTERM"),
         ("file ls my.db", "`boltkv file buckets FILE`"),
         ("file put my.db users ada lovelace", "`boltkv serve --db FILE`"),
         ("file shrink my.db", "`boltkv file compact`"),
@@ -128,6 +136,19 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         let tips: Vec<_> = ran.stderr.lines().filter(|line| line.contains("tip: ")).collect();
         assert!(tips.iter().any(|line| line.contains(tip)), "{typed}: {}", ran.stderr);
     }
+}
+
+/// A number or an option that is not known is no value that was meant, and nobody is led to what removes something.
+#[test]
+fn what_would_lead_astray_is_not_suggested() {
+    for typed in ["set --ttl -5s b 1", "ttl a --json", "import --format csv", "dele a"] {
+        let ran = run(typed.split(' '));
+        assert_eq!(ran.code, Some(2), "{typed}");
+        assert!(!ran.stderr.contains("as a value"), "{typed}: {}", ran.stderr);
+    }
+    let ran = run(["edl", "a"]);
+    assert!(!ran.stderr.contains("'del'"), "{}", ran.stderr);
+    assert!(run(["delet", "a"]).stderr.contains("'delete'"));
 }
 
 #[test]

@@ -301,7 +301,7 @@ const fn wire(JournalPosition { epoch, txid }: JournalPosition) -> WatchPosition
 fn no_journal() -> ErrorReply {
     ErrorReply::new(
         ErrorCode::Unsupported,
-        "the server keeps no journal (--journal), so that there is nothing to watch",
+        "the server keeps no journal (--journal off, or --read-only), so that there is nothing to watch",
     )
 }
 

@@ -31,6 +31,19 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// A block of code that was wrapped as prose begins with its first line, or ends with its last one.
+#[test]
+fn what_begins_and_ends_code_stands_alone() {
+    let mut found = Vec::new();
+    for path in files::ending_in("md") {
+        let text = files::read(&path);
+        let fences = (1..).zip(text.lines()).filter(|(_, line)| line.contains("```"));
+        let words = |line: &str| line.trim_start().starts_with("```") && !line.trim_start()[3..].contains([' ', '`']);
+        found.extend(fences.filter(|(_, line)| !words(line)).map(|(number, _)| format!("{}:{number}", path.display())));
+    }
+    nothing(&found, "lines with the beginning or the end of code and something else: give it a line of its own");
+}
+
 #[test]
 fn every_link_within_the_repository_leads_somewhere() {
     let mut found = Vec::new();

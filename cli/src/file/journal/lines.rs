@@ -15,6 +15,10 @@ pub(super) use crate::moment::shown as at;
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Line<'a> {
+    /// There is no journal.
+    Nothing {
+        file: String,
+    },
     Journal(Head<'a>),
     Segment(Segment),
     Entry(Entry),

@@ -142,7 +142,9 @@ impl Journal {
             return Err(Failure::unreachable(what));
         }
         self.target.print(|out| {
-            if !self.json {
+            if self.json {
+                json_line(&Line::Nothing { file: path.display().to_string() }, out)?;
+            } else {
                 writeln!(
                     out,
                     "{}: it has no journal beside it; one that was kept elsewhere, --folder names",

@@ -120,7 +120,7 @@ impl Report {
     pub(super) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for tally in &self.databases {
             let Tally { database, bucket, put, there, fields, source_keys, target_keys, .. } = tally;
-            write!(out, "database {database} into bucket {bucket}: {put} keys put ({fields} fields of hashes)")?;
+            write!(out, "database {database} into bucket {bucket}: {put} keys put (fields of hashes: {fields})")?;
             write!(out, ", {there} there already")?;
             for (count, what) in [(tally.kept, "left as they were"), (tally.gone, "gone meanwhile")] {
                 if count > 0 {

@@ -39,7 +39,8 @@ impl Log {
         // A line that cannot be written, because the disk that the log lies on is full or nobody reads it any more, is lost.
         // To tell of it would be an `eprintln!` to the same place, and that panics.
         let lines = fmt::layer().with_writer(io::stderr).log_internal_errors(false);
-        let lines = lines.with_ansi(format == Format::Text && io::stderr().is_terminal());
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let lines = lines.with_ansi(format == Format::Text && io::stderr().is_terminal() && !is_plain);
         let lines = lines.fmt_fields(Lines(format)).event_format(Lines(format));
         let (filter, levels) = reload::Layer::new(filter.clone());
         let registry = Registry::default().with(lines.with_filter(filter));
