@@ -222,7 +222,9 @@ impl Options {
     ///
     /// Pages that commits have freed can be used once the state that has them is not the durable one any more: where commits
     /// are not synced one by one, or are recorded in a journal, [`Db::checkpoint`](crate::Db::checkpoint) brings them back.
-    /// What a journal has is done again by an opening whatever the limit.
+    /// What a journal has is done again by an opening whatever the limit. Beside it there is room for each leaf that is in memory,
+    /// but entries of more than a page take pages that lie together: where there are none, a checkpoint and a clean close are
+    /// refused as a commit is. The journal keeps what they could not write, and the file says that it was left open.
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
