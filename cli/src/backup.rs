@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::arguments::Size;
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, Progress, holder, must_be_new, must_have_no_journal};
+use crate::permission::about_new;
 use crate::remote::Remote;
 
 /// So many bytes are written before they are synced. What waits for the disk is bounded by it: a server that has the same
@@ -303,6 +304,6 @@ impl Target<'_> {
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> Failure {
-        Failure::not_done(format!("could not {what} {}: {error}", self.file.display()))
+        Failure::not_done(format!("could not {what} {}: {}", self.file.display(), about_new(self.file, error)))
     }
 }

@@ -1,9 +1,9 @@
 //! Who may not do what: the system's "Permission denied" names neither the user nor the file's owner, and in a container or a
 //! unit file that is the whole riddle.
 
-use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::{fs, io};
 
 /// What to say behind a file's "Permission denied": who asked, and whose the file is, called `what`, or the folder that it is
 /// in where there is none to be seen. Empty where nothing is known.
@@ -20,6 +20,15 @@ pub(crate) fn who_asked(file: &Path, what: &str) -> String {
             format!("{me}, and {what} is of user {}, group {}, mode {:o}", it.uid(), it.gid(), it.mode() & 0o7777)
         },
     )
+}
+
+/// An error about a file that was to be made, without the name that a file has meanwhile which is to become it: who may not
+/// make it, is said.
+pub(crate) fn about_new(file: &Path, error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return format!("{}{}", io::Error::from(error.kind()), who_asked(file, "it"));
+    }
+    error.to_string()
 }
 
 #[cfg(test)]
@@ -40,5 +49,8 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(who_asked(&file, "the file").contains("the file is of user"));
         assert!(!who_asked(Path::new("/no/such/folder/a.db"), "it").contains("of user"));
+        let denied = io::Error::new(io::ErrorKind::PermissionDenied, "Permission denied at path \"/x/.tmp12\"");
+        let said = about_new(&folder.path().join("new"), &denied);
+        assert!(said.contains("the folder around it is of user") && !said.contains(".tmp12"), "{said}");
     }
 }

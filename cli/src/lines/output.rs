@@ -11,6 +11,7 @@ use tempfile::NamedTempFile;
 use super::Partial;
 use crate::failure::{Failure, Outcome};
 use crate::file::Interrupt;
+use crate::permission::about_new;
 
 const BUFFER: usize = 1 << 18;
 
@@ -99,7 +100,7 @@ impl Sink for Destination {
 pub(crate) fn write_failed(output: Option<&Path>, error: &io::Error) -> Failure {
     match output {
         None => Failure::stdout(error),
-        Some(path) => Failure::not_done(format!("could not write {}: {error}", path.display())),
+        Some(path) => Failure::not_done(format!("could not write {}: {}", path.display(), about_new(path, error))),
     }
 }
 
