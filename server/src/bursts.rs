@@ -11,7 +11,7 @@
 //! is enough for some, who are answered sooner, and make it fewer for the rest. (Two processors, with the load generator, beside
 //! Redis in the same round: 8 clients' GETs 0.81 times as many without, 0.96 times with the eighth's there; with 50 clients it is
 //! as many with one in 12, 16, 24 or 40, but of those served there the slowest wait for whoever has the processor: with one in
-//! 12 the slowest thousandth took 1.6 to 3.4 times Redis' time, with one in 24 1.1 to 1.3 times. With one in three it was 7 %
+//! 12 the slowest thousandth took 1.6 to 3.4 times Redis' time, with one in 24 1.1 to 1.5 times. With one in three it was 7 %
 //! more, with half of them 4 % less, and the slowest hundredth took 1.6 and 1.9 times as long.)
 //!
 //! Where the system knows it, these threads wait for a processor until who has it lets it go or has used up its time (`yielding`):
