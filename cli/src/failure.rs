@@ -130,16 +130,18 @@ impl Failure {
     /// A write that failed. The same as any other failure, but where the disk failed under it: then nobody knows.
     pub(crate) fn write(error: boltkv_client::Error) -> Self {
         let is_unknown = error.is_outcome_unknown();
-        match error.into() {
-            Self::Said { message, .. } if is_unknown => Self::said(Exit::OutcomeUnknown, message),
-            other => other,
-        }
+        let failure = Self::from(error);
+        if is_unknown { failure.ending_with(Exit::OutcomeUnknown) } else { failure }
     }
 
     /// The same, with the exit code of a transaction's condition that does not hold.
     pub(crate) fn of_a_condition(self) -> Self {
+        self.ending_with(Exit::ConditionFailed)
+    }
+
+    fn ending_with(self, exit: Exit) -> Self {
         match self {
-            Self::Said { message, bbolt, .. } => Self::Said { exit: Exit::ConditionFailed, message, bbolt },
+            Self::Said { message, bbolt, .. } => Self::Said { exit, message, bbolt },
             other => other,
         }
     }
@@ -252,8 +254,8 @@ pub(crate) fn one_line(message: &str) -> String {
 fn about(file: &Path, error: &Error) -> String {
     match error {
         Error::Io { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-            let other = path.as_deref().filter(|path| *path != file);
-            format!("{error}{}", other.map_or_else(|| who_asked(file, "the file"), |path| who_asked(path, "it")))
+            let path = path.as_deref().unwrap_or(file);
+            format!("{error}{}", who_asked(path, if path == file { "the file" } else { "it" }))
         }
         Error::BucketNotFound { name, .. } if name.contains(&b'/') => {
             let within = "the buckets of a file are named one by one: `users eu` for `users/eu`";

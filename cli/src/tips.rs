@@ -132,11 +132,9 @@ fn leave_out_what_removes(error: &mut Error) {
         return;
     }
     let left: Vec<_> = similar.iter().filter(|word| !word.starts_with("del")).cloned().collect();
-    if left.len() < similar.len() {
-        error.remove(ContextKind::SuggestedSubcommand);
-        if !left.is_empty() {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(left));
-        }
+    error.remove(ContextKind::SuggestedSubcommand);
+    if !left.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(left));
     }
 }
 
@@ -194,12 +192,12 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     let takes = |id: &str| asked.get_arguments().any(|argument| argument.get_id() == id);
     if !name.starts_with('-') {
-        let tip = match asked.get_name() {
-            "serve" => "--db FILE names the file to serve; one with blanks in its name is put in quotes",
-            "set" if ["ex", "px"].contains(&&*name.to_lowercase()) => "--ttl 10s says after which time the key is gone",
-            "set" if name.eq_ignore_ascii_case("nx") => "--if-absent sets only a key that is not there",
-            "set" if name.eq_ignore_ascii_case("xx") => "--if-present sets only a key that is there",
-            "set" => "a value with blanks in it is one argument: put it in quotes",
+        let tip = match (asked.get_name(), &*name.to_lowercase()) {
+            ("serve", _) => "--db FILE names the file to serve; one with blanks in its name is put in quotes",
+            ("set", "ex" | "px") => "--ttl 10s says after which time the key is gone",
+            ("set", "nx") => "--if-absent sets only a key that is not there",
+            ("set", "xx") => "--if-present sets only a key that is there",
+            ("set", _) => "a value with blanks in it is one argument: put it in quotes",
             _ => return Vec::new(),
         };
         return vec![tip.to_owned()];

@@ -88,14 +88,14 @@ impl Follow {
     /// [`Error::JournalGap`] where it is not kept any more; [`Error::JournalDamaged`]; a segment could not be read.
     pub(crate) fn next(&mut self) -> Result<Option<(Record<'_>, Kept<'_>)>> {
         let before = self.position;
-        let found = self.find().map_err(|error| self.explain(error))?;
+        let found = self.find().map_err(|error| self.kept(self.at.0, self.position).explain(error))?;
         let Some(((index, at), entry)) = found else { return Ok(None) };
         self.position.txid = entry.txid;
         let segment = &self.path[index];
         let payload = Payload::new(&self.path, index, at, &entry);
         let effects = Effects::new(payload, entry.payload_crc);
         let (txid, epoch, time_ms) = (entry.txid, segment.header.epoch, entry.time_ms);
-        let kept = Kept { tail: &self.tail, segment: segment.header.number, before };
+        let kept = self.kept(index, before);
         Ok(Some((Record { txid, epoch, time_ms, effects }, kept)))
     }
 
@@ -151,10 +151,9 @@ impl Follow {
         }
     }
 
-    /// What is wrong where nothing could be read: that its segment is not kept any more, and was removed.
-    fn explain(&self, error: Error) -> Error {
-        let is_kept = self.tail.keeps(self.path[self.at.0].header.number);
-        if is_kept || !matches!(error, Error::JournalIo { .. }) { error } else { gap(&self.tail, self.position) }
+    /// What is behind a position in that segment, and whether it is what it was.
+    fn kept(&self, index: usize, before: JournalPosition) -> Kept<'_> {
+        Kept { tail: &self.tail, segment: self.path[index].header.number, before }
     }
 
     /// Looks at the segment behind those that were looked at; whether there is one.
