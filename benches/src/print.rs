@@ -106,6 +106,10 @@ pub fn servers(servers: &Servers) -> String {
             if let Some(ratio) = servers.ratio(row.name, [who, Who::Redis.title()], |run| run.rate) {
                 let _ = write!(text, "  {:>5} × Redis", digits(ratio.median));
             }
+            let stolen = servers.summary(row.name, who, |run| run.stolen).map_or(0.0, |stolen| stolen.median);
+            if stolen > 0.01 {
+                let _ = write!(text, "  {:.1} % stolen", stolen * 100.0);
+            }
             let failed: u64 =
                 servers.runs.iter().filter(|run| run.row == row.name && run.server == who).map(|run| run.failed).sum();
             if failed > 0 {

@@ -52,7 +52,9 @@ fn without_tests_it_measures_set_and_get_in_a_bucket_of_its_own_and_says_so() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    assert_eq!(said.lines().count(), 8, "nothing is missing, nothing failed: {said}");
+    // How busy the machine is that the tests run on is no matter of theirs.
+    let lines = said.lines().filter(|line| !line.contains("(steal)"));
+    assert_eq!(lines.count(), 8, "nothing is missing, nothing failed: {said}");
     assert_eq!(server.run(["bucket", "list"]).done_text(), "default\n", "its bucket is gone");
     assert_eq!(server.run(["get", "precious"]).done_text(), "value");
 }
@@ -67,7 +69,7 @@ fn json_has_these_fields_whose_figures_agree() {
         format!(
             "{{by_request{kinds} entries entries_per_second errors{{}} generator_cpu_seconds interrupted \
              latency_us{latency} lost_connections missing name requests requests_per_second seconds \
-             slices{{longest_us[] requests[] seconds}} unsent}}"
+             slices{{longest_us[] requests[] seconds}} stolen unsent}}"
         )
     };
     let kind = format!("{{entries latency_us{latency} missing requests}}");

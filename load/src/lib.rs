@@ -16,6 +16,7 @@
 //! | [`run`] | asks, and says what it took: [`Measured`] |
 //! | [`plot`] | draws what was measured |
 //! | `wire` | the protocols, a file each; they know nothing of sockets or time |
+//! | `steal` | what the host of a virtual machine has withheld meanwhile |
 //! | `connection`, `worker`, `pace` | sockets, the loop over them, and when a request is due |
 
 mod connection;
@@ -29,6 +30,7 @@ mod plot;
 mod run;
 mod series;
 mod server;
+mod steal;
 mod wire;
 mod work;
 mod worker;

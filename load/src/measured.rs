@@ -39,6 +39,9 @@ pub struct Measured {
     /// Processor time of the generator itself. One that is near [`elapsed`](Self::elapsed) times the threads measures the
     /// generator, not the server.
     pub cpu: Duration,
+    /// Of the time of all processors of this machine, the share that it was ready to use and that its host kept from it
+    /// ("steal"), from 0 to 1. Nobody was served meanwhile, so the latencies have it. `None`: the system does not say.
+    pub stolen: Option<f64>,
     /// Whether it was ended before its time.
     pub interrupted: bool,
 }
@@ -67,6 +70,7 @@ impl Measured {
             unsent: 0,
             series: Series::default(),
             cpu: Duration::ZERO,
+            stolen: None,
             interrupted: false,
         }
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::Opened;
 use crate::measured::Measured;
+use crate::steal::Processors;
 use crate::worker::{Worker, values};
 use crate::{Error, Server, Work};
 
@@ -53,7 +54,7 @@ pub fn run(server: &Server, work: &Work, stop: &AtomicBool, tell: &mut dyn FnMut
         let place = (thread as u64, threads as u64);
         workers.push(Worker::new(work, &shared, values.clone(), share, place)?);
     }
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), Processors::now());
     thread::scope(|scope| {
         let (sender, done) = mpsc::channel();
         for worker in workers {
@@ -75,7 +76,10 @@ pub fn run(server: &Server, work: &Work, stop: &AtomicBool, tell: &mut dyn FnMut
                     stop.store(true, Relaxed);
                     return Err(error);
                 }
-                Err(RecvTimeoutError::Disconnected) => return Ok(measured),
+                Err(RecvTimeoutError::Disconnected) => {
+                    measured.stolen = before.zip(Processors::now()).map(|(then, now)| now.stolen_since(then));
+                    return Ok(measured);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     let [answered, failed] = [&shared.answered, &shared.failed].map(|count| count.load(Relaxed));
                     tell(Live { elapsed: start.elapsed(), answered, failed });

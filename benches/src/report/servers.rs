@@ -31,6 +31,8 @@ is its own. Syncs are flushes of the disk a second, by whomever; a disk that kee
 in a cache of its own is told of none. A group is how many requests boltkv's writer took at
 once. Bytes are what the server gave to the disk, a request. Memory is the most that it had for itself (`RssAnon`),
 which of Redis and memcached are all the keys that rows ask for, those of 1 KiB and 16 KiB, too.
+Stolen is the share of all processors' time that the host of this virtual machine kept from it ([what that
+does](bench.md#what-is-told)): nobody is answered meanwhile, and the slowest answers are those that it fell on.
 Latencies are in a closed loop, medians of the rounds but for the longest, which is that of all of them.";
 
 /// Bars of boltkv, of boltkv with an aged file, and of others.
@@ -60,6 +62,7 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
         "group",
         "bytes",
         "memory",
+        "stolen",
         "SETs beside",
         "p50",
         "p99",
@@ -149,6 +152,7 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
         cell(|run| run.group, digits),
         cell(|run| run.bytes, plain),
         cell(memory, |mebibytes| format!("{} MiB", digits(mebibytes))),
+        cell(|run| run.stolen, |share| format!("{:.1} %", share * 100.0)),
         cell(|run| run.beside, per_second),
         cell(|run| Some(run.p50), time),
         cell(|run| Some(run.p99), time),
@@ -218,6 +222,7 @@ pub(super) fn made_up() -> Servers {
         group: Some(20.0),
         memory: Some(8 << 20),
         beside: None,
+        stolen: Some(0.02),
     };
     let rates = [(Who::Fresh, 200.0), (Who::Aged, 190.0), (Who::Redis, 100.0)];
     let runs = rows().iter().flat_map(|row| rates.map(|(who, rate)| run(row, who, rate)));
@@ -246,7 +251,7 @@ mod tests {
         assert_eq!(cells[1..], ["200", "190", "–", "100", "–", "2.00", "1.1 ×", "1.5 ×"]);
         assert_eq!(cost(&made_up(), row, Who::Memcached), None);
         let cost = cost(&made_up(), row, Who::Redis).unwrap();
-        assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "–"]);
+        assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "2.0 %"]);
     }
 
     #[test]

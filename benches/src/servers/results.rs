@@ -68,6 +68,9 @@ pub struct Run {
     pub memory: Option<u64>,
     /// SETs a second that were done beside it, of those that were due.
     pub beside: Option<f64>,
+    /// The share of all processors' time that the host of this virtual machine kept from it meanwhile.
+    #[serde(default)]
+    pub stolen: Option<f64>,
 }
 
 /// A file that boltkv served.

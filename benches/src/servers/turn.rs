@@ -63,6 +63,7 @@ impl Host {
             longest: seconds(latencies.max()),
             failed: measured.failed() + beside.as_ref().map_or(0, Measured::failed),
             cpu: each(after.0.cpu - before.0.cpu),
+            stolen: measured.stolen,
             generator_cpu: measured.cpu.as_secs_f64() / count(measured.requests).max(1.0),
             syncs: difference(|counters| counters.flushes).map(|flushes| flushes / time),
             bytes: difference(|counters| counters.bytes).map(each),

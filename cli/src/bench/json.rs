@@ -57,6 +57,7 @@ struct Test {
     unsent: u64,
     interrupted: bool,
     generator_cpu_seconds: f64,
+    stolen: Option<f64>,
     by_request: BTreeMap<&'static str, Kind>,
     slices: Slices,
 }
@@ -146,6 +147,7 @@ fn test(name: String, mix: Option<&Mix>, measured: &Measured) -> io::Result<Test
         unsent: measured.unsent,
         interrupted: measured.interrupted,
         generator_cpu_seconds: measured.cpu.as_secs_f64(),
+        stolen: measured.stolen,
         by_request: by_request.collect(),
         slices: Slices {
             seconds: measured.series.width().as_secs_f64(),

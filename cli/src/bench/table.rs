@@ -15,7 +15,9 @@ use crate::words::counted;
 
 /// A generator that is busy for more of the time is in the way of the server.
 const BUSY: f64 = 0.9;
-/// Of what takes less time nothing is said of the generator: to begin keeps it busy.
+/// Where the host kept more of the processors from this machine, the latencies are its as much as the server's.
+const STOLEN: f64 = 0.01;
+/// Of what takes less time nothing is said of the processors: to begin keeps the generator busy.
 const SHORT: Duration = Duration::from_millis(100);
 /// An open loop that sent less was not what was asked for.
 const KEPT_UP: f64 = 0.99;
@@ -140,12 +142,29 @@ fn remarks(test: &str, measured: &Measured, report: &Report, out: &mut impl Writ
         let wanted = HumanCount(wanted);
         writeln!(out, "{test}: {wanted} requests/s were due, {} were answered", whole(measured.rate()))?;
     }
+    processors(test, measured, report.work.threads, out)
+}
+
+/// Whether the generator or the host of this machine was in the way of the server.
+fn processors(test: &str, measured: &Measured, threads: usize, out: &mut impl Write) -> io::Result<()> {
+    if measured.elapsed <= SHORT {
+        return Ok(());
+    }
     #[expect(clippy::cast_precision_loss, reason = "a number of threads")]
-    let time = measured.elapsed.as_secs_f64() * report.work.threads as f64;
+    let time = measured.elapsed.as_secs_f64() * threads as f64;
     let busy = measured.cpu.as_secs_f64() / time.max(f64::MIN_POSITIVE);
-    if busy > BUSY && measured.elapsed > SHORT {
+    if busy > BUSY {
         let percent = whole(busy * 100.0);
         writeln!(out, "{test}: the generator was busy for {percent} % of the time; more --threads may find more")?;
+    }
+    if let Some(stolen) = measured.stolen
+        && stolen > STOLEN
+    {
+        let percent = stolen * 100.0;
+        writeln!(
+            out,
+            "{test}: its host kept {percent:.1} % of the processors' time from this machine (steal), and all waited meanwhile"
+        )?;
     }
     Ok(())
 }
