@@ -17,7 +17,7 @@ const MADE: usize = 60;
 const THREADS: u64 = 4;
 
 fn seeds() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/strangers");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/strangers");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(files.len() > 15, "{files:?}");

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Where each driver's operations are; all of them make the edits.
 const DRIVERS: [(&str, &[&str]); 3] = [
     ("the model test", &["tests/model.rs", EDITS, STEPS]),
-    ("the fuzz target", &["fuzz/targets/operations.rs", EDITS, STEPS]),
+    ("the fuzz target", &["../fuzz/targets/operations.rs", EDITS, STEPS]),
     ("the crash simulation", &["src/crash/workload.rs", EDITS, STEPS]),
 ];
 const EDITS: &str = "tests/common/edit.rs";

@@ -6,13 +6,13 @@
 
 #[path = "journal/blocks.rs"]
 mod blocks;
-#[path = "../../tests/common/cursor_steps.rs"]
+#[path = "../../storage/tests/common/cursor_steps.rs"]
 mod cursor_steps;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../../tests/common/edit.rs"]
+#[path = "../../storage/tests/common/edit.rs"]
 mod edit;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../../tests/common/model.rs"]
+#[path = "../../storage/tests/common/model.rs"]
 mod model;
 
 use std::collections::BTreeMap;

@@ -3,14 +3,14 @@
 //! one.
 #![no_main]
 
-#[path = "../../tests/common/alone.rs"]
+#[path = "../../storage/tests/common/alone.rs"]
 mod alone;
-#[path = "../../tests/common/cursor_steps.rs"]
+#[path = "../../storage/tests/common/cursor_steps.rs"]
 mod cursor_steps;
-#[path = "../../tests/common/edit.rs"]
+#[path = "../../storage/tests/common/edit.rs"]
 mod edit;
 #[allow(dead_code, reason = "shared with the integration tests, which use all of it")]
-#[path = "../../tests/common/model.rs"]
+#[path = "../../storage/tests/common/model.rs"]
 mod model;
 
 use std::collections::VecDeque;

@@ -2,7 +2,7 @@
 //! everybody.
 #![no_main]
 
-#[path = "../../tests/strangers/claim.rs"]
+#[path = "../../server/tests/strangers/claim.rs"]
 mod claim;
 
 use std::sync::LazyLock;
