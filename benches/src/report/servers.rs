@@ -91,7 +91,8 @@ pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
     }
     page.paragraph(&format!(
         "The same by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second{}, on {}; {} rounds. Processor: the \
-         server's, a request, in microseconds.",
+         server's, a request, in microseconds. The slowest hundredth of boltkv's answers beside Redis', and the share of the \
+         processors' time that was stolen from each, where it is known.",
         machine.commit,
         machine.processor,
         machine.threads,
@@ -113,9 +114,25 @@ pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
             ratio.map_or_else(dash, |ratio| spread(ratio, digits))
         }));
         cells.extend(kinds.map(|who| median(who, |run| run.cpu * 1e6).map_or_else(dash, digits)));
+        let slowest = servers.ratio(row.name, [Who::Fresh, Who::Redis].map(Who::title), |run| run.p99);
+        cells.push(slowest.map_or_else(dash, |ratio| spread(ratio, digits)));
+        cells.extend([Who::Fresh, Who::Redis].map(|who| stolen(servers, row, who)));
         Some(cells)
     };
-    let head = ["work", "boltkv", "aged", "Redis", "× Redis", "aged", "processor", "aged", "Redis"];
+    let head = [
+        "work",
+        "boltkv",
+        "aged",
+        "Redis",
+        "× Redis",
+        "aged",
+        "processor",
+        "aged",
+        "Redis",
+        "p99 × Redis",
+        "stolen",
+        "Redis",
+    ];
     page.table(&head, &rows().iter().filter_map(cells).collect::<Vec<_>>());
 }
 
@@ -152,7 +169,7 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
         cell(|run| run.group, digits),
         cell(|run| run.bytes, plain),
         cell(memory, |mebibytes| format!("{} MiB", digits(mebibytes))),
-        cell(|run| run.stolen, |share| format!("{:.1} %", share * 100.0)),
+        stolen(servers, row, who),
         cell(|run| run.beside, per_second),
         cell(|run| Some(run.p50), time),
         cell(|run| Some(run.p99), time),
@@ -160,6 +177,12 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
         time(longest),
         if failed > 0.0 { short(failed) } else { dash() },
     ])
+}
+
+/// The share of the processors' time that was stolen from a server.
+fn stolen(servers: &Servers, row: &Row, who: Who) -> String {
+    let share = servers.summary(row.name, who.title(), |run| run.stolen);
+    share.map_or_else(dash, |share| format!("{:.1} %", share.median * 100.0))
 }
 
 fn bars(servers: &Servers) -> Vec<Bar> {
