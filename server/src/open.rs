@@ -52,8 +52,8 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     });
     let opened = patiently(opened, |waited| {
         warn!(
-            "{name} is not open after {} s: it waits for another process to let go of it, looks for free pages, or does \
-             again what the journal has",
+            "{name} is not open after {} s: it waits for another process to let go of it, has the disk keep what was just \
+             copied, looks for free pages, or does again what the journal has",
             waited.as_secs()
         );
     });
