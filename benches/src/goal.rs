@@ -97,6 +97,12 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// A share, in percent.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
 /// A number with the prefix of its unit, as an axis has room for.
 #[must_use]
 pub fn short(value: f64) -> String {

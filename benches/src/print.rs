@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::goal::{Figure, Goal, Row, Standing, digits, per_second, short};
+use boltkv_load::NOTABLE_STEAL;
+
+use crate::goal::{Figure, Goal, Row, Standing, digits, per_second, percent, short};
 use crate::results::Results;
 use crate::servers::{Servers, Who, rows};
 use crate::shell::Shell;
@@ -106,9 +108,8 @@ pub fn servers(servers: &Servers) -> String {
             if let Some(ratio) = servers.ratio(row.name, [who, Who::Redis.title()], |run| run.rate) {
                 let _ = write!(text, "  {:>5} × Redis", digits(ratio.median));
             }
-            let stolen = servers.summary(row.name, who, |run| run.stolen).map_or(0.0, |stolen| stolen.median);
-            if stolen > 0.01 {
-                let _ = write!(text, "  {:.1} % stolen", stolen * 100.0);
+            if let Some(stolen) = servers.stolen(row.name, who).filter(|stolen| *stolen >= NOTABLE_STEAL) {
+                let _ = write!(text, "  {} stolen", percent(stolen));
             }
             let failed: u64 =
                 servers.runs.iter().filter(|run| run.row == row.name && run.server == who).map(|run| run.failed).sum();

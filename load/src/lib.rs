@@ -43,4 +43,5 @@ pub use plot::plot;
 pub use run::{Live, run};
 pub use series::{Series, Slice};
 pub use server::{Dialect, Server, Target};
+pub use steal::NOTABLE_STEAL;
 pub use work::{Limit, MOST_MEMORY, Work};

@@ -3,6 +3,10 @@
 
 use std::fs;
 
+/// From this share of the processors' time on, what was stolen is to be told: the slowest latencies are the host's as much as the
+/// server's.
+pub const NOTABLE_STEAL: f64 = 0.01;
+
 /// Where the time stands that was stolen, of the times of all processors in `/proc/stat` (`man 5 proc_stat`): user, nice, system,
 /// idle, iowait, irq, softirq, steal. What follows them are parts of the first two.
 const STEAL: usize = 7;

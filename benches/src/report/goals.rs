@@ -1,10 +1,11 @@
 //! What is asked of a server beyond its rates: the worst of its answers, age, memory; and its reads beside writes.
 
 use anyhow::Result;
+use boltkv_load::NOTABLE_STEAL;
 
 use super::bars::Bar;
 use super::page::Page;
-use crate::goal::{digits, short};
+use crate::goal::{digits, percent, short};
 use crate::servers::{Run, Servers, Who};
 use crate::stats::Summary;
 
@@ -170,9 +171,9 @@ fn cells(goal: &Goal, servers: &Servers) -> Option<Vec<String>> {
 
 /// How long the machine stood still in a row, where that is long enough to be what its slowest answers waited for.
 fn stolen(servers: &Servers, row: &str) -> Option<String> {
-    let share = |who: Who| Some(servers.summary(row, who.title(), |run| run.stolen)?.median * 100.0);
-    let [own, others] = [share(Who::Fresh)?, share(Who::Redis)?];
-    (own.max(others) >= 1.0).then(|| format!("; {own:.1} % of the time was stolen, {others:.1} % of Redis'"))
+    let [own, others] = [servers.stolen(row, Who::Fresh.title())?, servers.stolen(row, Who::Redis.title())?];
+    let is_notable = own.max(others) >= NOTABLE_STEAL;
+    is_notable.then(|| format!("; {} of the time was stolen, {} of Redis'", percent(own), percent(others)))
 }
 
 /// Those rows that were measured with both; none where nothing was measured beside SETs.

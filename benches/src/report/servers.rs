@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::bars::Bar;
 use super::page::Page;
 use super::{goals, headed};
-use crate::goal::{digits, per_second, short};
+use crate::goal::{digits, per_second, percent, short};
 use crate::servers::{Row, Run, Servers, Who, rows};
 use crate::stats::Summary;
 
@@ -110,13 +110,13 @@ pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
         let mut cells = vec![row.title.to_owned()];
         cells.extend(kinds.map(|who| median(who, |run| run.rate).map_or_else(dash, short)));
         cells.extend([Who::Fresh, Who::Aged].map(|who| {
-            let ratio = servers.ratio(row.name, [who, Who::Redis].map(Who::title), |run| run.rate);
-            ratio.map_or_else(dash, |ratio| spread(ratio, digits))
+            beside_redis(servers, row, who, |run| run.rate).map_or_else(dash, |ratio| spread(ratio, digits))
         }));
         cells.extend(kinds.map(|who| median(who, |run| run.cpu * 1e6).map_or_else(dash, digits)));
-        let slowest = servers.ratio(row.name, [Who::Fresh, Who::Redis].map(Who::title), |run| run.p99);
+        let slowest = beside_redis(servers, row, Who::Fresh, |run| run.p99);
         cells.push(slowest.map_or_else(dash, |ratio| spread(ratio, digits)));
-        cells.extend([Who::Fresh, Who::Redis].map(|who| stolen(servers, row, who)));
+        let stolen = |who: Who| servers.stolen(row.name, who.title()).map_or_else(dash, percent);
+        cells.extend([Who::Fresh, Who::Redis].map(stolen));
         Some(cells)
     };
     let head = [
@@ -141,7 +141,7 @@ fn rates(servers: &Servers, row: &Row) -> Vec<String> {
         let rates = servers.summary(row.name, who.title(), |run| Some(run.rate));
         rates.map_or_else(dash, |rates| spread(rates, short))
     };
-    let ratio = servers.ratio(row.name, [Who::Fresh, Who::Redis].map(Who::title), |run| run.rate);
+    let ratio = beside_redis(servers, row, Who::Fresh, |run| run.rate);
     let mut cells = vec![row.title.to_owned()];
     cells.extend(Who::ALL.map(rate));
     cells.push(ratio.map_or_else(dash, |ratio| spread(ratio, digits)));
@@ -169,7 +169,7 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
         cell(|run| run.group, digits),
         cell(|run| run.bytes, plain),
         cell(memory, |mebibytes| format!("{} MiB", digits(mebibytes))),
-        stolen(servers, row, who),
+        cell(|run| run.stolen, percent),
         cell(|run| run.beside, per_second),
         cell(|run| Some(run.p50), time),
         cell(|run| Some(run.p99), time),
@@ -179,15 +179,14 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
     ])
 }
 
-/// The share of the processors' time that was stolen from a server.
-fn stolen(servers: &Servers, row: &Row, who: Who) -> String {
-    let share = servers.summary(row.name, who.title(), |run| run.stolen);
-    share.map_or_else(dash, |share| format!("{:.1} %", share.median * 100.0))
+/// A figure of a server as so many times that of Redis.
+fn beside_redis(servers: &Servers, row: &Row, who: Who, of: fn(&Run) -> f64) -> Option<Summary> {
+    servers.ratio(row.name, [who, Who::Redis].map(Who::title), of)
 }
 
 fn bars(servers: &Servers) -> Vec<Bar> {
     let bar = |row: &Row, (kind, who): (usize, Who)| {
-        let ratio = servers.ratio(row.name, [who, Who::Redis].map(Who::title), |run| run.rate)?;
+        let ratio = beside_redis(servers, row, who, |run| run.rate)?;
         let spread = (ratio.max - ratio.min) / 2.0;
         // A scan is so many times as fast that nothing else would be seen.
         (!row.scan).then(|| Bar { name: format!("{}: {who}", row.name), value: ratio.median, spread, kind })

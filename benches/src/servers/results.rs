@@ -98,6 +98,12 @@ impl Servers {
         Summary::of(pairs.map(|(own, other)| of(own) / of(other)).filter(|ratio| ratio.is_finite()))
     }
 
+    /// The share of the processors' time that was stolen from a server in a row: the median of its rounds.
+    #[must_use]
+    pub fn stolen(&self, row: &str, server: &str) -> Option<f64> {
+        Some(self.summary(row, server, |run| run.stolen)?.median)
+    }
+
     fn of<'a>(&'a self, row: &'a str, server: &'a str) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().filter(move |run| run.row == row && run.server == server)
     }

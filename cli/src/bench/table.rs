@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use boltkv_load::{Limit, Measured, Mix, Op};
+use boltkv_load::{Limit, Measured, Mix, NOTABLE_STEAL, Op};
 use clap::ValueEnum as _;
 use clap::builder::PossibleValue;
 use hdrhistogram::Histogram;
@@ -15,8 +15,6 @@ use crate::words::counted;
 
 /// A generator that is busy for more of the time is in the way of the server.
 const BUSY: f64 = 0.9;
-/// Where the host kept more of the processors from this machine, the latencies are its as much as the server's.
-const STOLEN: f64 = 0.01;
 /// Of what takes less time nothing is said of the processors: to begin keeps the generator busy.
 const SHORT: Duration = Duration::from_millis(100);
 /// An open loop that sent less was not what was asked for.
@@ -158,12 +156,12 @@ fn processors(test: &str, measured: &Measured, threads: usize, out: &mut impl Wr
         writeln!(out, "{test}: the generator was busy for {percent} % of the time; more --threads may find more")?;
     }
     if let Some(stolen) = measured.stolen
-        && stolen > STOLEN
+        && stolen >= NOTABLE_STEAL
     {
         let percent = stolen * 100.0;
         writeln!(
             out,
-            "{test}: its host kept {percent:.1} % of the processors' time from this machine (steal), and all waited meanwhile"
+            "{test}: the host of this machine kept {percent:.1} % of the processors' time from it (steal); all waited meanwhile"
         )?;
     }
     Ok(())
