@@ -143,8 +143,8 @@ impl Disk for FileDisk {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn keep_room(&self, offset: u64, len: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
-        match fallocate(&self.file, FallocateFlags::empty(), offset, len) {
+        use rustix::io::{Errno, retry_on_intr};
+        match retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), offset, len)) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => Ok(()),
             kept => kept.map_err(Into::into),
         }

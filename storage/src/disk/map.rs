@@ -52,7 +52,12 @@ pub(super) fn write_back(file: &fs::File, offset: u64, len: u64) -> io::Result<(
         return Ok(());
     }
     match io::Error::last_os_error() {
-        error if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EPERM)) => {
+        error
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::ENOSYS | libc::EINVAL | libc::ESPIPE | libc::EPERM | libc::EINTR)
+            ) =>
+        {
             Ok(())
         }
         error => Err(error),

@@ -183,7 +183,8 @@ impl Db {
 
 impl TxMut {
     /// Lets all savepoints go: none can be gone back to any more, what was noted for them is free, and changes cost as
-    /// little as before the first. As [`Db::batch`] does between one caller's change and the next.
+    /// little as before the first. As [`Db::batch`] does between one caller's change and the next; the savepoint that it
+    /// has set before a change stays, whatever the change lets go.
     pub fn forget_savepoints(&mut self) {
         self.work.forget_savepoints();
     }
@@ -212,6 +213,7 @@ fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<Callbacks
     for Job { change, caller } in jobs {
         let callbacks = tx.callbacks();
         let before = tx.savepoint();
+        tx.work.keep_savepoints();
         let ran = catch_unwind(AssertUnwindSafe(|| change(&mut tx)));
         if matches!(ran, Ok(true)) {
             changed = true;
@@ -219,7 +221,7 @@ fn run(begun: Result<TxMut>, jobs: Vec<Job>) -> (Vec<Answered>, Result<Callbacks
             outcome = Err(error);
         }
         // A later change cannot go back to where this one was.
-        tx.forget_savepoints();
+        tx.work.let_savepoints_go();
         callers.push(Answered { caller, panic: ran.err(), callbacks: tx.callbacks() - callbacks });
     }
     if outcome.is_ok() && changed {
@@ -241,4 +243,39 @@ fn tell(caller: &SyncSender<Message>, message: Message) {
 #[cold]
 fn lost() -> Error {
     Error::Poisoned { reason: "the thread that led the batch has died".into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+
+    #[test]
+    fn one_that_lets_savepoints_go_and_fails_hurts_only_itself() {
+        let db = Options::new().open_in_memory().unwrap();
+        db.update(|tx| tx.create_bucket("bucket").map(drop)).unwrap();
+        // Both wait until this ends, and are done in one transaction.
+        let tx = db.begin_mut().unwrap();
+        let put = |tx: &mut TxMut, key| tx.bucket_mut("bucket")?.put(key, "value");
+        let (bad, good) = std::thread::scope(|scope| {
+            let bad = scope.spawn(|| {
+                db.batch(move |tx| {
+                    put(tx, "bad")?;
+                    tx.forget_savepoints();
+                    put(tx, "worse")?;
+                    Err::<(), _>(Error::BucketNameRequired)
+                })
+            });
+            let good = scope.spawn(|| db.batch(move |tx| put(tx, "good")));
+            while db.0.batcher.queue().waiting.len() < 2 {
+                std::thread::yield_now();
+            }
+            drop(tx);
+            (bad.join().unwrap(), good.join().unwrap())
+        });
+        assert!(matches!(bad, Err(Error::BucketNameRequired)), "{bad:?}");
+        good.unwrap();
+        let keys = db.view(|tx| Ok(tx.bucket("bucket")?.iter().count())).unwrap();
+        assert_eq!(keys, 1);
+    }
 }

@@ -3,12 +3,6 @@
 //! A [`Tx`] reads one snapshot. A [`TxMut`] reads what it has changed over the newest one. Both are
 //! owned: they borrow nothing from the [`Db`](crate::Db), and everything that they lend (buckets,
 //! cursors, keys, values) borrows from them.
-//!
-//! - `pages`, `arena`: where bytes lie; `slots`, `node`: a page taken apart; `buckets`: those that were opened;
-//!   `spare`: memory for the next transaction
-//! - `view`: one way to read pages and nodes; `work`: all that a write transaction has changed
-//! - `edit` changes it; `undo` takes it back to a savepoint; `rebalance`, `spill` (by way of `cut` and `allocate`) and `commit`
-//!   write it to the file, in that order
 
 use std::fmt;
 use std::panic::resume_unwind;

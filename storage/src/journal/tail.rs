@@ -197,7 +197,7 @@ impl Tail {
 
     /// Waits until there is more than up to there, or `stop`, or the time has passed; whether there is more.
     pub(super) fn wait(&self, upto: Position, stop: &AtomicBool, most: Option<Duration>) -> bool {
-        let end = most.map(|most| Instant::now() + most);
+        let end = most.and_then(|most| Instant::now().checked_add(most));
         let mut now = self.now();
         now.waiting += 1;
         let is_more = |now: &Now| (now.upto.segment, now.upto.offset) > (upto.segment, upto.offset);

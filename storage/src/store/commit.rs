@@ -5,7 +5,7 @@
 //! unknown, and poisons the database.
 //!
 //! A commit that is not synced writes data pages only: no meta, no freelist. The next *sync point*
-//! (a synced commit, or [`sync_point`](super::sync_point)) writes both for all that came before it. Until then the
+//! (a synced commit, or [`sync_point`](super::durable::sync_point)) writes both for all that came before it. Until then the
 //! last durable state is pinned like a reader, so that the file is whole at any moment.
 //!
 //! With a journal all commits are of that kind: what makes them durable is their record, which is appended once their pages

@@ -94,7 +94,7 @@ impl<'a> Copier<'a> {
                 if let Some(to) = to {
                     leaf.write_anew(patch, self.out.pages(Run { start: to, len: 1 })?, to);
                 }
-                if to.is_some() || has_buckets {
+                if to.is_some() || has_buckets && !all {
                     copies.written.push(Copied { leaf: ahead, patch: patch.id(), to, has_buckets });
                 }
             }

@@ -4,6 +4,7 @@
 //! brings the file up to them. No meta is written before the journal has a link to it on the disk, whatever the durability,
 //! because the links are what tells, after a crash, where the file stands in the journal.
 
+use std::io;
 use std::sync::MutexGuard;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -40,7 +41,7 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
         return Ok(txid);
     }
     let clock = Instant::now();
-    writer.freelist.release(writer.pins(shared))?;
+    writer.release_pages(shared, shared.readers.current().pages())?;
     let mut synced = write_point(shared, writer, store_freelist);
     // Once more with free pages wherever they lie; and without the list, which wants some side by side: opening then looks
     // for free pages itself.
@@ -86,7 +87,7 @@ pub(super) fn write_leaves_if_due(work: &mut Work, shared: &Shared) {
 }
 
 /// A checkpoint, where one is due. A failure is not that of the commit before it, which is durable: a full disk is tried
-/// again with the next commit, and the journal keeps what the file lacks; any other failure has stopped all writes.
+/// again with the next commit, and the journal keeps what the file lacks; any other failure stops all writes.
 ///
 /// Where the thread that syncs is in time, none ever is: it is asked before, and keeps writes waiting for less.
 pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut Writer) {
@@ -97,7 +98,8 @@ pub(super) fn checkpoint_if_due(work: &mut Work, shared: &Shared, writer: &mut W
         }
         // What the transaction has of the memory goes to the checkpoint's, and back.
         std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
-        let done = sync_point(shared, writer, shared.stores_freelist());
+        let done =
+            sync_point(shared, writer, shared.stores_freelist()).map_err(|error| shared.unless_tried_again(error));
         writer.retry_at = done.is_err().then(|| Instant::now() + RETRY);
         std::mem::swap(&mut work.spare.patcher, &mut writer.spare.patcher);
     } else if journal.is_checkpoint_near() {
@@ -148,7 +150,9 @@ pub(super) fn now_ms() -> u64 {
 fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
     let Some(journal) = &mut writer.journal else { return Ok(()) };
     let sync = || journal.sync().map_err(|error| shared.poison("sync the journal of", error));
-    counted(shared, &mut writer.commits, sync)
+    counted(shared, &mut writer.commits, sync)?;
+    writer.unsynced_records = None;
+    Ok(())
 }
 
 /// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
@@ -205,16 +209,22 @@ fn close_patches(writer: &mut Writer, is_closing: bool) {
 impl Shared {
     /// Makes the newest state durable, as a synced commit does.
     pub(crate) fn sync(&self) -> Result<TxId> {
+        self.sync_records()?.map_or_else(|| self.checkpoint(), Ok)
+    }
+
+    /// The same by the journal; `None` where there is none.
+    fn sync_records(&self) -> Result<Option<TxId>> {
         let Some((txid, pending)) = self.writer.with(|writer| {
             let journal = writer.journal.as_ref()?;
             let pending = journal.begin_sync();
-            writer.syncing = writer.unsynced_records.take().map_or(0, |unsynced| unsynced.commits);
+            let unsynced = writer.unsynced_records.take().filter(|_| pending.is_some());
+            writer.syncing = unsynced.map_or(0, |unsynced| unsynced.commits);
             Some((self.readers.current().meta.txid, pending))
         }) else {
-            return self.checkpoint();
+            return Ok(None);
         };
         self.check_usable()?;
-        let Some(pending) = pending else { return Ok(txid) };
+        let Some(pending) = pending else { return Ok(Some(txid)) };
         // The writer goes on meanwhile.
         let synced = pending.run();
         self.writer.with(|writer| {
@@ -228,8 +238,17 @@ impl Shared {
             // No commit took that time.
             writer.commits.count_sync(Duration::ZERO);
             self.note_figures(writer);
-            Ok(txid)
+            Ok(Some(txid))
         })
+    }
+
+    /// Syncs the journal where commits are to be durable by now: for who keeps the thread that syncs from doing so.
+    pub(super) fn sync_if_due(&self) -> Result<()> {
+        let is_due = self.writer.with(|writer| {
+            let due = writer.unsynced_records.as_ref().and_then(|unsynced| unsynced.due);
+            due.is_some_and(|due| due <= Instant::now()) && !writer.is_replaying
+        });
+        if is_due { self.sync_records().map(drop) } else { Ok(()) }
     }
 
     /// Writes patched leaves, and syncs the pages that commits have written, while they go on.
@@ -249,6 +268,7 @@ impl Shared {
         self.pressure.writes_back();
         for piece in 0..pieces {
             self.write_back_piece(piece * PIECE, PIECE)?;
+            self.sync_if_due()?;
             self.pressure.step(piece + 1, pieces);
         }
         for _ in 0..WRITE_BACKS {
@@ -332,6 +352,17 @@ impl Shared {
     /// waiting.
     pub(crate) fn checkpoint(&self) -> Result<TxId> {
         self.written_back(|writer| sync_point(self, writer, self.stores_freelist()))
+    }
+}
+
+impl Shared {
+    /// What a checkpoint has failed with that nobody waits for. Where it would fail again (a page cannot be read), the journal
+    /// would grow without end and nobody know why: no more writes are taken.
+    pub(super) fn unless_tried_again(&self, error: Error) -> Error {
+        if is_full(&error) || tells_of_lost(&error) || matches!(error, Error::Poisoned { .. }) {
+            return error;
+        }
+        self.poison("make a checkpoint of", io::Error::other(error.to_string()))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::begin::{Word, sync_point_that_says};
+use super::durable::unless_full;
 use super::pressure::Pressure;
 use super::{
     CommitStats, DamagedMeta, Figures, FreelistStored, JournalFigures, Options, Readers, Syncer, Writer, WriterSlot,
@@ -179,7 +180,7 @@ impl Shared {
         }
         let store_freelist = self.options.freelist != FreelistStored::Never;
         // Where there is no room for it, what then keeps the writer finds out.
-        let _ = self.write_leaves(&self.turn_to_write());
+        self.write_leaves(&self.turn_to_write()).or_else(unless_full)?;
         self.writer.with(|writer| {
             self.check_usable()?;
             if store_freelist {

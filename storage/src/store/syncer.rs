@@ -89,10 +89,10 @@ fn run(database: &Weak<Shared>, due: &Receiver<Due>) {
         // Without this thread nothing is synced in time, so that writes end, and say why.
         let done =
             done.unwrap_or_else(|_| Err(shared.poison("sync", io::Error::other("the thread that syncs panicked"))));
-        match done {
+        match done.map_err(|error| shared.unless_tried_again(error)) {
             Ok(()) => {}
-            Err(Error::Poisoned { .. }) => return,
-            // A full disk may have room next time; any other failure stops all writes.
+            Err(_) if shared.failure().is_some() => return,
+            // A full disk may have room next time.
             Err(_) => waiting.push(Due { what, at: Instant::now() + every.max(SHORTEST_RETRY), every }),
         }
     }

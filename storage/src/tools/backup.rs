@@ -22,7 +22,7 @@ use crate::{Error, Result};
 const PIECE: u64 = 1 << 20;
 
 /// Bytes of which it is asked together whether they are in memory.
-const PATCH: u64 = 1 << 16;
+const SLICE: u64 = 1 << 16;
 
 /// Of so many bytes ahead it is asked before they are read: more than the system reads ahead by itself, or that would look
 /// like what was there before.
@@ -49,7 +49,7 @@ impl Tx {
         written(out.write_all(&before.encode_for(1)))?;
         let (mut at, end) = (2 * u64::from(meta.page_size), self.size());
         let mut piece = vec![0; end.saturating_sub(at).min(PIECE) as usize];
-        let mut memory = Memory { tx: self, patches: VecDeque::new(), asked: at, run: at };
+        let mut memory = Memory { tx: self, slices: VecDeque::new(), asked: at, run: at };
         while at < end {
             memory.ask(at + PIECE + AHEAD);
             let part = &mut piece[..(end - at).min(PIECE) as usize];
@@ -121,8 +121,8 @@ impl Tx {
 /// What of the file is in memory, and what is only because it was read for this.
 struct Memory<'a> {
     tx: &'a Tx,
-    /// Which patches were not there as a whole, from the next piece on.
-    patches: VecDeque<bool>,
+    /// Which slices were not there as a whole, from the next piece on.
+    slices: VecDeque<bool>,
     /// Up to where it was asked.
     asked: u64,
     /// Where those begin that were not there, up to the next piece.
@@ -133,18 +133,18 @@ impl Memory<'_> {
     /// Asks of all up to `upto`.
     fn ask(&mut self, upto: u64) {
         while self.asked < upto.min(self.tx.size()) {
-            self.patches.push_back(!self.tx.snapshot().map.is_resident(self.asked, PATCH as usize));
-            self.asked += PATCH;
+            self.slices.push_back(!self.tx.snapshot().map.is_resident(self.asked, SLICE as usize));
+            self.asked += SLICE;
         }
     }
 
     /// Gives back what was not there before of the piece at `at`, which was read, together with what lies before that.
     fn give_back(&mut self, at: u64, len: u64) {
         let end = at + len;
-        for patch in (at..end).step_by(PATCH as usize) {
-            if self.patches.pop_front() != Some(true) {
-                self.forget_run(patch);
-                self.run = patch + PATCH;
+        for slice in (at..end).step_by(SLICE as usize) {
+            if self.slices.pop_front() != Some(true) {
+                self.forget_run(slice);
+                self.run = slice + SLICE;
             }
         }
         self.forget_run(end);

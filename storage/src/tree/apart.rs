@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::BucketId;
 use super::node::Node;
+use super::patch::leaf_in;
 use super::slots::{Content, Slot, Slots, Stretch};
 use super::view::{Child, Root};
 use super::work::Work;
@@ -140,10 +141,34 @@ impl Work {
     }
 
     /// Takes a patched leaf apart, if it is still there.
+    ///
+    /// # Errors
+    /// Where the way to it cannot be read, it is not known whether it is: what memory has of it must not be taken for done.
     pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
-        if self.leaf_on_page(bucket, key).is_some_and(|found| found.leaf.id() == page) {
+        if self.page_of_leaf(bucket, key)? == Some(page) {
             self.leaf_node(bucket, key)?;
         }
         Ok(())
+    }
+
+    /// The page of the leaf to which `key` belongs, if that is still on one.
+    fn page_of_leaf(&self, bucket: BucketId, key: &[u8]) -> Result<Option<Pgid>> {
+        let mut child = match self.root(bucket) {
+            Root::Tree(child) => child,
+            Root::Read(page) => Child::Page(page.id()),
+            Root::Inline(_) => return Ok(None),
+        };
+        loop {
+            let node = match child {
+                Child::Page(page) => return Ok(leaf_in(self.pages(), page, key)?.map(|leaf| leaf.id())),
+                Child::Node(id) => self.node(id),
+            };
+            let below = if node.is_leaf { None } else { node.child_for(key, self.bytes()) };
+            child = match below.and_then(|at| node.slots.get(at, self.bytes())).map(|slot| slot.content()) {
+                Some(Content::Page(page)) => Child::Page(page),
+                Some(Content::Node(id)) => Child::Node(id),
+                Some(Content::Value { .. }) | None => return Ok(None),
+            };
+        }
     }
 }

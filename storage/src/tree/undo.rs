@@ -53,6 +53,8 @@ pub(super) enum Undo {
 pub(super) struct UndoList {
     changes: Vec<Undo>,
     marks: Vec<Mark>,
+    /// How many of them stay, whatever is forgotten.
+    kept: usize,
 }
 
 /// A savepoint's place.
@@ -73,8 +75,23 @@ impl Work {
         Savepoint { number, callbacks }
     }
 
-    /// No savepoint can be gone back to any more, and what was noted for them goes.
+    /// The savepoints that there are stay until they are [let go](Self::let_savepoints_go).
+    pub(crate) fn keep_savepoints(&mut self) {
+        if let Some(undo) = &mut self.undo {
+            undo.kept = undo.marks.len();
+        }
+    }
+
+    /// No other savepoint can be gone back to any more; where none stays, what was noted for them goes.
     pub(crate) fn forget_savepoints(&mut self) {
+        match &mut self.undo {
+            Some(undo) if undo.kept > 0 => undo.marks.truncate(undo.kept),
+            _ => self.undo = None,
+        }
+    }
+
+    /// No savepoint can be gone back to any more.
+    pub(crate) fn let_savepoints_go(&mut self) {
         self.undo = None;
     }
 

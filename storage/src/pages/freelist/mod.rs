@@ -99,7 +99,13 @@ impl Freelist {
         self.pins = pins;
         let mut fresh = std::mem::take(&mut self.fresh);
         self.left.extend((fresh.len() > STEP).then(|| fresh.split_off(STEP)));
-        fresh.drain(..).try_for_each(|waiting| self.sort_out(waiting))?;
+        while let Some(waiting) = fresh.pop() {
+            if let Err(error) = self.sort_out(waiting) {
+                // What contradicts itself is not used any more; what waits, waits on.
+                self.fresh = fresh;
+                return Err(error);
+            }
+        }
         fresh.shrink_to(KEPT);
         self.fresh = fresh;
         while let Some((&gone, _)) = self.pinned.iter().find(|(pin, _)| !self.pins.has(**pin)) {

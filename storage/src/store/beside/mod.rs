@@ -44,6 +44,9 @@ pub(crate) struct Beside<'a> {
     slots: VecDeque<u8>,
     /// How many there were.
     all_slots: usize,
+    /// How many leaves it has to write, and how many of them nothing leads to.
+    leaves: u64,
+    gone: u64,
     copies: Vec<Copy>,
     /// The keys of these.
     keys: Vec<u8>,
@@ -79,18 +82,15 @@ impl Shared {
     /// Brings the file up to the newest state while commits go on from it; `false` where that cannot be done, and a checkpoint
     /// is wanted that they wait for.
     pub(crate) fn checkpoint_beside(&self, turn: &MutexGuard<'_, ()>) -> Result<bool> {
-        let Some(mut beside) = Beside::begin(self, turn)? else { return Ok(false) };
-        let done = loop {
-            match beside.write_next() {
-                Ok(true) => {}
-                Ok(false) => break beside.finish(),
-                Err(end) => break Err(end),
-            }
+        let write = |mut beside: Beside<'_>| {
+            while beside.write_next()? {}
+            beside.finish()
         };
-        match done {
-            Ok(()) | Err(End::Overtaken) => Ok(true),
+        match Beside::begin(self, turn).map(|begun| begun.map(write)) {
+            Ok(None) => Ok(false),
+            Ok(Some(Ok(()) | Err(End::Overtaken))) => Ok(true),
             // Nothing refers to what was written, but for the newest state: a checkpoint may still find room.
-            Err(End::Failed(error)) => self.check_usable().map_err(|_| error).map(|()| false),
+            Err(error) | Ok(Some(Err(End::Failed(error)))) => self.check_usable().map_err(|_| error).map(|()| false),
         }
     }
 }
@@ -122,6 +122,7 @@ impl<'a> Beside<'a> {
             let Some(patcher) = &mut writer.spare.patcher else { return Ok(None) };
             let names = Arc::new(patcher.to_be_written().1);
             let Some((table, slots)) = patcher.begin_slab() else { return Ok(None) };
+            let leaves = patcher.live();
             let (meta, map) = (current.meta, Arc::clone(&current.map));
             writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
@@ -130,6 +131,8 @@ impl<'a> Beside<'a> {
                 names,
                 all_slots: slots.len(),
                 slots: slots.into(),
+                leaves,
+                gone: 0,
                 copies: Vec::new(),
                 keys: Vec::new(),
                 recorded: writer.journal.as_ref().map_or(0, Journal::recorded),
@@ -181,6 +184,7 @@ impl<'a> Beside<'a> {
             }
         });
         let (copies, pages) = exchanged?;
+        self.gone += copies.gone.len() as u64;
         for Copied { leaf, to, .. } in copies.written {
             let begin = self.keys.len();
             self.keys.extend_from_slice(leaf.key);
@@ -265,6 +269,11 @@ impl<'a> Beside<'a> {
     /// Writes the branches of the state, and brings it to the file.
     pub(crate) fn finish(mut self) -> Result<(), End> {
         let shared = self.shared;
+        // What was passed over would be taken for written.
+        if self.copies.len() as u64 + self.gone != self.leaves {
+            let (done, leaves) = (self.copies.len(), self.leaves);
+            return Err(Error::corrupt(self.state.meta.root, format!("{done} of {leaves} leaves were found")).into());
+        }
         let (mut work, meta) = self.with_copies()?;
         let (meta, mut parts) = self.place(&mut work, meta)?;
         parts.sort_unstable_by_key(|part| part.run.start);

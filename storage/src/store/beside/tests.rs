@@ -206,3 +206,36 @@ fn a_state_that_was_overtaken_is_read_until_that_is_noticed_and_its_pages_stay_a
     drop(turn);
     assert_eq!((killed(folder.path()), entries(&db)), (model.clone(), model));
 }
+
+#[test]
+fn a_leaf_for_which_there_is_no_page_is_not_taken_for_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = options(false).open(folder.path().join("a.db")).unwrap();
+    let value = |tx: &mut crate::TxMut, value| tx.bucket_mut("outer")?.put("key", [value; 40]);
+    db.update(|tx| {
+        let mut outer = tx.create_bucket("outer")?;
+        outer.create_bucket("inner")?;
+        (0..40_u32).try_for_each(|key| outer.put(key.to_be_bytes(), [0; 40]))?;
+        value(tx, 0)
+    })
+    .unwrap();
+    db.checkpoint().unwrap();
+    db.update(|tx| value(tx, 1)).unwrap();
+    let shared = &db.0.shared;
+    let (recents, names) = shared.writer.with(|writer| writer.spare.patcher.as_ref().unwrap().to_be_written());
+    let table = recents.table.unwrap();
+    let mut met = 0;
+    let written = shared.write_round(&table, &names, table.all(), |batch, pages, _| {
+        shared.writer.with(|writer| {
+            writer.set_aside -= pages.len() as u64;
+            writer.give_back(pages);
+        });
+        let state = shared.readers.enter();
+        let copies = Copier::new(shared, &state).copy(batch, &names, &[], true)?;
+        met += batch.len();
+        assert!(copies.written.is_empty() && copies.gone.is_empty());
+        Ok::<_, Error>(Vec::new())
+    });
+    written.unwrap();
+    assert_eq!(met, 1);
+}

@@ -13,7 +13,7 @@ use std::sync::{MutexGuard, PoisonError};
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{begin, is_full};
-use super::{Durability, Shared, Writer};
+use super::{Shared, Writer};
 use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
 use crate::tree::{BucketId, Names, Work};
@@ -144,9 +144,7 @@ impl Shared {
         let mut ahead: Vec<Ahead<'_>> = ahead.collect();
         ahead.sort_unstable_by_key(|leaf| leaf.bucket);
         ahead.chunk_by_mut(|one, other| one.bucket == other.bucket).for_each(sort_by_key);
-        // The thread that does this is the one that syncs in time; but for an opening, of which nothing is durable before its end.
         let (is_replaying, usual) = self.writer.with(|writer| (writer.is_replaying, writer.usual_patches));
-        let syncs = matches!(self.options.durability, Durability::Interval { .. }) && !is_replaying;
         let leaves = if is_replaying { BATCH } else { (COMMITS * usual).clamp(SMALL_BATCH, BATCH) };
         let mut pages = Vec::new();
         let mut batches = ahead.chunks(leaves).peekable();
@@ -156,11 +154,9 @@ impl Shared {
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
             }
-            let next = batches.peek().filter(|_| !syncs).map_or(0, |next| next.len());
-            pages = write(batch, &pages, next)?;
-            if syncs {
-                self.sync()?;
-            }
+            pages = write(batch, &pages, batches.peek().map_or(0, |next| next.len()))?;
+            // Who does this is the thread that syncs in time, or keeps it waiting.
+            self.sync_if_due()?;
         }
         Ok(())
     }
@@ -222,6 +218,10 @@ pub(super) fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&
         let txid = work.base.meta.txid.checked_add(another).ok_or_else(ids_used_up)?;
         write(&mut work, txid, shared, writer, Sync::Later).map(drop)
     });
+    if done.is_err() {
+        // What nothing was made of.
+        writer.freelist.give_back(&std::mem::take(&mut work.spare.taken));
+    }
     writer.spare = work.take_spare();
     done
 }

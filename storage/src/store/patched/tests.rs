@@ -1,7 +1,11 @@
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use super::super::What;
 use super::*;
-use crate::{Db, FreelistStored, JournalOptions, Options};
+use crate::{Db, Durability, FreelistStored, JournalOptions, Options};
 
 /// A database whose buckets lie on pages, with so much memory, in which nothing is.
 fn database(folder: &tempfile::TempDir, memory: usize, buckets: &[&str], keys: u32) -> Db {
@@ -132,4 +136,95 @@ fn a_file_that_grows_gets_more_memory_which_is_used() {
     drop(db);
     let db = options.open(folder.path().join("a.db")).unwrap();
     assert_eq!(db.stats().journal.map(|journal| journal.memory >> 20), Some(most), "before anything is written");
+}
+
+/// The root page of the bucket made unreadable, in the file under the map; what it was.
+fn damage(folder: &tempfile::TempDir, db: &Db) -> (u64, [u8; 16]) {
+    let root = db.view(|tx| Ok(tx.bucket("bucket")?.root_page().unwrap())).unwrap();
+    let (file, at) = (File::options().read(true).write(true).open(folder.path().join("a.db")).unwrap(), root * 1024);
+    let mut header = [0; 16];
+    file.read_exact_at(&mut header, at).unwrap();
+    file.write_all_at(&[0xee; 16], at).unwrap();
+    (at, header)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the map of a file")]
+fn what_memory_has_of_a_leaf_that_cannot_be_reached_is_not_taken_for_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(&folder, 1 << 20, &["bucket"], 200);
+    put(&db, "bucket", 7, 1);
+    let (at, header) = damage(&folder, &db);
+    assert!(matches!(db.checkpoint(), Err(Error::Corrupt { .. })));
+    assert!(matches!(db.close(), Err(Error::Corrupt { .. })));
+
+    let file = File::options().write(true).open(folder.path().join("a.db")).unwrap();
+    file.write_all_at(&header, at).unwrap();
+    let journal = JournalOptions::new().memory(1 << 20);
+    let db = Options::new().journal(journal).open(folder.path().join("a.db")).unwrap();
+    assert_eq!(values(&db, "bucket")[7], 1, "its record is still beyond the file");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the map of a file")]
+fn where_no_checkpoint_can_be_made_any_more_writes_end_and_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = JournalOptions::new().memory(1 << 20).checkpoint_size(1 << 16);
+    let db = Options::new().page_size(1024).journal(journal).open(folder.path().join("a.db")).unwrap();
+    for bucket in ["bucket", "other"] {
+        db.update(|tx| {
+            let mut bucket = tx.create_bucket(bucket)?;
+            (0..200_u32).try_for_each(|key| bucket.put(key.to_be_bytes(), [0; 40]))
+        })
+        .unwrap();
+    }
+    db.checkpoint().unwrap();
+    put(&db, "bucket", 7, 1);
+    damage(&folder, &db);
+    let change = |step: u32| db.update(|tx| tx.bucket_mut("other")?.put((step % 200).to_be_bytes(), [1; 40]));
+    let refused = (0..100_000).find_map(|step| change(step).err());
+    assert!(matches!(refused, Some(Error::Poisoned { .. })), "{refused:?}");
+    assert!(db.failure().unwrap().contains("checkpoint"), "{:?}", db.failure());
+}
+
+#[test]
+fn what_a_commit_has_taken_that_fails_is_free_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = database(&folder, 1 << 20, &["bucket"], 100);
+    let shared = &db.0.shared;
+    shared.writer.with(|writer| {
+        let pages = set_aside(shared, writer, 2).unwrap();
+        writer.set_aside -= 2;
+        let free = writer.freelist.free_pages();
+        let failed = commit(shared, writer, |work| {
+            work.spare.taken.extend(pages.iter().map(|&start| Run { start, len: 1 }));
+            Err(Error::BucketNameRequired)
+        });
+        assert!(failed.is_err());
+        assert_eq!(writer.freelist.free_pages(), free + 2);
+    });
+}
+
+#[test]
+fn who_writes_leaves_syncs_the_journal_for_the_thread_that_waits_for_it() {
+    const EVERY: Duration = Duration::from_millis(30);
+    let folder = tempfile::tempdir().unwrap();
+    let durability = Durability::Interval { every: EVERY, commits: u64::MAX };
+    let options = Options::new().journal(JournalOptions::new().memory(1 << 20)).durability(durability);
+    let db = options.open(folder.path().join("a.db")).unwrap();
+    let shared = &db.0.shared;
+    // The thread that syncs in time waits for its turn to write leaves.
+    let turn = shared.turn_to_write();
+    shared.syncer.note(What::Leaves, Instant::now(), EVERY);
+    let unsynced = || db.stats().unsynced_commits;
+    let begun = Instant::now();
+    db.update(|tx| tx.create_bucket("bucket").map(drop)).unwrap();
+    assert_eq!(unsynced(), 1);
+    while begun.elapsed() < 2 * EVERY {
+        std::thread::yield_now();
+    }
+    assert_eq!(unsynced(), 1);
+    shared.write_back().unwrap();
+    assert_eq!(unsynced(), 0);
+    drop(turn);
 }
