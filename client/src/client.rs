@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// The server's figures as names and values, in the order in which the server tells them, such as `uptime_seconds` and
-    /// `71`. What they mean is described in `docs/operations.md`; later servers tell more.
+    /// `71`. What they mean is described in `docs/monitoring.md`; later servers tell more.
     ///
     /// # Errors
     /// As for every request: see [`Error`].
@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// The connections that the server has open, in the order in which they came: names and values of each, such as `id` and
-    /// `7`. What they mean is described in `docs/operations.md`; later servers tell more.
+    /// `7`. What they mean is described in `docs/monitoring.md`; later servers tell more.
     ///
     /// # Errors
     /// `FORBIDDEN` without the right `admin` for everything; otherwise as for every request: see [`Error`].
@@ -140,7 +140,7 @@ impl Client {
     }
 
     /// The newest requests that took long, the newest first, at most `most` of them: names and values of each, such as
-    /// `command` and `GET`. Never keys or values. What they mean is described in `docs/operations.md`.
+    /// `command` and `GET`. Never keys or values. What they mean is described in `docs/monitoring.md`.
     ///
     /// # Errors
     /// `FORBIDDEN` without the right `admin` for everything; otherwise as for every request: see [`Error`].

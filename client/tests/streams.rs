@@ -251,6 +251,36 @@ async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
 }
 
 #[tokio::test]
+async fn a_late_frame_may_be_as_long_as_any() {
+    let peer = Peer::listen().await;
+    let (client, _main) = peer.client().await;
+    let (bucket, long) = (client.bucket("b").unwrap(), vec![b'v'; 2 << 20]);
+    let scene = async {
+        let mut conn = peer.accept_raw().await;
+        conn.request().await;
+        // Frames of 4 MiB.
+        conn.reply(1, OK, LAST, &hex("01 00000000 00400000 00000004 00000002 00 0000")).await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, OK, MORE, &entries_body(&[("a", &long)])).await;
+        (conn, id)
+    };
+    let (entries, (mut conn, id)) = tokio::join!(bucket.scan().stream(), scene);
+    let mut entries = entries.unwrap();
+    entries.next().await.unwrap().unwrap();
+    drop(entries);
+    assert_eq!((conn.request().await.op, conn.request().await.op), (0x70, 0x71));
+    conn.reply(id, OK, MORE, &entries_body(&[("b", &long)])).await;
+    conn.reply(id, 22, LAST, &error_body("as you asked")).await;
+    tokio::time::sleep(MOMENT).await;
+    let scene = async {
+        let next = conn.expect(0x30, ALL).await;
+        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
+    };
+    let (entries, ()) = tokio::join!(bucket.scan().stream(), scene);
+    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
+}
+
+#[tokio::test]
 async fn a_stream_given_up_before_its_first_piece_is_cancelled_too() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;

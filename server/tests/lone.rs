@@ -62,6 +62,12 @@ fn who_writes_alone_has_a_thread_and_gives_it_up_among_others_and_at_its_end() {
 
     write(&mut first, 300);
     assert_eq!(lone_threads(), 1, "alone again");
+    for _ in 0..300 {
+        assert_eq!(first.ask("PING"), "PONG");
+    }
+    eventually(|| lone_threads() == 0);
+    write(&mut first, 300);
+    assert_eq!(lone_threads(), 1, "it writes once more");
     first.send("QUIT\r\n");
     while first.try_line().is_some() {}
     eventually(|| lone_threads() == 0);

@@ -48,7 +48,7 @@ pub(crate) enum Token {
 
 Rights: read, write or admin, and after a colon the bucket for which, with all within it; without one, everything. Each \
 includes those before it. A token without a right may do what needs none, such as `boltkv health`. What every command \
-needs: docs/operations.md.")]
+needs: docs/deployment.md.")]
 pub(crate) struct Create {
     /// What its holder is called, in messages and logs
     #[arg(value_name = "NAME", value_parser = name)]

@@ -252,7 +252,7 @@ fn at_sighup_the_certificate_is_read_again_and_one_that_cannot_be_used_changes_n
 #[test]
 fn the_recipe_of_the_documents_makes_a_certificate_that_clients_take() {
     let folder = tempfile::tempdir().unwrap();
-    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
+    let docs = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/deployment.md")).unwrap();
     let recipe = docs.split_once("[ops-tls-recipe]\n\n```sh\n").unwrap().1.split_once("boltkv serve").unwrap().0;
     let made = Command::new("sh").args(["-ec", recipe]).current_dir(folder.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));

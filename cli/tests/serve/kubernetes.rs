@@ -1,10 +1,10 @@
-//! The pod of docs/operations.md: what it says is what the server takes, and its probes are answered.
+//! The pod of docs/deployment.md: what it says is what the server takes, and its probes are answered.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::server::Server;
 use crate::common::{boltkv, http};
 
-const DOCUMENT: &str = include_str!("../../../docs/operations.md");
+const DOCUMENT: &str = include_str!("../../../docs/deployment.md");
 
 // Promises: ops-kubernetes.
 #[test]

@@ -20,9 +20,6 @@ use crate::Loss;
 
 /// How many bytes wait to be written before callers have to wait for room.
 const OUT_LIMIT: usize = 1024 * 1024;
-/// How much is still read of a stream that was given up. A server that sends more has not heard of CANCEL, and the connection
-/// is closed instead.
-const LATE_LIMIT: usize = 1024 * 1024;
 const UNKNOWN_ID: Cow<'static, str> = Cow::Borrowed("a reply under an id that is not in use");
 
 /// Who waits for a reply.
@@ -33,7 +30,7 @@ pub(super) enum Waiter {
     /// The receiver of a stream, and how many bytes more the server may send of it: what waits for a slow caller is bounded
     /// by that, and the connection is read on.
     Stream { expect: Expect, sender: mpsc::UnboundedSender<Piece>, credit: i64 },
-    /// Nobody any more: a stream was given up.
+    /// Nobody any more: a stream was given up, of which the server may still send so many bytes, before it hears of that.
     Nobody { late: usize },
 }
 
@@ -242,8 +239,9 @@ impl Flight {
                 Ok(Waiter::Stream { expect: *expect, sender: sender.clone(), credit: *credit })
             }
             Some(Waiter::Nobody { late }) => {
-                *late += frame.body.len();
-                if *late > LATE_LIMIT { Err(Loss::Closed) } else { Ok(Waiter::Nobody { late: *late }) }
+                let left = late.checked_sub(frame.body.len()).ok_or(Loss::Closed)?;
+                *late = left;
+                Ok(Waiter::Nobody { late: left })
             }
         }
     }
@@ -260,7 +258,12 @@ impl Flight {
 
     /// From now on nobody waits for this stream, and the server is told so, unless it has ended already.
     pub(super) fn cancel(&self, id: u32) {
-        let abandoned = self.lock().pending.get_mut(&id).map(|pending| pending.waiter = Waiter::Nobody { late: 0 });
+        let abandoned = self.lock().pending.get_mut(&id).map(|pending| {
+            let credit = if let Waiter::Stream { credit, .. } = pending.waiter { credit.max(0) } else { 0 };
+            // Its last frame may be longer than what was left.
+            let late = usize::try_from(credit).unwrap_or(usize::MAX).saturating_add(self.limits.frame);
+            pending.waiter = Waiter::Nobody { late };
+        });
         if abandoned.is_some() {
             self.tell(&SessionRequest::Cancel { stream: id }.into());
         }

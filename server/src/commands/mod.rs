@@ -50,7 +50,7 @@ pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resid
 pub(crate) use refusal::refusal;
 pub(crate) use resp::{
     Call, Database, Failure, Gaps, KeyCount, Owner, RespRun, RespWork, Stepped, WatchedKeys, Watching, What,
-    key_counts, matches_ignoring_case, too_large, write_time,
+    key_counts, named_so, too_large, write_time,
 };
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};

@@ -65,7 +65,12 @@ impl Memory {
 
     /// What is taken of it, in bytes.
     pub(crate) fn used(&self) -> usize {
-        self.limit().saturating_sub(self.free.available_permits() * UNIT)
+        self.limit().saturating_sub(self.left())
+    }
+
+    /// What is left of it, in bytes: nothing where somebody waits for some.
+    pub(crate) fn left(&self) -> usize {
+        self.free.available_permits() * UNIT
     }
 
     /// Takes `bytes`, if they are there and nobody waits for them.

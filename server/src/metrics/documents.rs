@@ -1,11 +1,11 @@
-//! What documents say about the metrics is what the table says: the table of `docs/operations.md`, its alerts, and the
+//! What documents say about the metrics is what the table says: the table of `docs/monitoring.md`, its alerts, and the
 //! dashboard `docs/grafana.json`.
 
 use std::collections::BTreeSet;
 
 use super::table::{METRICS, Metric, MetricKind};
 
-const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+const MONITORING: &str = include_str!("../../../docs/monitoring.md");
 const DASHBOARD: &str = include_str!("../../../docs/grafana.json");
 
 fn row(metric: &Metric) -> String {
@@ -45,7 +45,7 @@ fn names_follow_the_rules_of_prometheus() {
 
 #[test]
 fn the_document_lists_the_metrics_of_the_table() {
-    let (_, section) = OPERATIONS.split_once("\n### Metrics\n").expect("the section is there");
+    let (_, section) = MONITORING.split_once("\n### Metrics\n").expect("the section is there");
     let (section, _) = section.split_once("\n### ").expect("another one follows");
     let documented: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).collect();
     let expected: Vec<_> = METRICS.iter().map(row).collect();
@@ -56,8 +56,8 @@ fn the_document_lists_the_metrics_of_the_table() {
 #[test]
 fn alerts_and_the_dashboard_ask_only_for_what_there_is() {
     assert_eq!(unknown("rate(boltkv_gone_total[5m]) boltkv_request_duration_seconds").len(), 2);
-    let (_, alerts) = OPERATIONS.split_once("\n### Alerts\n").expect("the section is there");
-    let (alerts, _) = alerts.split_once("\n## ").expect("another one follows");
+    let (_, alerts) = MONITORING.split_once("\n### Alerts\n").expect("the section is there");
+    let (alerts, _) = alerts.split_once("\n### ").expect("another one follows");
     for text in [alerts, DASHBOARD] {
         assert!(names(text).len() > 3);
         assert!(unknown(text).is_empty(), "{:?}", unknown(text));

@@ -216,6 +216,13 @@ impl Codec for BinaryCodec {
         Ok(())
     }
 
+    fn id_of(own: &Own) -> Option<u32> {
+        match own {
+            Own::Stats(id) => Some(*id),
+            Own::Hello(..) | Own::Error(..) => None,
+        }
+    }
+
     fn command(own: &Own) -> Option<Command> {
         Some(match own {
             Own::Hello(..) => Command::of_op(Op::Hello),

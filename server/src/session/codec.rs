@@ -96,6 +96,11 @@ pub(crate) trait Codec: Send + 'static {
         Err(Failure::new(ErrorCode::Unsupported, call.spec.name))
     }
 
+    /// The id that its reply will have, where the client has named one.
+    fn id_of(_own: &Self::Own) -> Option<u32> {
+        None
+    }
+
     /// Which command that is; `None` for what is a part of another one.
     fn command(own: &Self::Own) -> Option<Command>;
 

@@ -65,7 +65,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         } else if self.is_starved() {
             self.paces.item.get_or_insert_with(|| Pace::start(wire.received()));
         }
-        if wire.output.is_empty() {
+        if wire.is_all_sent() {
             self.paces.output = None;
         } else {
             self.paces.output.get_or_insert_with(|| Pace::start(wire.sent()));
@@ -77,7 +77,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     pub(super) fn waits_for_its_own(&self) -> bool {
         let conn = &self.conn;
         let is_held = conn.queueing.is_some() || conn.starving.is_some() || conn.faulting.is_some();
-        is_held || self.in_flight() > 0 || self.refusal.is_some() || !conn.wire.output.is_empty()
+        is_held || self.in_flight() > 0 || self.refusal.is_some() || !conn.wire.is_all_sent()
     }
 
     /// What is due first.
@@ -90,7 +90,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let (pace, patience) = (self.paces.output?, self.conn.shared.timeouts.reply);
         let (wire, sent) = (&self.conn.wire, self.conn.wire.sent());
         let stalled = pace.stalled(sent, patience);
-        let at = if wire.is_output_large() { stalled.min(pace.slow(sent, patience)) } else { stalled };
+        let at = if wire.is_output_dear() { stalled.min(pace.slow(sent, patience)) } else { stalled };
         Some((at, Overdue::Output))
     }
 
@@ -136,7 +136,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         }
         // Where the client has taken everything, the streams have nothing for it yet. Whether one that has ended its sending
         // is there at all, only something that is sent to it would show.
-        if wire.output.is_empty() {
+        if wire.is_all_sent() {
             let silent_since = wire.sent().last.max(wire.received().last);
             return wire.has_ended().then_some((silent_since + patience, Overdue::Gone));
         }
@@ -162,7 +162,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
     fn quiet_deadline(&self) -> Deadline {
         let (wire, sent) = (&self.conn.wire, self.conn.wire.sent());
         let idle = (sent.last.max(wire.received().last) + self.conn.shared.timeouts.idle, Overdue::Idle);
-        let is_quiet = !self.muted && wire.output.is_empty() && sent.bytes > 0;
+        let is_quiet = !self.muted && wire.is_all_sent() && sent.bytes > 0;
         let end = if is_quiet { self.codec.end_of_sending(sent.last) } else { None };
         end.map_or(idle, |end| (end, Overdue::EndOfSending))
     }
@@ -187,7 +187,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::EndOfSending => {
                 self.muted = true;
                 self.codec.mute();
-                self.conn.wire.end_sending().await?;
+                self.conn.end_sending().await?;
             }
             Overdue::Idle => self.closing = true,
         }

@@ -1,8 +1,8 @@
 //! Which threads serve a connection: those of everybody, those for connections that send many requests at once and for a few of
 //! the others, or one of its own, while it writes alone.
 
-use std::io;
 use std::sync::Arc;
+use std::{io, panic};
 
 use tokio::runtime::Handle;
 use tracing::{Instrument as _, debug};
@@ -166,7 +166,7 @@ impl Habits {
             return self.go(Way::Bursts);
         }
         if self.has_own_thread() {
-            let is_to_share = self.among_others >= AMONG_OTHERS || way == Some(Way::Bursts);
+            let is_to_share = self.among_others >= AMONG_OTHERS || self.reads >= REGULAR || way == Some(Way::Bursts);
             return is_to_share.then_some(Threads::Everybodys);
         }
         if self.alone_in_a_row >= ALONE && way != Some(Way::Bursts) {
@@ -236,7 +236,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
                         (self, until)
                     };
                     let until;
-                    (self, until) = there.spawn(rest.in_current_span()).await.map_err(io::Error::other)?;
+                    (self, until) = match there.spawn(rest.in_current_span()).await {
+                        Ok(ended) => ended,
+                        // A defect there is one of this connection.
+                        Err(error) if error.is_panic() => panic::resume_unwind(error.into_panic()),
+                        Err(error) => return Err(io::Error::other(error)),
+                    };
                     until
                 }
             };
@@ -261,6 +266,10 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// Hands the connection over to the threads that it is to be served by from now on, where those are others and that can be
     /// done.
     pub(super) fn move_over(&mut self) -> Option<Threads> {
+        // What is answered in steps may wait for the clock of the threads that it began on.
+        if !self.streams.is_empty() {
+            return None;
+        }
         let threads = self.habits.next()?;
         let shared = Arc::clone(&self.habits.shared);
         let there = threads.elsewhere().or(shared.bursts.as_ref().map(Bursts::home))?;

@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use boltkv_protocol::WriteRequest;
 use rustls::ServerConfig;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use alarm::Alarm;
@@ -58,6 +58,7 @@ pub(crate) use serve::Session;
 use socket::Encrypting;
 pub(crate) use socket::{Socket, Stream};
 pub(crate) use text::TextCodec;
+use wire::CLOSE_FLUSH;
 pub(crate) use wire::Wire;
 
 use crate::access::Standing;
@@ -194,9 +195,15 @@ impl<S: Socket> Connection<S> {
 
     /// Waits for whatever comes first. Bytes are read only if `read`.
     pub(crate) async fn event(&mut self, read: bool, deadline: Option<Instant>) -> io::Result<Event> {
-        // Before all else, or a client that always has something to send or to take would keep the server from stopping.
-        if self.ending.comes() {
-            return Ok(Event::Stop);
+        // Before all else, or a client that always has something to send or to take would keep the server from stopping, and
+        // its token would be good for ever.
+        if self.ending.is_time_to_look() {
+            if self.ending.comes() {
+                return Ok(Event::Stop);
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Ok(Event::Deadline);
+            }
         }
         tokio::select! {
             biased;
@@ -225,6 +232,19 @@ impl<S: Socket> Connection<S> {
     /// for its client.
     const fn gives_way(&self) -> bool {
         self.ending.has_come() && self.stranger.is_some()
+    }
+
+    /// Says that nothing more will be sent. What is encrypted has to be said in bytes: a peer that takes none is waited for
+    /// only for a while, and not by who ends the connection.
+    ///
+    /// # Errors
+    /// The socket's, or that the peer has not taken it in time.
+    async fn end_sending(&mut self) -> io::Result<()> {
+        tokio::select! {
+            biased;
+            ended = timeout(CLOSE_FLUSH, self.wire.end_sending()) => ended?,
+            () = self.ending.come(), if !self.ending.has_come() => Err(io::ErrorKind::ConnectionAborted.into()),
+        }
     }
 
     /// Closes it. A peer whose last reply is still on its way is waited for; where nobody knows whose it is, only as long as

@@ -184,7 +184,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
             && self.conn.queueing.is_none()
             && self.conn.starving.is_none()
             && self.conn.faulting.is_none()
-            && self.in_flight() < self.conn.shared.limits.max_in_flight as usize
+            // Streams alone do not keep out what ends them.
+            && self.in_flight() < (self.conn.shared.limits.max_in_flight as usize).max(self.streams.len() + 1)
             && self.conn.wire.has_output_room()
     }
 
@@ -262,15 +263,18 @@ impl<C: Codec, S: Socket> Session<C, S> {
     }
 
     fn execute(&mut self, taken: Taken<C>, reader: &mut Reader<'_>) {
-        let due = taken.asked.due();
+        let id = match &taken.asked {
+            Asked::Own(own) => C::id_of(own),
+            asked => asked.due().map(|due| due.id),
+        };
         if self.muted && !matches!(taken.asked, Asked::Nothing | Asked::Close(None)) {
             debug!("resetting: a request came after the end of sending");
             self.resetting = !self.conn.wire.has_ended();
             self.closing = true;
             return;
         }
-        if due.is_some_and(|due| self.writes.contains_key(&due.id) || self.streams.contains(due.id)) {
-            let message = format!("id {} is still in use", due.map_or(0, |due| due.id));
+        if let Some(id) = id.filter(|id| self.writes.contains_key(id) || self.streams.contains(*id)) {
+            let message = format!("id {id} is still in use");
             let own = self.codec.farewell(ErrorReply::new(ErrorCode::Malformed, message));
             return self.close(Some(own));
         }

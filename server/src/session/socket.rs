@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::handshakes::Rewound;
+use crate::memory::OWN_OUTPUT;
 use crate::peer::{Origin, Peer};
 use crate::tls::{Encryption, Whose, client_names};
 
@@ -192,7 +193,9 @@ impl Socket for Stream {
 
     async fn encrypted(self, first: BytesMut, how: Encrypting) -> io::Result<Self> {
         let Encrypting { encryption, config, origin, end } = how;
-        let stream = encryption.accept(Whose::Clients, Rewound::new(first, self), config, origin, end).await?;
+        let mut stream = encryption.accept(Whose::Clients, Rewound::new(first, self), config, origin, end).await?;
+        // What it keeps until the system takes it is room for replies, too.
+        stream.get_mut().1.set_buffer_limit(Some(OWN_OUTPUT));
         Ok(Self::Tls(Box::new(stream)))
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use boltkv_protocol::resp::{Flags, Kind};
 use boltkv_protocol::{SnapshotRead, StreamRequest};
 use tokio::task::yield_now;
 
@@ -13,6 +14,7 @@ use super::codec::{Asked, Codec};
 use super::faults::has_waited_for_the_disk;
 use super::serve::Session;
 use super::socket::Socket;
+use crate::commands::Call;
 use crate::writer::Bell;
 
 /// A turn ends after so many requests, where beginning a stream counts for many, and a transaction for its parts,
@@ -55,7 +57,7 @@ impl Turn {
                 u32::try_from(parts).unwrap_or(STREAM_COST).min(STREAM_COST)
             }
             Asked::Stream(..) | Asked::OfSnapshot(_, _, SnapshotRead::Stream(_)) => STREAM_COST,
-            Asked::Resp(_, work) => u32::try_from(work.calls().len()).unwrap_or(STREAM_COST).min(STREAM_COST),
+            Asked::Resp(_, work) => work.calls().iter().map(cost_of).fold(0, u32::saturating_add).min(MOST),
             _ => 1,
         };
     }
@@ -81,6 +83,15 @@ impl Turn {
         self.look = self.done + LOOK;
         self.done >= MOST || self.started.elapsed() >= TIME
     }
+}
+
+/// What a command of the Redis dialect counts for. After one that may take long, alone, the clock is looked at.
+fn cost_of(call: &Call) -> u32 {
+    const WORDS: usize = 8;
+    if call.kind() == Kind::Read && !call.spec.flags.has(Flags::FAST) {
+        return LOOK;
+    }
+    u32::try_from(1 + call.args.len() / WORDS).unwrap_or(MOST)
 }
 
 thread_local! {
@@ -120,6 +131,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
     /// is woken once for many, and not by each in the middle of the next one's request. The writer is told of what all have
     /// brought, for the same reason.
     pub(super) async fn pass_on(&mut self, again: bool, bell: Option<Bell>) -> io::Result<bool> {
+        // Among turns that are cut the writer would be told late, of others' writes, too.
+        let bell = bell.filter(|_| !again);
         // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
         if again || bell.is_some() || !self.conn.wire.output.is_empty() && !self.conn.did_held {
             after_others(again || self.conn.wire.is_output_large()).await;
@@ -134,10 +147,12 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
 #[cfg(test)]
 mod tests {
+    use boltkv_protocol::resp::{Args, Version, find};
     use boltkv_protocol::{Cond, Path, Scan, Txn};
 
     use super::super::codec::Due;
     use super::*;
+    use crate::commands::{Database, RespWork, What};
 
     #[test]
     fn a_turn_ends_by_what_is_done_and_by_the_clock() {
@@ -157,7 +172,19 @@ mod tests {
             many.condition(&Path::ROOT, b"k", &Cond::<&[u8]>::Always).unwrap();
         }
         assert!(over_after(&stream(StreamRequest::Txn(many.build())), 9).is_some());
-        let mut turn = Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
+        let resp = |words: &[&str]| {
+            let (spec, args) = (find(words[0].as_bytes()).unwrap(), Args::of(words));
+            let what = What::One(Call { spec, args, db: Database::default(), owner: None });
+            Asked::<(), ()>::Resp(Due::new(1, ()), Box::new(RespWork { what, version: Version::Two }))
+        };
+        assert_eq!(over_after(&resp(&["GET", "k"]), LOOK - 1), None, "it is cheap");
+        let late = || Turn { started: Instant::now().checked_sub(2 * TIME).unwrap(), ..Turn::new() };
+        for words in [&["HRANDFIELD", "h", "1000"][..], &["LCS", "a", "b"], &["MGET"; 8 * LOOK as usize]] {
+            let mut turn = late();
+            turn.count(&resp(words));
+            assert!(turn.is_over(), "after one {}", words[0]);
+        }
+        let mut turn = late();
         assert!(!turn.took_long(Instant::now()), "nothing was done");
         (0..LOOK).for_each(|_| turn.count(&nothing()));
         assert!(turn.is_over() && turn.took_long(Instant::now()));

@@ -26,7 +26,7 @@ const OUTPUT_FULL: usize = 256 * 1024;
 /// How much is read at once, unless a long frame is on its way.
 const READ: usize = 16 * 1024;
 /// How long a client has to take what is left for it before its connection is closed.
-const CLOSE_FLUSH: Duration = Duration::from_secs(5);
+pub(super) const CLOSE_FLUSH: Duration = Duration::from_secs(5);
 /// How long a closed connection is still read, so that the last reply is not lost to a reset.
 const CLOSE_DRAIN: Duration = Duration::from_millis(500);
 
@@ -180,9 +180,20 @@ impl<S: Socket> Wire<S> {
         self.output_lease.as_ref().map_or(0, Lease::bytes)
     }
 
-    /// Whether the client is given so much that it must take it in time.
+    /// Whether the system has got all that there was to send.
+    pub(super) fn is_all_sent(&self) -> bool {
+        self.output.is_empty() && !self.kept_back
+    }
+
+    /// Whether the client is given a lot at once.
     pub(super) fn is_output_large(&self) -> bool {
         self.output.len() > OUTPUT_FULL
+    }
+
+    /// Whether the client is to take what it is given in time: it is a lot, or others need the memory that it is in.
+    pub(super) fn is_output_dear(&self) -> bool {
+        let is_leased = self.output_lease.is_some() || !self.output_held.is_empty();
+        self.is_output_large() || is_leased && self.memory.left() < OUTPUT_FULL
     }
 
     /// Memory that the output has waited for.
@@ -212,7 +223,7 @@ impl<S: Socket> Wire<S> {
     }
 
     fn send_some(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let sent = !self.output.is_empty() && self.poll_send(cx)?.is_ready();
+        let mut sent = !self.output.is_empty() && self.poll_send(cx)?.is_ready();
         if self.output.is_empty() {
             self.output = BytesMut::new();
             self.output_lease = None;
@@ -220,6 +231,7 @@ impl<S: Socket> Wire<S> {
             // What a socket cannot pass on yet wakes this task when it can.
             if self.kept_back && Pin::new(&mut self.socket).poll_flush(cx)?.is_ready() {
                 self.kept_back = false;
+                sent = true;
             }
         }
         Ok(sent)

@@ -350,3 +350,16 @@ fn what_redis_says_of_tracking_and_waiting_is_said_where_there_is_none() {
         assert!(!field(&docs[1], "summary").text().is_empty(), "{docs:?}");
     }
 }
+
+#[test]
+fn patterns_that_take_long_are_compared_with_no_name() {
+    let server = TestServer::start();
+    let mut client = server.resp();
+    let (long, many) = (format!("*[{}", "a".repeat(2_000)), vec!["x"; 600]);
+    let too_long = "-ERR the patterns have 2003 bytes; at most 1024 are taken";
+    assert_eq!(client.tell_words(&["CONFIG", "GET", &long]), too_long);
+    assert_eq!(client.tell_words(&["COMMAND", "LIST", "FILTERBY", "PATTERN", &long]), too_long);
+    assert!(client.tell_words(&[&["CONFIG", "GET"], &*many].concat()).starts_with("-ERR the patterns have 1200 bytes"));
+    assert_eq!(client.tell("CONFIG GET Max[a-c]*s nothing"), r#"["maxclients" "10000"]"#);
+    assert_eq!(client.tell("COMMAND LIST FILTERBY PATTERN hget*"), r#"["hget" "hgetall"]"#);
+}

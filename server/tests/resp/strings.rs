@@ -96,9 +96,12 @@ fn parts_of_values_are_read_and_overwritten() {
     ]);
 }
 
+/// What a frame has beside its value.
+const VALUE_FRAME: usize = 14;
+
 #[test]
-fn a_value_becomes_no_longer_than_a_frame_and_a_failure_changes_nothing() {
-    let server = TestServer::start();
+fn a_value_becomes_no_longer_than_a_reply_can_be_and_a_failure_changes_nothing() {
+    let server = TestServer::start_with(|config| config.limits.max_frame = (16 << 20) + VALUE_FRAME);
     let mut client = RawResp::connect(server.address);
     let too_long = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
     client.all(&[
@@ -112,6 +115,7 @@ fn a_value_becomes_no_longer_than_a_frame_and_a_failure_changes_nothing() {
         ("SETBIT b 134217728 1", too_long),
         ("EXISTS b", "0"),
     ]);
+    assert_eq!(client.raw(&["GET", "k"]).len(), "$16777216\r\n\r\n".len() + (16 << 20));
 }
 
 // A few words ask for a long value: many at once are more than the server's memory, and it serves them one after the other.
@@ -119,7 +123,7 @@ fn a_value_becomes_no_longer_than_a_frame_and_a_failure_changes_nothing() {
 fn many_long_values_made_at_once_share_the_memory() {
     let limit = 1 << 20;
     let server = TestServer::start_with(|config| {
-        (config.limits.max_frame, config.limits.memory) = (limit, Some(4 * limit));
+        (config.limits.max_frame, config.limits.memory) = (limit + VALUE_FRAME, Some(5 * limit));
     });
     let mut client = RawResp::connect(server.address);
     let count = 40;

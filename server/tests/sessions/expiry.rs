@@ -360,3 +360,26 @@ fn one_that_only_reads_shows_nothing_that_has_expired_and_changes_nothing() {
     assert_ne!(client.stat("expiry_lag_ms"), "0");
     assert_eq!(top(&db), ["b", OWN]);
 }
+
+#[test]
+fn a_new_key_has_nothing_of_a_time_that_somebody_else_has_left() {
+    let db = Options::new().open_in_memory().unwrap();
+    let server = TestServer::serve(db.clone(), |config| config.clock = Clock::by_hand(1_000));
+    let mut client = server.resp();
+    let keys = ["incr", "append", "setrange", "hash", "set"];
+    for key in keys {
+        assert_eq!(client.tell(&format!("SET {key} 1 PX 500")), "OK");
+    }
+    drop(client);
+    server.stop().unwrap();
+    // As bbolt's own tool does, which knows of no times.
+    db.update(|tx| keys.iter().try_for_each(|key| tx.bucket_mut("default")?.delete(key).map(drop))).unwrap();
+    let server = TestServer::serve(db, |config| config.clock = Clock::by_hand(1_100));
+    let mut client = server.resp();
+    for line in ["INCR incr", "APPEND append x", "SETRANGE setrange 0 x", "HSET hash f v", "SET set v KEEPTTL"] {
+        client.tell(line);
+    }
+    for key in keys {
+        assert_eq!(client.tell(&format!("PTTL {key}")), "-1", "{key}");
+    }
+}

@@ -1,4 +1,4 @@
-//! `docs/operations.md` lists what STATS shows.
+//! `docs/monitoring.md` lists what STATS shows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use boltkv_storage::{Durability, JournalOptions, Options};
 
 /// The first words of the lines of the document's table.
 fn documented() -> Vec<String> {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md")).unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/monitoring.md")).unwrap();
     let (_, section) = text.split_once("\n## What STATS shows\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let names = section.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split('`').next()?.to_owned()));

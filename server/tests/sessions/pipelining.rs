@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::binary::{create, create_if_missing, delete, delete_bucket, frame, get, set, set_if};
+use crate::common::binary::{create, create_if_missing, delete, delete_bucket, frame, get, scan_all, set, set_if};
 use crate::common::{Binary, TestFile, TestServer};
 use boltkv_protocol::{Cond, ErrorCode, Expect, Reply, Request};
 use boltkv_storage::Options;
@@ -219,6 +219,35 @@ fn an_id_that_is_still_in_use_closes_the_connection_after_what_was_taken_is_answ
     assert_eq!(client.rest(), b"");
     assert_eq!(server.binary().value("b", "k").as_deref(), Some(&b"v"[..]));
     server.assert_serving();
+
+    // Also where the server answers for itself.
+    let mut client = server.binary();
+    client.send([frame(900, 0x11, 0, body), frame(900, 0x60, 0, b"")].concat());
+    assert_eq!(client.frame().id, 900);
+    assert_eq!(client.error().1.code, ErrorCode::Malformed);
+}
+
+// Promises: wire-cancel.
+#[test]
+fn streams_without_credit_can_be_ended_though_no_more_requests_may_be_in_flight() {
+    let server = TestServer::start_with(|config| (config.limits.max_in_flight, config.limits.max_streams) = (2, 2));
+    let mut client = server.binary();
+    client.write(&create("b"));
+    for key in ["1", "2", "3", "4"] {
+        client.write(&set("b", key, vec![b'v'; 200 << 10]));
+    }
+    let mut client = server.binary();
+    client.gives_credit = false;
+    let ids = client.send_all(&[scan_all("b"), scan_all("b")]);
+    for id in ids {
+        client.cancel(id);
+    }
+    let mut ended = Vec::new();
+    while ended.len() < 2 {
+        let frame = client.frame();
+        ended.extend((!frame.has_more()).then_some(frame.id));
+    }
+    assert_eq!(client.ping(b"on"), &b"on"[..]);
 }
 
 // Promises: ops-no-space.

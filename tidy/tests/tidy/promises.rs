@@ -11,8 +11,13 @@ use boltkv_tidy::files;
 use crate::nothing;
 
 /// The documents that promise something, and what the names of their promises begin with.
-const DOCUMENTS: [(&str, &[&str]); 2] =
-    [("docs/protocol.md", &["wire-", "text-", "resp-"]), ("docs/operations.md", &["ops-"])];
+const DOCUMENTS: [(&str, &[&str]); 5] = [
+    ("docs/protocol.md", &["wire-", "text-", "resp-"]),
+    ("docs/operations.md", &["ops-"]),
+    ("docs/backups.md", &["ops-"]),
+    ("docs/monitoring.md", &["ops-"]),
+    ("docs/deployment.md", &["ops-"]),
+];
 
 /// What the comment of a test begins with.
 const RUST: &str = "// Promises: ";

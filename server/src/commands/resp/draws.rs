@@ -12,8 +12,10 @@ use super::number;
 use crate::commands::expiry::{Moment, Shown};
 use boltkv_protocol::resp::names::said;
 
-/// The most entries that are drawn at once.
-const MOST: i64 = 1_000_000;
+/// The most fields that are drawn at once: a list of three times as many is made for them.
+const MOST: i64 = 100_000;
+/// So many keys are looked at for one that has not expired.
+const LOOKED_AT: usize = 1_000_000;
 /// So many are drawn from a list of all, where that is not too long.
 const MANY: usize = 1_000;
 /// How often it is drawn again where what was drawn cannot be given.
@@ -57,7 +59,7 @@ pub(super) fn random_key(keyspace: &Keyspace<'_>, out: &mut Writer<'_>) -> Resul
         }
     }
     // Nearly all are past their time: the first that is not.
-    for entry in bucket.iter().take(usize::try_from(MOST).unwrap_or(usize::MAX)) {
+    for entry in bucket.iter().take(LOOKED_AT) {
         let (key, _) = entry?;
         if !keyspace.is_gone(key)? {
             out.bulk(said(key));

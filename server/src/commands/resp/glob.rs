@@ -9,10 +9,19 @@ const LONGEST: usize = 1_024;
 
 /// Refuses a pattern that takes too long to be compared with anything.
 pub(super) fn check(pattern: &[u8]) -> Result<(), Failure> {
-    if pattern.len() <= LONGEST {
+    check_len("the pattern has", pattern.len())
+}
+
+/// Refuses patterns that take too long together.
+pub(super) fn check_all<'p>(patterns: impl Iterator<Item = &'p [u8]>) -> Result<(), Failure> {
+    check_len("the patterns have", patterns.map(|pattern| pattern.len() + 1).sum())
+}
+
+fn check_len(what: &str, len: usize) -> Result<(), Failure> {
+    if len <= LONGEST {
         return Ok(());
     }
-    let line = format!("ERR the pattern has {} bytes; at most {LONGEST} are taken", pattern.len());
+    let line = format!("ERR {what} {len} bytes; at most {LONGEST} are taken");
     Err(Failure::new(ErrorCode::Malformed, line))
 }
 

@@ -1,6 +1,6 @@
 //! A database as commands see it.
 
-use boltkv_protocol::{ErrorCode, NEVER, Path};
+use boltkv_protocol::{ErrorCode, NEVER, Path, Reply};
 use boltkv_storage::{Bucket, BucketMut, Error};
 
 use super::database::Database;
@@ -188,7 +188,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let key = stored(key);
         let path = self.db.path();
-        let time = self.timed.enter(path, key)?;
+        let time = self.enter(key)?;
         let put = self.bucket()?.put(key, value);
         if let Err(Error::IncompatibleValue { .. }) = put {
             self.spare_buckets(key)?;
@@ -204,11 +204,23 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Ok(())
     }
 
+    /// Comes to a key in order to put something there: when that expires.
+    fn enter(&mut self, key: &[u8]) -> Result<Option<u64>, Failure> {
+        let path = self.db.path();
+        let time = self.timed.enter(path, key)?;
+        if time.is_some() && self.look()?.find(key)?.is_none() {
+            // Somebody else has taken the key away, and left its time.
+            self.timed.undoably(|timed| timed.forget(path, key))?;
+            return Ok(None);
+        }
+        Ok(time)
+    }
+
     /// To be called before a value of `len` bytes is made of what is there: a few words can ask for a long one, again and
     /// again, and the transaction keeps them all.
     pub(super) fn make_room(&mut self, len: usize) -> Result<(), Failure> {
         let Some(room) = self.room else { return Ok(()) };
-        if len > room.max_frame() {
+        if len > self.most() {
             return Err(Failure::string_too_long());
         }
         if len > SHORT {
@@ -221,9 +233,10 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         Ok(())
     }
 
-    /// The longest value that is made.
+    /// The longest value that is made: a GET's reply is a frame.
     pub(super) fn most(&self) -> usize {
-        self.room.map_or(usize::MAX, ReplyRoom::max_frame)
+        let beside = Reply::<&[u8]>::value_frame_len(0);
+        self.room.map_or(usize::MAX, |room| room.max_frame().saturating_sub(beside))
     }
 
     /// Room for what is copied, which may be more than one value.
@@ -276,7 +289,7 @@ impl<'a, 't> KeyspaceMut<'a, 't> {
         act: impl FnOnce(&mut HashMut<'_, 't>) -> Result<(T, Change), Failure>,
     ) -> Result<T, Failure> {
         let key = stored(key);
-        self.timed.enter(self.db.path(), key)?;
+        self.enter(key)?;
         // Whether it is one: nothing is made of what is something else.
         self.look()?.hash(key)?;
         let path = Path::from_names(self.db.path().names().chain([key]));

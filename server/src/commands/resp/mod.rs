@@ -65,7 +65,20 @@ pub(super) use work::apply;
 pub(crate) use work::{Call, Gaps, RespDone, RespWork, What, too_large};
 pub(crate) use write::write_time;
 
-/// Whether a word is what a pattern means, whatever their letter case.
-pub(crate) fn matches_ignoring_case(pattern: &[u8], word: &[u8]) -> bool {
-    glob::matches(&pattern.to_ascii_lowercase(), &word.to_ascii_lowercase())
+/// Those of some names that one of the patterns means, whatever their letter case.
+///
+/// # Errors
+/// The patterns are too long to be compared with all of them.
+pub(crate) fn named_so<'p, T>(
+    all: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> &str,
+    patterns: impl Iterator<Item = &'p [u8]> + Clone,
+) -> Result<Vec<T>, Failure> {
+    glob::check_all(patterns.clone())?;
+    let patterns: Vec<_> = patterns.map(<[u8]>::to_ascii_lowercase).collect();
+    let is_meant = |one: &T| {
+        let name = name(one).to_ascii_lowercase();
+        patterns.iter().any(|pattern| glob::matches(pattern, name.as_bytes()))
+    };
+    Ok(all.into_iter().filter(is_meant).collect())
 }

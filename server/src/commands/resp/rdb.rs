@@ -185,6 +185,7 @@ impl<'d> Reader<'d> {
             }
             Len::Encoded(_) => return None,
         };
+        self.spend(0)?;
         Some(number.to_string().into_bytes())
     }
 

@@ -74,6 +74,11 @@ impl Scans {
     /// A number for somebody's scan that has told all keys up to this one, and came here from `before`.
     pub(super) fn remember(&self, owner: &Owner, before: u64, passed: &[u8]) -> u64 {
         let mut places = self.lock();
+        // A reply that finds no room is made once more.
+        if let Some(again) = places.newest(owner).filter(|newest| places.all[newest].key == passed) {
+            places.use_up(before);
+            return again;
+        }
         places.last += 1;
         let cursor = places.last;
         places.all.insert(cursor, Place { key: Bytes::copy_from_slice(passed), owner: owner.clone() });
@@ -97,6 +102,11 @@ impl Places {
         own.fresh.push_back(cursor);
         self.by_bytes.insert((own.bytes, owner.clone()));
         self.bytes += bytes;
+    }
+
+    /// The last of somebody's places from which nobody has gone on.
+    fn newest(&self, owner: &Owner) -> Option<u64> {
+        self.owners.get(owner)?.fresh.back().copied()
     }
 
     /// Somebody has gone on from there; he may ask once more, if he has not got the answer.
@@ -149,16 +159,30 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_is_made_once_more_takes_no_other_place() {
+        let scans = Scans::default();
+        let first = scans.remember(&from(1), 0, b"k");
+        let second = scans.remember(&from(1), first, b"l");
+        assert_eq!(scans.remember(&from(1), first, b"l"), second);
+        assert_ne!(scans.remember(&from(2), first, b"l"), second, "another's place is his");
+        assert_eq!(
+            (scans.passed(first).as_deref(), scans.passed(second).as_deref()),
+            (Some(&b"k"[..]), Some(&b"l"[..]))
+        );
+    }
+
+    #[test]
     fn who_begins_without_end_takes_a_bounded_memory_and_nobody_elses() {
         let scans = Scans::default();
-        let (key, holder) = (vec![b'k'; 32_000], Owner::Holder("holder".into()));
+        let (long, holder) = (vec![b'k'; 32_000], Owner::Holder("holder".into()));
         let others = [(from(1), 1), (holder, 100)].map(|(owner, len)| scans.remember(&owner, 0, &vec![b'o'; len]));
-        let first = scans.remember(&from(2), 0, &key);
-        for _ in 0..1_000 {
-            scans.remember(&from(2), 0, &key);
+        let key = |step: usize| [&long[..], &step.to_be_bytes()].concat();
+        let first = scans.remember(&from(2), 0, &long);
+        for step in 0..1_000 {
+            scans.remember(&from(2), 0, &key(step));
         }
-        for _ in 0..2 * MOST / BESIDE {
-            scans.remember(&from(3), 0, b"k");
+        for step in 0..2 * MOST / BESIDE {
+            scans.remember(&from(3), 0, &step.to_be_bytes());
         }
         assert!(others.iter().all(|cursor| scans.passed(*cursor).is_some()), "they have least");
         assert!(scans.passed(first).is_none(), "the oldest went");

@@ -1,10 +1,12 @@
 //! COMMAND: what the commands are, as clients ask before they send any.
 
+use std::iter;
+
 use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::{Args, Flags, Group, Keys, RESP_COMMANDS, Spec, Subcommand, Writer, find};
 
 use super::refusals::{failed, not_here};
-use crate::commands::{Call, Failure, matches_ignoring_case};
+use crate::commands::{Call, Failure, named_so};
 
 /// A command, or one of its own, as it is told.
 #[derive(Debug, Clone, Copy)]
@@ -217,24 +219,25 @@ fn docs(args: &Args, out: &mut Writer<'_>) {
 fn list(args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
     let lowercase = |at| args.word(at).to_ascii_lowercase();
     let wanted = args.word(4);
-    let is_wanted: Box<dyn Fn(&Spec) -> bool> = match (args.len(), &*lowercase(2), &*lowercase(3)) {
-        (2, ..) => Box::new(|_| true),
-        (5, b"filterby", b"pattern") => Box::new(|spec| matches_ignoring_case(wanted, spec.name.as_bytes())),
-        (5, b"filterby", b"aclcat") => Box::new(|spec| {
-            let Some(spec) = find(spec.name.as_bytes()) else { return false };
-            let categories = Told::Command(spec).categories(spec.flags);
-            categories.iter().any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(wanted))
-        }),
+    let all = || RESP_COMMANDS.iter();
+    let names: Vec<_> = match (args.len(), &*lowercase(2), &*lowercase(3)) {
+        (2, ..) => all().collect(),
+        (5, b"filterby", b"pattern") => named_so(all(), |spec| spec.name, iter::once(wanted))?,
+        (5, b"filterby", b"aclcat") => all().filter(|spec| is_in(spec, wanted)).collect(),
         // No modules, no commands of one.
-        (5, b"filterby", b"module") => Box::new(|_| false),
+        (5, b"filterby", b"module") => Vec::new(),
         _ => return Err(Failure::syntax()),
     };
-    let names: Vec<_> = RESP_COMMANDS.iter().filter(|spec| is_wanted(spec)).map(|spec| spec.name).collect();
     out.array(names.len());
-    for name in names {
-        out.bulk(name.to_lowercase().as_bytes());
+    for spec in names {
+        out.bulk(spec.name.to_lowercase().as_bytes());
     }
     Ok(())
+}
+
+fn is_in(spec: &'static Spec, category: &[u8]) -> bool {
+    let categories = Told::Command(spec).categories(spec.flags);
+    categories.iter().any(|known| known.as_bytes()[1..].eq_ignore_ascii_case(category))
 }
 
 fn keys(args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {

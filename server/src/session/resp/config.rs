@@ -8,7 +8,7 @@ use boltkv_storage::Durability;
 use tracing::info;
 
 use super::refusals::{integer, not_here, shown};
-use crate::commands::{Call, Failure, matches_ignoring_case};
+use crate::commands::{Call, Failure, named_so};
 use crate::config::MOST_SLOW;
 use crate::shared::Shared;
 use crate::slow_log::SlowLimits;
@@ -28,7 +28,7 @@ const SLOW_LEN: &str = "slowlog-max-len";
 /// Answers CONFIG.
 pub(super) fn say(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
     match call.spec.subcommand(call.args.word(1)).map_or("", |sub| sub.name) {
-        "GET" => get(call, server, out),
+        "GET" => get(call, server, out)?,
         "SET" => {
             set(call, server)?;
             out.ok();
@@ -71,14 +71,14 @@ fn settings(server: &Shared) -> Vec<(&'static str, String)> {
     settings
 }
 
-fn get(call: &Call, server: &Shared, out: &mut Writer<'_>) {
-    let mut found = settings(server);
-    found.retain(|(name, _)| call.args.from(2).any(|pattern| matches_ignoring_case(pattern, name.as_bytes())));
+fn get(call: &Call, server: &Shared, out: &mut Writer<'_>) -> Result<(), Failure> {
+    let found = named_so(settings(server), |(name, _)| name, call.args.from(2))?;
     out.map(found.len());
     for (name, value) in found {
         out.bulk(name.as_bytes());
         out.bulk(value.as_bytes());
     }
+    Ok(())
 }
 
 /// What is so already can be asked for, and the slow log changed; all else is told when the server is started. Where

@@ -1,6 +1,6 @@
 //! What the wire holds, and until when.
 
-use tokio::io::{DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, duplex};
 
 use super::*;
 
@@ -103,4 +103,77 @@ fn without_memory_a_client_has_its_own_room_for_replies_and_so_has_a_stranger() 
     assert_eq!(wire.output_room(), OWN_OUTPUT);
     wire.output.extend_from_slice(&[0; OWN_OUTPUT]);
     assert_eq!(wire.output_room(), 0);
+}
+
+/// A socket that keeps what is written to it until it is flushed, as one does that encrypts.
+#[derive(Debug)]
+struct Keeping(DuplexStream, Vec<u8>);
+
+impl AsyncRead for Keeping {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Keeping {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.get_mut().1.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self(socket, kept) = self.get_mut();
+        while !kept.is_empty() {
+            let written = ready!(Pin::new(&mut *socket).poll_write(cx, kept))?;
+            kept.drain(..written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().0).poll_shutdown(cx)
+    }
+}
+
+impl Socket for Keeping {
+    fn reset_when_closed(&self) {}
+
+    fn is_given_up(&self, _missing: usize) -> bool {
+        false
+    }
+
+    fn handed_over(&self) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn keeps_back(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn what_the_socket_keeps_is_not_sent_yet_and_it_is_told_when_it_is() {
+    let (here, mut there) = duplex(1024);
+    let mut wire = Wire::new(Keeping(here, Vec::new()), Arc::new(Memory::new(1 << 20)));
+    wire.output.extend_from_slice(&[b'x'; 2048]);
+    assert!(wire.flush().await.unwrap());
+    assert!(wire.output.is_empty() && !wire.is_all_sent());
+    assert!(timeout(Duration::from_millis(1), wire.transfer(false)).await.is_err(), "nobody takes it");
+    let mut taken = vec![0; 2048];
+    let (read, moved) = tokio::join!(there.read_exact(&mut taken), wire.transfer(false));
+    read.unwrap();
+    moved.unwrap();
+    assert!(wire.is_all_sent());
+}
+
+#[test]
+fn who_holds_memory_that_others_need_is_to_take_what_he_is_given() {
+    let (mut wire, _there, memory) = wire(1 << 20);
+    assert!(wire.make_output_room(100 * 1024));
+    wire.output.extend_from_slice(&vec![b'x'; 100 * 1024]);
+    assert!(!wire.is_output_dear(), "there is enough");
+    let rest = memory.try_take(memory.left() - OUTPUT_FULL + 1).unwrap();
+    assert!(wire.is_output_dear() && !wire.is_output_large());
+    drop(rest);
+    assert!(!wire.is_output_dear());
 }

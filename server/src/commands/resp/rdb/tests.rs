@@ -41,6 +41,11 @@ fn what_is_packed_takes_no_more_than_it_may() {
     let dump = finish(dump);
     assert_eq!(read(&dump, 1_000).unwrap(), Dumped::String(vec![b'a'; 200]));
     assert_eq!(read(&dump, 200).unwrap_err(), Failure::string_too_long());
+    let mut numbers = begin_hash(500);
+    numbers.extend([0xc0, 5].repeat(1_000));
+    let numbers = finish(numbers);
+    assert!(read(&numbers, 100_000).is_ok());
+    assert_eq!(read(&numbers, 10_000).unwrap_err(), Failure::string_too_long());
     let mut list = vec![0; 6];
     list.extend([1, 1].repeat(1_000));
     list.push(0xff);
