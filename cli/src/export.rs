@@ -43,8 +43,8 @@ pub(crate) struct Export {
     /// Write comma-separated values: bucket, sequence, key, value, and which of key and value are in base64
     #[arg(long)]
     csv: bool,
-    /// Where to write, instead of standard output. A file appears under this name only when it is complete,
-    /// in the place of one that is there
+    /// Where to write, instead of standard output, which is `-`, too. A file appears under this name only when it is
+    /// complete, in the place of one that is there; where the name is a link, what it leads to is replaced
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Read what there is at the time, not one state
@@ -110,11 +110,16 @@ impl Export {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| {
             let state = State::open(client, self.live || self.resume).await?;
+            let mut progress = Progress::counting("entries");
             let (mut lines, way) = match &self.output {
                 Some(output) if self.resume => self.go_on(&state, output).await?,
-                output => self.begin(&state, Destination::open(output.as_deref())?).await?,
+                output => {
+                    let out = Destination::open(output.as_deref())?;
+                    progress.hide_if(out.is_terminal());
+                    self.begin(&state, out).await?
+                }
             };
-            self.write_everything(&state, &mut lines, way).await?;
+            self.write_everything(&state, &mut lines, way, &progress).await?;
             lines.finish().map_err(|error| self.failed(&error))
         })
     }
@@ -142,17 +147,17 @@ impl Export {
     /// Behind what an export has that was not finished.
     async fn go_on(&self, state: &State, output: &std::path::Path) -> Outcome<(Lines, Vec<Level>)> {
         let failed = |error| self.failed(&error);
-        let partial = Partial::open(output, self.csv, failed)?;
+        let partial = Partial::open(output, self.format(), failed)?;
         let way = match &partial.last {
             Some(line) => self.way_to(line).map_err(|failure| {
-                failure.prefixed(&format!("{}", Partial::path(output).display())).followed_by("; move it aside")
+                failure.prefixed(&partial.path.display().to_string()).followed_by("; move it aside")
             })?,
             None => Vec::new(),
         };
         let Some(last) = way.last() else {
-            return self.begin(state, Destination::go_on(output, partial.begin_anew().map_err(failed)?)?).await;
+            return self.begin(state, Destination::go_on(partial.begin_anew().map_err(failed)?)?).await;
         };
-        let lines = Lines::go_on(Box::new(Destination::go_on(output, partial)?), self.format(), last.path.names());
+        let lines = Lines::go_on(Box::new(Destination::go_on(partial)?), self.format(), last.path.names());
         Ok((lines.map_err(failed)?, way))
     }
 
@@ -180,10 +185,15 @@ impl Export {
     }
 
     /// The way down is kept in a list: of each bucket it is known where to go on.
-    async fn write_everything(&self, state: &State, lines: &mut Lines, mut way: Vec<Level>) -> Outcome {
-        let progress = Progress::counting("entries");
+    async fn write_everything(
+        &self,
+        state: &State,
+        lines: &mut Lines,
+        mut way: Vec<Level>,
+        progress: &Progress,
+    ) -> Outcome {
         while let Some(level) = way.last_mut() {
-            match self.write_entries(state, level, lines, &progress).await? {
+            match self.write_entries(state, level, lines, progress).await? {
                 Found::Bucket(name) => {
                     let path = child(&level.path, &name)?;
                     // One that was deleted since it was seen is left out.

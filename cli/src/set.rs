@@ -43,7 +43,7 @@ pub(crate) struct Set {
     /// The value; `-` reads it from standard input, and `''` is the empty one
     #[arg(value_name = "VALUE", allow_negative_numbers = true)]
     value: Option<OsString>,
-    /// Read the value from this file
+    /// Read the value from this file; `-` is standard input
     #[arg(long, short, value_name = "FILE", conflicts_with = "value")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ impl Set {
 
     fn read_value(&self) -> Outcome<Bytes> {
         match (&self.file, &self.value) {
-            (Some(path), _) => {
+            (Some(path), _) if path.as_os_str() != "-" => {
                 let failed = |error| Failure::unreachable(format!("could not read {}: {error}", path.display()));
                 read_all(File::open(path).map_err(failed)?, failed)
             }
@@ -104,7 +104,7 @@ impl Set {
             (None, None) => Err(Failure::usage(
                 "no value: write it behind the key ('' is the empty one), `-` to read it from standard input, or --file FILE",
             )),
-            (None, Some(_)) => read_all(io::stdin().lock(), |error| {
+            _ => read_all(io::stdin().lock(), |error| {
                 Failure::unreachable(format!("could not read standard input: {error}"))
             }),
         }

@@ -56,6 +56,18 @@ pub enum Format {
     Csv,
 }
 
+impl Format {
+    /// What an export that has any lines begins with.
+    #[must_use]
+    pub const fn beginning(self) -> &'static str {
+        match self {
+            Self::Base64 => "{\"path\":[\"",
+            Self::Text => "{\"bucket\":\"",
+            Self::Csv => "bucket,sequence,key,value,base64\n",
+        }
+    }
+}
+
 /// Where lines go, and what there is to do when all of them are there.
 pub trait Sink: Write {
     /// Writes out what it holds, and is done.
@@ -197,4 +209,40 @@ fn names(text: &str) -> Result<Vec<Vec<u8>>, String> {
 
 fn from_base64(what: &str, text: impl AsRef<[u8]>) -> Result<Vec<u8>, String> {
     base64::Engine::decode(&STANDARD, text).map_err(|error| format!("{what}: no base64: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    struct Kept(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(data)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Sink for Kept {
+        fn finish(self: Box<Self>) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn every_export_begins_as_its_format_says() {
+        for format in [Format::Base64, Format::Text, Format::Csv] {
+            let written = Rc::default();
+            let mut lines = Lines::new(Box::new(Kept(Rc::clone(&written))), format).unwrap();
+            lines.enter(b"b", None).unwrap();
+            lines.finish().unwrap();
+            assert!(written.borrow().starts_with(format.beginning().as_bytes()), "{format:?}");
+        }
+    }
 }

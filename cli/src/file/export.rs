@@ -28,8 +28,8 @@ use crate::lines::{Destination, write_failed};
 pub(crate) struct Export {
     #[command(flatten)]
     target: Target,
-    /// Where to write, instead of standard output. A file appears under this name only when it is complete,
-    /// in the place of one that is there
+    /// Where to write, instead of standard output, which is `-`, too. A file appears under this name only when it is
+    /// complete, in the place of one that is there; where the name is a link, what it leads to is replaced
     #[arg(long, short, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Write keys and values as they are, and in base64 only what is no text
@@ -86,13 +86,15 @@ impl Export {
 
 fn write(db: &Db, out: Destination, format: Format) -> Printed {
     let tx = db.begin()?;
+    let mut progress = Progress::counting("entries");
+    progress.hide_if(out.is_terminal());
     let mut lines = Lines::new(Box::new(out), format)?;
-    write_everything(&tx, &mut lines)?;
+    write_everything(&tx, &mut lines, progress)?;
     Ok(lines.finish()?)
 }
 
-fn write_everything(tx: &Tx, lines: &mut Lines) -> Printed {
-    let mut read = Read { progress: Progress::counting("entries"), memory: Memory::new(tx), bytes: 0 };
+fn write_everything(tx: &Tx, lines: &mut Lines, progress: Progress) -> Printed {
+    let mut read = Read { progress, memory: Memory::new(tx), bytes: 0 };
     for found in tx.buckets() {
         let (name, bucket) = found?;
         write_bucket(name, bucket, lines, &mut read)?;

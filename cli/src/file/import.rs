@@ -34,7 +34,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 pub(crate) struct Import {
     #[command(flatten)]
     target: Target,
-    /// What to read, instead of standard input
+    /// What to read, instead of standard input, which is `-`, too
     #[arg(long, short, value_name = "IN")]
     input: Option<PathBuf>,
     /// Read comma-separated values, as `boltkv file export --csv` writes them

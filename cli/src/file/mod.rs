@@ -47,7 +47,7 @@ use clap::Subcommand;
 pub(crate) use interrupt::{Interrupt, Signals};
 pub(crate) use output::json_line;
 pub(crate) use progress::Progress;
-pub(crate) use target::{must_be_new, must_have_no_journal};
+pub(crate) use target::{must_be_new, must_have_no_journal, same_file};
 
 use crate::failure::Outcome;
 

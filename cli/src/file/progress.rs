@@ -66,6 +66,13 @@ impl Progress {
         Self::start(ProgressBar::no_length(), Unit::Other(unit.into()), &template)
     }
 
+    /// Nobody is shown it where lines go to a terminal: they say enough, and would be mixed up with it.
+    pub(crate) fn hide_if(&mut self, to_terminal: bool) {
+        if to_terminal {
+            self.waiting = None;
+        }
+    }
+
     /// As [`Self::doing`], while lines are printed: on a terminal these lines say enough, and would be mixed up with it.
     pub(super) fn while_printing(what: &str) -> Option<Self> {
         (!io::stdout().is_terminal()).then(|| Self::doing(what))

@@ -206,7 +206,7 @@ pub(crate) fn must_have_no_journal(output: &Path) -> Outcome {
 }
 
 /// Whether two names lead to one file.
-pub(super) fn same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn same_file(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino())).ok();
     place(one).is_some() && place(one) == place(other)
 }

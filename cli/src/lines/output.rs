@@ -1,7 +1,7 @@
 //! Where lines go: standard output, a pipe or device, or a file that has its name only when it is complete.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use boltkv_lines::Sink;
@@ -9,6 +9,7 @@ use boltkv_storage::RawFile;
 use tempfile::NamedTempFile;
 
 use super::Partial;
+use super::place::{Place, beside, is_stdout};
 use crate::failure::{Failure, Outcome};
 use crate::file::Interrupt;
 use crate::permission::about_new;
@@ -26,37 +27,48 @@ enum Out {
     /// Is written as it is; nothing may take its place.
     Device(BufWriter<File>),
     File(BufWriter<NamedTempFile>, PathBuf),
-    /// Stays, under a name of its own, until it is complete.
-    Partial(BufWriter<File>, PathBuf),
+    /// Stays, under the first name, until it is complete.
+    Partial(BufWriter<File>, PathBuf, PathBuf),
 }
 
 impl Destination {
-    /// Standard output, where no path is given. A file that is there is replaced in the end, but for one that is no export.
+    /// Standard output, where no path is given, or `-`. A file that is there is replaced in the end, but for one that is no
+    /// export; where the path is a link, what it leads to.
     pub(crate) fn open(output: Option<&Path>) -> Outcome<Self> {
-        let not_whole = || Interrupt::new(|| "what is written of the export is not whole".into());
-        let Some(path) = output else {
-            let out = Out::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock()));
-            return Ok(Self { out, _interrupt: not_whole()? });
-        };
         let failed = |error| write_failed(output, &error);
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let device = File::options().write(true).open(path).map_err(failed)?;
-            let out = Out::Device(BufWriter::with_capacity(BUFFER, device));
-            return Ok(Self { out, _interrupt: not_whole()? });
-        }
-        refuse_database(path)?;
-        let interrupt = Interrupt::writing(path)?;
-        let unfinished = NamedTempFile::new_in(folder_of(path)).map_err(failed)?;
-        interrupt.remove(unfinished.path());
-        let out = Out::File(BufWriter::with_capacity(BUFFER, unfinished), path.to_owned());
-        Ok(Self { out, _interrupt: interrupt })
+        let path = output.unwrap_or(Path::new("-"));
+        let out = match Place::of(path).map_err(failed)? {
+            Place::Stdout => Out::Stdout(BufWriter::with_capacity(BUFFER, io::stdout().lock())),
+            Place::AsItIs { append } => {
+                let device = File::options().write(true).append(append).open(path).map_err(failed)?;
+                Out::Device(BufWriter::with_capacity(BUFFER, device))
+            }
+            Place::File(path) => {
+                refuse_database(&path)?;
+                let interrupt = Interrupt::writing(&path)?;
+                let unfinished = beside(&path).map_err(failed)?;
+                interrupt.remove(unfinished.path());
+                let out = Out::File(BufWriter::with_capacity(BUFFER, unfinished), path);
+                return Ok(Self { out, _interrupt: interrupt });
+            }
+        };
+        Ok(Self { out, _interrupt: Interrupt::new(|| "what is written of the export is not whole".into())? })
     }
 
     /// Goes on with an export that was not finished.
-    pub(crate) fn go_on(output: &Path, partial: Partial) -> Outcome<Self> {
-        let kept = format!("{} is kept, and --resume goes on with it", Partial::path(output).display());
-        let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), output.to_owned());
+    pub(crate) fn go_on(partial: Partial) -> Outcome<Self> {
+        let kept = format!("{} is kept, and --resume goes on with it", partial.path.display());
+        let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), partial.path, partial.output);
         Ok(Self { out, _interrupt: Interrupt::new(move || kept.clone())? })
+    }
+
+    /// Whether the lines go to a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match &self.out {
+            Out::Stdout(out) => out.get_ref().is_terminal(),
+            Out::Device(out) => out.get_ref().is_terminal(),
+            Out::File(..) | Out::Partial(..) => false,
+        }
     }
 }
 
@@ -64,7 +76,7 @@ impl Write for Destination {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         match &mut self.out {
             Out::Stdout(out) => out.write(data),
-            Out::Device(out) | Out::Partial(out, _) => out.write(data),
+            Out::Device(out) | Out::Partial(out, ..) => out.write(data),
             Out::File(out, _) => out.write(data),
         }
     }
@@ -72,7 +84,7 @@ impl Write for Destination {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.out {
             Out::Stdout(out) => out.flush(),
-            Out::Device(out) | Out::Partial(out, _) => out.flush(),
+            Out::Device(out) | Out::Partial(out, ..) => out.flush(),
             Out::File(out, _) => out.flush(),
         }
     }
@@ -84,9 +96,9 @@ impl Sink for Destination {
         self.flush()?;
         let (out, path) = match self.out {
             Out::Stdout(_) | Out::Device(_) => return Ok(()),
-            Out::Partial(out, path) => {
+            Out::Partial(out, path, output) => {
                 out.get_ref().sync_all()?;
-                return fs::rename(Partial::path(&path), path);
+                return fs::rename(path, output);
             }
             Out::File(out, path) => (out, path),
         };
@@ -98,7 +110,7 @@ impl Sink for Destination {
 
 /// What is said where it could not be written.
 pub(crate) fn write_failed(output: Option<&Path>, error: &io::Error) -> Failure {
-    match output {
+    match output.filter(|path| !is_stdout(path)) {
         None => Failure::stdout(error),
         Some(path) => Failure::not_done(format!("could not write {}: {}", path.display(), about_new(path, error))),
     }
@@ -111,11 +123,4 @@ pub(super) fn refuse_database(path: &Path) -> Outcome {
     }
     let what = "it is a bolt file, which an export does not write over: name another file, or remove this one";
     Err(Failure::usage(format!("{}: {what}", path.display())))
-}
-
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }

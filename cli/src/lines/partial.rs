@@ -1,39 +1,45 @@
 //! An export that was not finished: how much of it is whole, and where it goes on.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use boltkv_lines::Line;
+use boltkv_lines::{Format, Line};
 
 use super::Input;
 use super::output::refuse_database;
+use super::place::{NEW_MODE, Place, keep_mode};
 use crate::failure::{Failure, Outcome};
 
 /// An unfinished export, opened to be gone on with.
 pub(crate) struct Partial {
     pub(super) file: File,
+    /// Where it is while it is not finished.
+    pub(crate) path: PathBuf,
+    /// Where it is to be.
+    pub(super) output: PathBuf,
     /// The last line that it holds; `None` where it holds none.
     pub(crate) last: Option<Line>,
 }
 
 impl Partial {
-    /// Where the export to `output` is while it is not finished.
-    pub(crate) fn path(output: &Path) -> PathBuf {
-        let mut name = output.as_os_str().to_owned();
-        name.push(".partial");
-        name.into()
-    }
-
     /// Opens what there is of the export to `output`, or begins it. The last line is cut off, for it may not be whole.
-    pub(crate) fn open(output: &Path, is_csv: bool, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
-        refuse_database(output)?;
-        let path = Self::path(output);
+    pub(crate) fn open(output: &Path, format: Format, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
+        let Place::File(output) = Place::of(output).map_err(&failed)? else {
+            let what = "it is no file, and --resume goes on with one";
+            return Err(Failure::usage(format!("{}: {what}", output.display())));
+        };
+        refuse_database(&output)?;
+        let mut name = output.clone().into_os_string();
+        name.push(".partial");
+        let path = PathBuf::from(name);
+        refuse_other(&path, format, &failed)?;
         let mut file = own(&path, &failed)?;
-        let (bytes, last) = whole_lines(&mut Input::open(Some(&path), is_csv)?);
+        let (bytes, last) = whole_lines(&mut Input::open(Some(&path), format == Format::Csv)?);
+        keep_mode(&file, &output).map_err(&failed)?;
         file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(&failed)?;
-        Ok(Self { file, last })
+        Ok(Self { file, path, output, last })
     }
 
     /// Forgets what it holds.
@@ -44,9 +50,24 @@ impl Partial {
     }
 }
 
+/// Refuses what was not begun by an export: a file of that name may be somebody's own.
+fn refuse_other(path: &Path, format: Format, failed: &impl Fn(io::Error) -> Failure) -> Outcome {
+    let Ok(found) = path.symlink_metadata() else { return Ok(()) };
+    if found.is_file() {
+        let (whole, mut beginning) = (format.beginning(), Vec::new());
+        let read = File::open(path).and_then(|file| file.take(whole.len() as u64).read_to_end(&mut beginning));
+        read.map_err(failed)?;
+        if whole.as_bytes().starts_with(&beginning) {
+            return Ok(());
+        }
+    }
+    let what = "it is no unfinished export of this form, and is not written over: move it aside, or name another file";
+    Err(Failure::usage(format!("{}: {what}", path.display())))
+}
+
 /// Opens the file, or makes it, for one export alone, until it is closed: two would write into each other's lines.
 fn own(path: &Path, failed: &impl Fn(io::Error) -> Failure) -> Outcome<File> {
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).clone();
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(NEW_MODE).clone();
     loop {
         let file = options.open(path).map_err(failed)?;
         match file.try_lock() {

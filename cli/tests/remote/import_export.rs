@@ -12,7 +12,7 @@ use crate::common::{boltkv, run};
 use boltkv_storage::{Error, Options};
 
 /// Buckets within buckets, text and what is none, and more than one frame of it.
-fn make(file: &Path) {
+pub(crate) fn make(file: &Path) {
     let db = Options::new().open(file).unwrap();
     db.update(|tx| {
         tx.create_bucket("empty")?;
@@ -193,51 +193,6 @@ fn a_value_that_does_not_fit_a_frame_is_not_left_out_in_silence() {
     let refused = server.run(args!["export", "--output", &output]).failed(1);
     assert!(refused.contains("users: the value of large has 300000 bytes"), "{refused}");
     assert!(!output.exists());
-}
-
-// Promises: ops-export-live.
-#[test]
-fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
-    make(&file);
-    let server = Server::start(&file);
-    let partial = folder.path().join("out.partial");
-    for args in [&["--csv"][..], &[], &["--bucket", "users/eu"]] {
-        let export = |more: &[&str]| server.run([&["export"], args, more].concat());
-        let whole = export(&[]).done();
-        let ends = (0..400).chain((400..whole.len()).step_by(whole.len() / 5)).chain([whole.len()]);
-        for end in ends.step_by(31) {
-            std::fs::write(&partial, &whole[..end]).unwrap();
-            export(&["--resume", "--output", output.to_str().unwrap()]).done();
-            assert!(std::fs::read(&output).unwrap() == whole, "{args:?}, cut after {end} of {} bytes", whole.len());
-            assert!(!partial.exists());
-        }
-    }
-    std::fs::write(&partial, "{\"bucket\":\"empty\"}\n".repeat(3)).unwrap();
-    let refused = server.run(args!["export", "-b", "users/eu", "--resume", "--output", &output]).failed(2);
-    assert!(refused.contains("out.partial: it is of another bucket"), "{refused}");
-    assert_eq!(server.run(["export", "--resume"]).code, Some(2));
-}
-
-// Promises: ops-export-live.
-#[test]
-fn an_unfinished_export_that_another_one_is_writing_is_left_to_that() {
-    let folder = tempfile::tempdir().unwrap();
-    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
-    make(&file);
-    let server = Server::start(&file);
-    let partial = output.with_file_name("out.partial");
-    let kept = "{\"bucket\":\"empty\"}\n{\"bucket\":\"use";
-    std::fs::write(&partial, kept).unwrap();
-    let other = std::fs::File::open(&partial).unwrap();
-    other.lock().unwrap();
-    let refused = server.run(args!["export", "--resume", "--output", &output]).failed(1);
-    assert!(refused.contains("out.partial: another export is writing it"), "{refused}");
-    assert!(std::fs::read_to_string(&partial).unwrap() == kept && !output.exists());
-    drop(other);
-    server.run(args!["export", "--resume", "--output", &output]).done();
-    assert!(std::fs::read(&output).unwrap() == server.run(["export"]).done());
 }
 
 // Promises: ops-export-state.

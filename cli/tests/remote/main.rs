@@ -16,6 +16,7 @@ mod import_export;
 mod incr;
 mod ping;
 mod restore;
+mod resume;
 mod scan;
 mod set;
 mod shrink;

@@ -20,16 +20,18 @@ fn a_value_comes_from_an_argument_a_file_or_standard_input() {
     server.run(["set", "dashes", "--", "--bucket"]).done();
     server.run(args!["set", "file", "--file", &file]).done();
     server.run_with_input(["set", "input", "-"], &every_byte).done();
+    server.run_with_input(["set", "dashed", "--file", "-"], &every_byte).done();
     server.run_with_input(["set", "dash", "-"], b"from standard input\n").done();
     server.run(["set", "nothing", "-"]).done();
 
-    let expected: [(&str, &[u8]); 8] = [
+    let expected: [(&str, &[u8]); 9] = [
         ("argument", b"hello world"),
         ("empty", b""),
         ("number", b"-5"),
         ("dashes", b"--bucket"),
         ("file", &every_byte),
         ("input", &every_byte),
+        ("dashed", &every_byte),
         ("dash", b"from standard input\n"),
         ("nothing", b""),
     ];

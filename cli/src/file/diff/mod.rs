@@ -2,7 +2,7 @@
 
 mod compare;
 
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -89,7 +89,8 @@ impl Diff {
         let (old, new) = (open(&self.old)?, open(&self.new)?);
         let begin = |db: &boltkv_storage::Db, path| db.begin().map_err(|error| Failure::open(path, &error));
         let (old, new) = (begin(&old, &self.old)?, begin(&new, &self.new)?);
-        let progress = Progress::counting("entries");
+        let mut progress = Progress::counting("entries");
+        progress.hide_if(!self.brief && io::stdout().is_terminal());
         let mut tally = Tally::default();
         let mut out = BufWriter::new(io::stdout().lock());
         let tell = |difference: Difference<'_>| {
