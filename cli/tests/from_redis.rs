@@ -184,8 +184,11 @@ fn databases_passwords_and_what_is_there_are_as_the_options_say() {
     let url = format!("redis://:open%20sesame@{}/3", redis.addr);
     let seen = server.run(["import", "--from-redis", &url]).failed(2);
     assert!(seen.contains("see a password") && !seen.contains("sesame"), "{seen}");
-    let by_url = server.command(["import", "--from-redis"]).env("BOLTKV_REDIS_URL", &url).output().unwrap();
-    assert_eq!(by_url.status.code(), Some(0), "{by_url:?}");
+    let mut by_url = server.command(["import", "--from-redis"]);
+    by_url.env("BOLTKV_REDIS_URL", &url).env("REDISCLI_AUTH", "of another Redis");
+    assert_eq!(by_url.output().unwrap().status.code(), Some(0), "{by_url:?}");
+    let said = by_url.env("BOLTKV_REDIS_PASSWORD", "wrong").output().unwrap();
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
     assert_eq!(server.run(["get", "--bucket", "db3", "a"]).done_text(), "three");
 
     server.run(["set", "a", "mine"]).done();

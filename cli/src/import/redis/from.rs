@@ -92,7 +92,7 @@ struct Parsed {
 impl RedisArgs {
     /// What is to be copied; `None` where no Redis is.
     pub(in crate::import) fn from(&self) -> Outcome<Option<From>> {
-        let Some(given) = &self.from_redis else { return Ok(None) };
+        let Some(given) = &self.from_redis else { return self.refuse_what_is_of_a_redis().map(|()| None) };
         let from = match given.as_str() {
             "" => {
                 let missing = || Failure::usage(format!("--from-redis names no address, and {URL} is not set"));
@@ -119,15 +119,30 @@ impl RedisArgs {
             _ => None,
         };
         let Parsed { addr, user, password, databases, .. } = from;
-        let (password, databases) = (self.password()?.or(password), self.redis_db.unwrap_or(databases));
-        Ok(Some(From { addr, user, password, databases, tls }))
+        let databases = self.redis_db.unwrap_or(databases);
+        Ok(Some(From { addr, user, password: self.password(password)?, databases, tls }))
     }
 
-    fn password(&self) -> Outcome<Option<String>> {
-        match &self.redis_password_file {
-            Some(file) => first_line(file).map(Some),
-            None => Ok(PASSWORDS.into_iter().find_map(variable)),
+    /// The password, where the URL has this one. What is set for redis-cli may be meant for another Redis.
+    fn password(&self, of_url: Option<String>) -> Outcome<Option<String>> {
+        if let Some(file) = &self.redis_password_file {
+            return first_line(file).map(Some);
         }
+        let [own, of_redis_cli] = PASSWORDS;
+        Ok(variable(own).or(of_url).or_else(|| variable(of_redis_cli)))
+    }
+
+    /// clap asks for --from-redis with these, but not beside a FILE, which excludes it.
+    fn refuse_what_is_of_a_redis(&self) -> Outcome {
+        let given = [
+            ("--redis-db", self.redis_db.is_some()),
+            ("--redis-password-file", self.redis_password_file.is_some()),
+            ("--redis-tls-ca", self.redis_tls_ca.is_some()),
+            ("--if-absent", self.if_absent),
+            ("--skip-unsupported", self.skip_unsupported),
+        ];
+        let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) else { return Ok(()) };
+        Err(Failure::usage(format!("{option} is for --from-redis: lines replace what is there already")))
     }
 }
 
