@@ -27,8 +27,9 @@ const LEASE: Duration = Duration::from_secs(60);
 /// for an entry; depth first, in key order. A key or value that is no text stands as "key64" or "value64", in base64. All of it
 /// is one state, from a snapshot that the server holds open meanwhile: writes go on, and pages that they would use again wait. An
 /// export whose connection is lost ends with an error. With --live it is as things are when it comes by: nothing waits for it,
-/// and a server that is restarted, or busy, is waited for, as long as --timeout. When keys expire is not told: a copy that has
-/// their times is one of `boltkv backup`, of which `boltkv file export` makes lines.
+/// and a server that is restarted, or busy, is waited for, as long as --timeout. When keys expire is not told: where these
+/// lines are imported, also where they came from, the keys never expire. A copy that has their times is one of `boltkv backup`,
+/// of which `boltkv file export` makes lines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv export > everything.jsonl

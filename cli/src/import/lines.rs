@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use boltkv_client::{Client, Error, Path, TxnPart};
+use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
 use boltkv_lines::Line;
-use boltkv_protocol::{Cond, Txn, WriteRequest};
+use boltkv_protocol::{Cond, Txn, WriteRequest, text};
 use serde::Serialize;
 
 use super::times::{Times, is_own};
@@ -117,7 +117,19 @@ impl Import {
         if line_of.is_empty() {
             return Ok(());
         }
-        let Err(error) = self.patiently(client, &txn).await else { return Ok(()) };
+        let mut sent = self.patiently(client, &txn).await;
+        let default = text::default_bucket();
+        if let Err(error) = &sent
+            && error.code() == Some(ErrorCode::BucketNotFound)
+            && is_in(&default, error, lines, &line_of)
+        {
+            // It is made when it is needed, as `set` does it.
+            sent = match client.bucket_at(default).create_if_missing().await {
+                Ok(_) => self.patiently(client, &txn).await,
+                Err(error) => Err(error),
+            };
+        }
+        let Err(error) = sent else { return Ok(()) };
         if let Some(part @ TxnPart::Request(at)) = error.failed_part() {
             let line = line_of.get(usize::from(at)).copied().unwrap_or(0);
             return Err(Refused::At(line, Failure::write(error).without_count(part)));
@@ -197,6 +209,13 @@ fn transaction(lines: &[Line]) -> Result<(Txn, Vec<usize>), Refused> {
         }
     }
     Ok((txn.build(), line_of))
+}
+
+/// Whether the line to blame is of an entry in this bucket.
+fn is_in(bucket: &Path, error: &Error, lines: &[Line], line_of: &[usize]) -> bool {
+    let Some(TxnPart::Request(at)) = error.failed_part() else { return false };
+    let line = line_of.get(usize::from(at)).and_then(|number| lines.get(*number));
+    matches!(line, Some(Line::Entry { path, .. }) if path.iter().map(Vec::as_slice).eq(bucket.names()))
 }
 
 fn unusable(number: usize, why: &impl ToString) -> Refused {

@@ -27,11 +27,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Put the lines of an export, or what a Redis has, into the file of a running server
 ///
 /// Reads what `boltkv export` and `boltkv file export` write: buckets that are missing are made, their sequences set, entries
-/// put, nothing deleted. A bucket's line must come before what is in it. Lines are put in 1,000 (or 1 MiB) at a time, each
-/// time as one transaction. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
+/// put, nothing deleted. A bucket's line must come before what is in it, but for `default`, which is made when it is missing.
+/// Lines are put in 1,000 (or 1 MiB) at a time, each time as one transaction. Blank lines are passed over, and not counted. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
 /// cannot be used ends it: then all lines before that one are there, nothing of it or after it is, and the message says how
-/// many they were. To import the same lines again does no harm. Keys whose times an export of a file has are given these at
-/// the end; lines of `boltkv export` have none.
+/// many they were. To import the same lines again does no harm, but to times: keys whose times an export of a file has are
+/// given these at the end; lines of `boltkv export` have none, and keys that they put never expire, also those that did before.
 ///
 /// With --from-redis a running Redis is copied, or whatever speaks its protocol: its strings and hashes, with the times at
 /// which they expire. Database 0 goes into the bucket `default`, 1 into `db1`; a hash is a bucket within. What is there

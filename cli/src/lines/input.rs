@@ -5,9 +5,11 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use boltkv_lines::{Line, Reader};
+use boltkv_storage::RawFile;
 
 use crate::failure::{Failure, Outcome};
 use crate::file::Progress;
+use crate::shell::quoted_for_shell;
 
 /// Lines of an export, from a file or from standard input.
 pub(crate) struct Input {
@@ -30,6 +32,11 @@ impl Input {
         let failed = |error| Failure::unreachable(format!("could not open {}: {error}", path.display()));
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_file() && RawFile::open(path, None).is_ok() {
+            let export =
+                format!("`boltkv file export {}` makes lines of it, to be piped in here", quoted_for_shell(path));
+            return Err(Failure::usage(format!("{}: it is a bolt file, and no export: {export}", path.display())));
+        }
         let progress =
             if metadata.is_file() { Progress::of_bytes(metadata.len()) } else { Progress::counting("bytes") };
         Ok(Self::new(path.display().to_string(), Box::new(file), is_csv, progress))

@@ -121,7 +121,7 @@ fn a_bad_line_is_named_and_all_before_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
         ("hello", "expected value"),
-        ("", "EOF while parsing"),
+        ("{", "EOF while parsing"),
         (r#"{"path":["Yg=="],"key":"?","value":""}"#, "no base64"),
         (r#"{"path":["Yg=="],"key":"","value":""}"#, "a key must have at least one byte"),
         (r#"{"path":["Yw=="],"key":"aw==","value":""}"#, "no bucket \"c\""),

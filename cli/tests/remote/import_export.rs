@@ -167,6 +167,54 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
 }
 
 #[test]
+fn what_is_said_of_a_redis_is_refused_beside_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    server.run(["set", "k", "mine"]).done();
+    let file = folder.path().join("lines.jsonl");
+    std::fs::write(&file, "{\"bucket\":\"default\",\"key\":\"k\",\"value\":\"other\"}\n").unwrap();
+    for option in [
+        &["--if-absent"][..],
+        &["--skip-unsupported"],
+        &["--redis-db", "1"],
+        &["--redis-tls-ca", "ca.pem"],
+        &["--redis-password-file", "password"],
+    ] {
+        let args = args!["import", &file].into_iter().chain(option.iter().map(Into::into));
+        let said = server.run(args).failed(2);
+        assert!(said.contains(&format!("{} is for --from-redis", option[0])), "{said}");
+    }
+    assert_eq!(server.run(["get", "k"]).done_text(), "mine");
+}
+
+#[test]
+fn the_bucket_default_is_made_when_a_line_needs_it_as_set_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let lines = b"\xef\xbb\xbf\n{\"bucket\":\"b\"}\n\n{\"bucket\":\"default\",\"key\":\"k\",\"value\":\"v\"}\n";
+    assert_eq!(server.run_with_input(["import", "--json"], lines).done_text(), "{\"lines\":2}\n");
+    assert_eq!(server.run(["get", "k"]).done_text(), "v");
+    let within = b"{\"bucket\":\"default/in\",\"key\":\"k\",\"value\":\"v\"}\n";
+    assert!(server.run_with_input(["import"], within).failed(1).contains("BUCKET_NOT_FOUND"));
+}
+
+#[test]
+fn a_bolt_file_is_no_export_and_how_it_becomes_one_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, other] = ["app.db", "other.db"].map(|name| folder.path().join(name));
+    make(&other);
+    let server = Server::start(&file);
+    let refused = [
+        server.run(args!["import", &other]),
+        server.run(args!["import", "--csv", &other]),
+        run(args!["file", "import", folder.path().join("new.db"), "--input", &other]),
+    ];
+    for said in refused.map(|ran| ran.failed(2)) {
+        assert!(said.contains("it is a bolt file") && said.contains("`boltkv file export "), "{said}");
+    }
+}
+
+#[test]
 fn what_a_frame_or_the_file_does_not_take_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(&folder.path().join("app.db"), ["--max-frame", "64KiB", "--max-size", "1MiB"]);
