@@ -5,12 +5,12 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, Error};
+use clap::{Arg, Command, Error};
 
 use crate::shell::quoted_for_shell;
 
 /// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 22] = [
+const COMMANDS: [(&[&str], &str); 28] = [
     (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
     (
         &["ls", "list", "keys", "range", "iterate"],
@@ -44,6 +44,24 @@ const COMMANDS: [(&[&str], &str); 22] = [
     (&["stop", "shutdown", "quit"], "a server ends in peace by SIGTERM, or Ctrl-C where it runs"),
     (&["server", "start", "run"], "`boltkv serve --db FILE` serves a file"),
     (&["monitor", "subscribe"], "`boltkv watch` prints what is committed, as it comes"),
+    (
+        &["compaction", "vacuum", "bgrewriteaof"],
+        "`boltkv shrink` makes the file of a running server smaller, `boltkv file compact` writes a file anew",
+    ),
+    (&["open"], "`boltkv serve --db FILE` serves a file, `boltkv file tree FILE` shows what is in it"),
+    (&["stat"], "`boltkv bucket stat PATH` prints the figures of a bucket, `boltkv file stats FILE` those of a file"),
+    (
+        &["getset", "getdel", "getex", "append", "strlen", "type"],
+        "clients of Redis do this, redis-cli for one, on the same port; here are `get`, `set`, `delete` and `txn`",
+    ),
+    (
+        &["lock"],
+        "`boltkv set KEY VALUE --if-absent --ttl 30s` takes a lock, `boltkv delete KEY --if-equals VALUE` gives it back",
+    ),
+    (
+        &["member", "elect", "alarm"],
+        "there is none: one server serves a file, and `boltkv health` says whether it does its work",
+    ),
     (&["cli", "shell", "repl"], "each command does one thing; redis-cli and netcat talk to a server, too"),
 ];
 
@@ -63,7 +81,7 @@ const OF_FILES: [(&[&str], &str); 4] = [
 ];
 
 /// What other programs call an option, the option of ours that has to be there, and how to go on from it.
-const OPTIONS: [(&[&str], &str, &str); 7] = [
+const OPTIONS: [(&[&str], &str, &str); 10] = [
     (
         &["-p", "-u", "--host", "--hostname", "--port", "--server", "--url", "--endpoint", "--endpoints"],
         "addr",
@@ -76,6 +94,9 @@ const OPTIONS: [(&[&str], &str, &str); 7] = [
         "addr",
         "`boltkv scan PREFIX` prints what starts so, `boltkv delete-range --prefix PREFIX` removes it",
     ),
+    (&["--print-value-only"], "keys", "the value alone is what is printed"),
+    (&["--nx"], "absent", "--if-absent sets only a key that is not there"),
+    (&["--xx"], "present", "--if-present sets only a key that is there"),
     (&["--ex", "--px", "--lease"], "ttl", "--ttl 10s says after which time a key is gone"),
     (
         &["--requirepass", "--password", "--auth"],
@@ -100,10 +121,19 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
         ErrorKind::UnknownArgument => {
             // clap takes whatever begins with a dash for a value that was meant.
             error.remove(ContextKind::Suggested);
-            word(&error, ContextKind::InvalidArg).map(|word| {
-                let tips = of_argument(asked, &word);
-                if tips.is_empty() { meant_as_value(&word, args).into_iter().collect() } else { tips }
+            let word = word(&error, ContextKind::InvalidArg);
+            if word.as_ref().is_some_and(|word| is_known(program, word)) {
+                error.remove(ContextKind::SuggestedArg);
+            }
+            word.map(|word| {
+                let tips =
+                    before_the_command(program, args, &word).map_or_else(|| of_argument(asked, &word), |tip| vec![tip]);
+                if tips.is_empty() { meant_as_value(asked, &word, args).into_iter().collect() } else { tips }
             })
+        }
+        ErrorKind::MissingRequiredArgument if asked.get_name() == "restore" => {
+            let alone = "a backup alone needs no restore: stop the server, move file and journal aside, and copy it to the file's place";
+            Some(vec![alone.to_owned()])
         }
         _ => None,
     };
@@ -117,12 +147,51 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
 }
 
 /// For a name that begins with a dash, such as a file's: several letters after a single one are no option.
-fn meant_as_value(word: &str, args: &[OsString]) -> Option<String> {
-    let mut typed = args.iter().filter_map(|arg| arg.to_str());
-    let name = typed.find(|arg| arg.starts_with(word) && arg.len() > 2 && !arg.starts_with("--"))?;
-    let is_number = name[1..].starts_with(|first: char| first.is_ascii_digit());
-    (!is_number)
-        .then(|| format!("what begins with a dash and is no option comes after `--`: -- {}", quoted_for_shell(name)))
+fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<String> {
+    let typed: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let is_meant = |arg: &&str| arg.starts_with(word) && arg.len() > 2 && !arg.starts_with("--");
+    let at = typed.iter().position(|arg| is_meant(arg) && arg.starts_with('-'))?;
+    let (before, name) = (typed.get(at.checked_sub(1)?)?, typed.get(at)?);
+    if name[1..].starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    let name = quoted_for_shell(name);
+    Some(if option(asked, before).is_some_and(takes_value) {
+        format!("a value that begins with a dash stands behind `=`: {before}={name}")
+    } else {
+        format!("what begins with a dash and is no option comes after `--`: -- {name}")
+    })
+}
+
+/// For an option that stands where the command should.
+fn before_the_command(program: &Command, args: &[OsString], word: &str) -> Option<String> {
+    let at = args.iter().position(|arg| program.find_subcommand(arg).is_some()).filter(|at| *at > 0)?;
+    let command = asked(program, args.get(at..)?);
+    let name = name_of(word);
+    let value = if takes_value(option(command, name)?) { " …" } else { "" };
+    Some(format!("{name} goes behind the command: {} {name}{value}", command.get_bin_name()?))
+}
+
+/// The option of this name.
+fn option<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
+    command.get_arguments().find(|argument| {
+        argument.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long))
+            || argument.get_short().is_some_and(|short| name.strip_prefix('-') == Some(short.encode_utf8(&mut [0; 4])))
+    })
+}
+
+fn takes_value(option: &Arg) -> bool {
+    option.get_action().takes_values()
+}
+
+/// Whether a command has an option of this name: then it is no misspelt other one.
+fn is_known(command: &Command, word: &str) -> bool {
+    option(command, name_of(word)).is_some() || command.get_subcommands().any(|inner| is_known(inner, word))
+}
+
+/// An option without the value that may stand behind it.
+fn name_of(word: &str) -> &str {
+    word.split_once('=').map_or(word, |(name, _)| name)
 }
 
 /// Nobody is led to what removes something because his word has some of its letters.
@@ -189,7 +258,7 @@ fn called(tips: &[(&[&str], &str)], word: &str) -> impl Iterator<Item = String> 
 
 /// For a word that is no argument of `asked`.
 fn of_argument(asked: &Command, word: &str) -> Vec<String> {
-    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    let name = name_of(word);
     let takes = |id: &str| asked.get_arguments().any(|argument| argument.get_id() == id);
     if !name.starts_with('-') {
         let tip = match (asked.get_name(), &*name.to_lowercase()) {
@@ -198,6 +267,8 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
             ("set", "nx") => "--if-absent sets only a key that is not there",
             ("set", "xx") => "--if-present sets only a key that is there",
             ("set", _) => "a value with blanks in it is one argument: put it in quotes",
+            _ if takes("output") => "--output FILE says where to write",
+            _ if takes("input") => "--input FILE says what to read",
             _ => return Vec::new(),
         };
         return vec![tip.to_owned()];

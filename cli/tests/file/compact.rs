@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::run;
+use crate::common::{boltkv, run};
 use boltkv_storage::{Db, Error};
 
 /// A file of which the most is free.
@@ -53,6 +53,19 @@ fn flags_are_bbolts_and_json_is_printed() {
     let said: serde_json::Value = serde_json::from_slice(&run(line).done()).unwrap();
     let len = |file: &Path| fs::metadata(file).unwrap().len();
     assert_eq!(said, serde_json::json!({"bytes_before": len(&old), "bytes_after": len(&new)}));
+}
+
+#[test]
+fn a_name_that_begins_with_a_dash_stands_behind_an_equals_sign_as_the_tip_says() {
+    let folder = tempfile::tempdir().unwrap();
+    make(&folder.path().join("old.db"));
+    let compacted = |output: &[&str]| {
+        let args = ["file", "compact", "old.db"].iter().chain(output);
+        boltkv(args).current_dir(folder.path()).output().unwrap().status.code()
+    };
+    assert_eq!(compacted(&["-o", "-x.db"]), Some(2));
+    assert_eq!(compacted(&["-o=-x.db"]), Some(0));
+    assert!(folder.path().join("-x.db").exists());
 }
 
 #[test]

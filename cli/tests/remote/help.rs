@@ -121,7 +121,6 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("server", "`boltkv serve --db FILE`"),
         ("set a 1 ex 10", "--ttl 10s"),
         ("set a 1 NX", "--if-absent"),
-        ("file check -dash.db", "comes after `--`: -- -dash.db"),
         ("decr visits", "`boltkv incr KEY -1`"),
         ("select 1", "`--bucket PATH`"),
         ("keys", "`boltkv file keys FILE BUCKET...`"),
@@ -130,12 +129,49 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("file ls my.db", "`boltkv file buckets FILE`"),
         ("file put my.db users ada lovelace", "`boltkv serve --db FILE`"),
         ("file shrink my.db", "`boltkv file compact`"),
+        ("compaction", "`boltkv file compact`"),
+        ("open my.db", "`boltkv serve --db FILE`"),
+        ("stat users", "`boltkv bucket stat PATH`"),
+        ("stat my.db", "`boltkv file stats FILE`"),
+        ("getset a b", "redis-cli"),
+        ("append a b", "redis-cli"),
+        ("type a", "redis-cli"),
+        ("lock jobs", "--if-absent --ttl 30s"),
+        ("member list", "one server serves a file"),
+        ("alarm list", "`boltkv health`"),
+        ("get a --print-value-only", "the value alone"),
+        ("set a b --nx", "--if-absent"),
+        ("set a b --xx", "--if-present"),
+        ("restore app.backup.db", "a backup alone needs no restore"),
     ] {
-        let ran = run(typed.split(' '));
-        assert_eq!(ran.code, Some(2), "{typed}");
-        let tips: Vec<_> = ran.stderr.lines().filter(|line| line.contains("tip: ")).collect();
-        assert!(tips.iter().any(|line| line.contains(tip)), "{typed}: {}", ran.stderr);
+        assert_tip(typed, tip);
     }
+}
+
+/// What belongs elsewhere on the line.
+#[test]
+fn what_stands_in_the_wrong_place_is_led_to_the_right_one() {
+    for (typed, tip) in [
+        ("export übung.jsonl", "--output FILE says where to write"),
+        ("file compact a.db b.db", "--output FILE says where to write"),
+        ("file import new.db x.jsonl", "--input FILE says what to read"),
+        ("file compact a.db -o -x.db", "behind `=`: -o=-x.db"),
+        ("--addr localhost:1 get x", "--addr goes behind the command: boltkv get --addr …"),
+        ("--addr=localhost:1 get x", "--addr goes behind the command: boltkv get --addr …"),
+        ("--json bucket list", "--json goes behind the command: boltkv bucket list --json"),
+        ("-n 3 scan", "-n goes behind the command: boltkv scan -n …"),
+        ("file check -dash.db", "comes after `--`: -- -dash.db"),
+    ] {
+        assert_tip(typed, tip);
+    }
+}
+
+#[track_caller]
+fn assert_tip(typed: &str, tip: &str) {
+    let ran = run(typed.split(' '));
+    assert_eq!(ran.code, Some(2), "{typed}");
+    let tips: Vec<_> = ran.stderr.lines().filter(|line| line.contains("tip: ")).collect();
+    assert!(tips.iter().any(|line| line.contains(tip)), "{typed}: {}", ran.stderr);
 }
 
 /// A number or an option that is not known is no value that was meant, and nobody is led to what removes something.
@@ -146,6 +182,14 @@ fn what_would_lead_astray_is_not_suggested() {
         assert_eq!(ran.code, Some(2), "{typed}");
         assert!(!ran.stderr.contains("as a value"), "{typed}: {}", ran.stderr);
     }
+    for typed in ["file check a.db b.db", "file compact a.db b.db", "export übung.jsonl", "get größe --größe"] {
+        let ran = run(typed.split(' '));
+        assert_eq!(ran.code, Some(2), "{typed}");
+        assert!(!ran.stderr.contains("begins with a dash"), "{typed}: {}", ran.stderr);
+    }
+    // An option of other commands is no misspelt one of this.
+    assert!(!run(["config", "check", "--json"]).stderr.contains("tip:"));
+    assert!(run(["config", "check", "--jurnal", "off"]).stderr.contains("'--journal'"));
     let ran = run(["edl", "a"]);
     assert!(!ran.stderr.contains("'del'"), "{}", ran.stderr);
     assert!(run(["delet", "a"]).stderr.contains("'delete'"));
