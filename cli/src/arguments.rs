@@ -2,7 +2,7 @@
 //! nothing further in overflows.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -174,6 +174,13 @@ pub(crate) fn place_to_listen(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// Whether what is said to a host and port stays on this machine.
+pub(crate) fn is_loopback(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
 /// As [`address`], with another usual port.
 pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str> {
     if text.is_empty() {
@@ -277,6 +284,18 @@ mod tests {
             assert_eq!(Size(bytes).to_string(), shown);
             assert_eq!(shown.parse(), Ok(Size(bytes)));
         }
+    }
+
+    #[test]
+    fn loopback_is_this_machine_by_whatever_name() {
+        assert!(
+            ["localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"]
+                .iter()
+                .all(|a| is_loopback(a))
+        );
+        assert!(
+            ["db:1", "localhost.example.org:1", "10.0.0.1:1", "[::2]:1", "0.0.0.0:1"].iter().all(|a| !is_loopback(a))
+        );
     }
 
     #[test]

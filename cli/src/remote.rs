@@ -34,11 +34,16 @@ const MOST_OF_TOKEN_FILE: u64 = 4 * 1024;
 /// So many of the keys that are not there are named.
 const MOST_NAMED: usize = 3;
 
-/// The variable that says where the server is. `None` where it is there and empty, as scripts leave one that they do not
-/// set: that says nothing.
+/// The variable that says where the server is.
 pub(crate) fn address_variable() -> Option<&'static str> {
-    let is_empty = env::var_os(ADDRESS).is_some_and(|address| address.is_empty());
-    (!is_empty).then_some(ADDRESS)
+    unless_empty(ADDRESS)
+}
+
+/// A variable that an option is taken from. `None` where it is there and empty, as scripts leave one that they do not set:
+/// that says nothing.
+pub(crate) fn unless_empty(name: &'static str) -> Option<&'static str> {
+    let is_empty = env::var_os(name).is_some_and(|value| value.is_empty());
+    (!is_empty).then_some(name)
 }
 
 /// The server that a command is for.

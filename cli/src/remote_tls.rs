@@ -1,31 +1,42 @@
 //! How a command encrypts what it says to a server.
 
+use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use boltkv_client::{Tls, TlsError};
 use clap::Args;
+use clap::builder::{BoolishValueParser, TypedValueParser as _};
 use rustls::{AlertDescription, CertificateError, OtherError};
 
 use crate::failure::{Failure, Outcome};
+use crate::remote::unless_empty;
+
+/// The variables of the environment, each the same as an option.
+const TLS: &str = "BOLTKV_TLS";
+const CA: &str = "BOLTKV_TLS_CA";
+const NAME: &str = "BOLTKV_TLS_NAME";
+const CERT: &str = "BOLTKV_CLIENT_CERT";
+const KEY: &str = "BOLTKV_CLIENT_KEY";
 
 /// Whether and how to encrypt.
 #[derive(Debug, Args)]
 pub(crate) struct TlsArgs {
     /// Encrypt (TLS), and take only a server that has a certificate from whom this system trusts
-    #[arg(long, env = "BOLTKV_TLS", value_parser = clap::builder::BoolishValueParser::new())]
+    #[arg(long, env = unless_empty(TLS), value_parser = BoolishValueParser::new())]
     tls: bool,
     /// Encrypt, and take only a server that has a certificate from one of those in this file (PEM)
-    #[arg(long, value_name = "FILE", env = "BOLTKV_TLS_CA")]
+    #[arg(long, value_name = "FILE", env = unless_empty(CA))]
     tls_ca: Option<PathBuf>,
     /// The name that the server's certificate must have, where that is not the host's
-    #[arg(long, value_name = "NAME", env = "BOLTKV_TLS_NAME")]
+    #[arg(long, value_name = "NAME", env = unless_empty(NAME))]
     tls_name: Option<String>,
     /// Encrypt, and show this certificate (PEM) to a server that asks for one
-    #[arg(long, value_name = "FILE", env = "BOLTKV_CLIENT_CERT", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", env = unless_empty(CERT), requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", env = "BOLTKV_CLIENT_KEY", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", env = unless_empty(KEY), requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 }
 
@@ -51,6 +62,19 @@ impl TlsArgs {
         }
         builder.build().map(Some).map_err(|error| Failure::usage(format!("cannot encrypt: {error}")))
     }
+}
+
+/// The variable that has commands encrypt, if one does.
+pub(crate) fn asked_by() -> Option<&'static str> {
+    [TLS, CA, NAME, CERT].into_iter().find(|name| {
+        let value = env::var_os(name).filter(|value| !value.is_empty());
+        value.is_some_and(|value| *name != TLS || is_yes(&value))
+    })
+}
+
+/// As the option reads it. What cannot be read is no reason to send anything in the clear.
+fn is_yes(value: &OsStr) -> bool {
+    BoolishValueParser::new().parse_ref(&clap::Command::new(""), None, value).unwrap_or(true)
 }
 
 /// What helps where a connection could not be encrypted, to stand behind the message.

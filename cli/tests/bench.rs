@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use common::server::Server;
-use common::{Ran, run};
+use common::{Ran, boltkv, run};
 use serde_json::Value;
 
 /// Little enough to be over at once.
@@ -256,6 +256,36 @@ fn a_signal_ends_it_early_with_what_it_has_and_without_its_bucket() {
         "{said}"
     );
     assert_eq!(server.run(["bucket", "list"]).done_text(), "");
+}
+
+#[test]
+fn buckets_above_its_own_are_removed_where_it_has_made_them_and_left_where_not() {
+    let (_folder, server) = server();
+    server.run(["bucket", "create", "there/in"]).done();
+    for bucket in ["zz/yy", "zz/yy/xx", "there/new/bench", "there/in/bench"] {
+        server.run(SMALL.iter().chain(&["-t", "get", "-b", bucket])).done();
+    }
+    assert_eq!(server.run(["bucket", "list"]).done_text(), "there\n");
+    assert_eq!(server.run(["bucket", "list", "there"]).done_text(), "in\n");
+    assert_eq!(server.run(["bucket", "list", "there/in"]).done_text(), "");
+}
+
+#[test]
+fn a_token_is_not_sent_in_the_clear_where_encryption_is_asked_for() {
+    for (name, value) in [("BOLTKV_TLS", "true"), ("BOLTKV_TLS_CA", "ca.pem"), ("BOLTKV_CLIENT_CERT", "me.pem")] {
+        // Nobody has this address.
+        let output = boltkv(["bench", "--addr", "192.0.2.1"]).env(name, value).output().unwrap();
+        let said = Ran::from(output).failed(2);
+        assert!(said.contains(&format!("{name} asks for encryption")), "{said}");
+    }
+    let (_folder, server) = server();
+    let near = server.command(SMALL).env("BOLTKV_TLS_CA", "ca.pem").output().unwrap();
+    Ran::from(near).done();
+    for (name, value) in [("BOLTKV_TLS", "0"), ("BOLTKV_TLS_CA", "")] {
+        let addr = server.addr().replace("127.0.0.1", "0.0.0.0");
+        let output = boltkv(SMALL.iter().chain(&["--addr", &addr])).env(name, value).output().unwrap();
+        Ran::from(output).done();
+    }
 }
 
 #[test]

@@ -149,16 +149,18 @@ impl Server {
         }
     }
 
-    /// Makes the place that is ours. It must not be there (a bucket), or has to be empty (a database, a cache).
+    /// Makes the place that is ours. It must not be there (a bucket), or has to be empty (a database, a cache). Answers the
+    /// bucket that is to be removed in the end: the topmost of those that were made, where others were missing above it.
     ///
     /// # Errors
     /// [`Error::Occupied`] where it is there, or not empty; what the server refuses; those of connecting.
-    pub fn prepare(&self) -> Result<(), Error> {
+    pub fn prepare(&self) -> Result<Path, Error> {
         match self.spoken() {
-            Spoken::Binary => boltkv::Connected::new(self)?.create(&self.bucket),
-            Spoken::Resp => Lines::introduced(self)?.redis_is_empty(self.database),
-            Spoken::Memcached => Lines::connect(self)?.memcached_is_empty(),
+            Spoken::Binary => return boltkv::Connected::new(self)?.create(&self.bucket),
+            Spoken::Resp => Lines::introduced(self)?.redis_is_empty(self.database)?,
+            Spoken::Memcached => Lines::connect(self)?.memcached_is_empty()?,
         }
+        Ok(self.bucket.clone())
     }
 
     /// Sees whether the place is there, for a run that uses what another has left. A database and a cache always are.

@@ -212,17 +212,18 @@ impl Bench {
         let stop = Stop::at_signals()?;
         let version = server.version().map_err(failure)?;
         let mut report = Report { server, version, work, before: Vec::new(), tests: Vec::new() };
+        let mut made = report.server.clone();
         if self.reuse {
             report.server.find().map_err(failure)?;
             self.look_for_keys(&report, &stop)?;
         } else {
-            report.server.prepare().map_err(|error| self.occupied(error))?;
+            made.bucket = report.server.prepare().map_err(|error| self.occupied(error))?;
         }
         let measured = self.measure(&mut report, &stop);
         // Also after a failure: what was made is removed.
-        let removed = if self.keep || self.reuse { Ok(()) } else { remove(&report.server) };
+        let removed = if self.keep || self.reuse { Ok(()) } else { remove(&made) };
         let told = if report.before.is_empty() && report.tests.is_empty() { Ok(()) } else { self.tell(&report) };
-        let left = removed.map_err(|error| error.prefixed(&format!("{} was left as it is", report.server.place())));
+        let left = removed.map_err(|error| error.prefixed(&format!("{} was left as it is", made.place())));
         let and_left = left.as_ref().err().map_or_else(String::new, |error| format!("; {error}"));
         measured.map_err(|error| error.followed_by(&and_left))?;
         told?;

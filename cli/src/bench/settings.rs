@@ -8,9 +8,10 @@ use boltkv_client::Token;
 use boltkv_load::{Dialect, Limit, Mix, Op, Order, Server, Target, Work};
 
 use super::{Bench, Distribution, Report};
-use crate::arguments::{Size, address_with};
+use crate::arguments::{Size, address_with, is_loopback};
 use crate::failure::{Failure, Outcome};
 use crate::remote::address_variable;
+use crate::remote_tls;
 
 /// One generator thread is enough for this many cores of a server beside it.
 const CORES_A_THREAD: usize = 4;
@@ -59,6 +60,9 @@ impl Bench {
             timeout: self.timeout,
             token: if target == Target::Boltkv { self.token.token()? } else { Token::NONE },
         };
+        if target == Target::Boltkv && !is_loopback(&server.addr) {
+            refuse_encryption()?;
+        }
         // What names a place of a kind that the server does not have is not passed over.
         if self.bucket.is_some() && !server.has_buckets() {
             return Err(Failure::usage("--bucket is for boltkv by its own protocol: there are no buckets here"));
@@ -102,6 +106,13 @@ impl Bench {
             seed: self.seed,
         }
     }
+}
+
+/// Nothing is sent in the clear where others may see it and all other commands would encrypt it.
+fn refuse_encryption() -> Outcome {
+    let Some(variable) = remote_tls::asked_by() else { return Ok(()) };
+    let what = "`bench` does not encrypt: measure from the server's own machine, or without this variable";
+    Err(Failure::usage(format!("{variable} asks for encryption (TLS), and {what}")))
 }
 
 /// A server on the same machine needs most of it.

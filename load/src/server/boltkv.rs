@@ -83,18 +83,29 @@ impl<'a> Connected<'a> {
         Ok(connected)
     }
 
-    /// Makes a bucket, and its parents.
-    pub(super) fn create(mut self, bucket: &Path) -> Result<(), Error> {
+    /// Makes a bucket, and its parents; answers the topmost of those that were not there.
+    pub(super) fn create(mut self, bucket: &Path) -> Result<Path, Error> {
         let names: Vec<_> = bucket.names().collect();
-        if let Some((_, parents @ [_, ..])) = names.split_last() {
-            let parents = Path::from_names(parents).map_err(|error| Error::Impossible(error.to_string()))?;
-            self.write(WriteRequest::CreateBucketIfMissing(parents))?.map_err(refused("to create the bucket"))?;
-        }
-        match self.write(WriteRequest::CreateBucket(bucket.clone()))? {
-            Ok(()) => Ok(()),
-            Err(error) if error.code == ErrorCode::BucketExists => {
-                Err(Error::Occupied(format!("bucket {bucket} is there already: another run uses it, or has left it")))
+        let mut made = None;
+        for depth in 1..names.len() {
+            let parent = Path::from_names(names.iter().take(depth));
+            let parent = parent.map_err(|error| Error::Impossible(error.to_string()))?;
+            if self.is_new(&parent)? {
+                made.get_or_insert(parent);
             }
+        }
+        if !self.is_new(bucket)? {
+            let what = format!("bucket {bucket} is there already: another run uses it, or has left it");
+            return Err(Error::Occupied(what));
+        }
+        Ok(made.unwrap_or_else(|| bucket.clone()))
+    }
+
+    /// Makes one bucket; `false` where it is there.
+    fn is_new(&mut self, bucket: &Path) -> Result<bool, Error> {
+        match self.write(WriteRequest::CreateBucket(bucket.clone()))? {
+            Ok(()) => Ok(true),
+            Err(error) if error.code == ErrorCode::BucketExists => Ok(false),
             Err(error) => Err(refused("to create the bucket")(error)),
         }
     }
