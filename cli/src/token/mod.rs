@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::arguments::lifetime;
 use crate::failure::{Failure, Outcome};
 use crate::moment;
+use crate::remote::unless_empty;
 use file::TokensFile;
 
 /// Random bytes in a token: nobody guesses 2^256.
@@ -94,7 +95,7 @@ pub(crate) struct Revoke {
 #[derive(Debug, Args)]
 struct InFile {
     /// The file of tokens
-    #[arg(long = "tokens", value_name = "FILE", env = "BOLTKV_TOKENS")]
+    #[arg(long = "tokens", value_name = "FILE", env = unless_empty("BOLTKV_TOKENS"))]
     path: PathBuf,
 }
 

@@ -52,6 +52,13 @@ fn an_empty_variable_is_as_good_as_none_and_an_empty_argument_is_none_at_all() {
     assert_eq!((output.status.code(), output.stdout), (Some(0), b"PONG\n".to_vec()));
     let output = boltkv(["ping", "--addr", ""]).env("BOLTKV_ADDR", server.addr()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "an empty argument is a mistake");
+    for name in ["BOLTKV_TLS", "BOLTKV_TLS_CA", "BOLTKV_TLS_NAME", "BOLTKV_CLIENT_CERT", "BOLTKV_CLIENT_KEY"] {
+        let output = server.command(["ping"]).env(name, "").output().unwrap();
+        assert_eq!((output.status.code(), output.stdout), (Some(0), b"PONG\n".to_vec()), "{name}");
+    }
+    let output = boltkv(["token", "list"]).env("BOLTKV_TOKENS", "").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("required arguments were not provided"), "{said}");
 }
 
 // Promises: ops-health.
