@@ -188,7 +188,7 @@ impl Bucket {
             Self::NextSequence(NextSequence { path, remote }) => {
                 let raised = remote
                     .run(async |client| client.bucket_at(path.clone()).next_sequence().await.map_err(Failure::write))?;
-                writeln!(io::stdout().lock(), "{}", raised.value).map_err(|error| Failure::stdout(&error))
+                writeln!(io::stdout().lock(), "{}", raised.value).map_err(|error| Failure::result(&error))
             }
             Self::SetSequence(SetSequence { path, sequence, remote }) => remote.run(async |client| {
                 client.bucket_at(path.clone()).set_sequence(*sequence).await.map(drop).map_err(Failure::write)

@@ -51,7 +51,7 @@ impl Delete {
         })?;
         if self.keys.len() > 1 {
             let removed = keys.len() - missing.len();
-            writeln!(io::stdout().lock(), "{removed}").map_err(|error| Failure::stdout(&error))?;
+            writeln!(io::stdout().lock(), "{removed}").map_err(|error| Failure::result(&error))?;
         }
         match missing.as_slice() {
             [] => Ok(()),

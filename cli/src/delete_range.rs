@@ -63,6 +63,6 @@ impl DeleteRange {
                 done => done.map(|done| done.deleted).map_err(Failure::write),
             }
         })?;
-        writeln!(io::stdout().lock(), "{deleted}").map_err(|error| Failure::stdout(&error))
+        writeln!(io::stdout().lock(), "{deleted}").map_err(|error| Failure::result(&error))
     }
 }

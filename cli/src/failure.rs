@@ -29,7 +29,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The server could not be reached or did not answer, or the file could not be opened. Nothing was written.
     Unreachable = 3,
-    /// A write was sent and its answer never came, or the disk failed under it: it may have been done or not.
+    /// A write was sent and its answer never came, or could not be printed, or the disk failed under it: it may have been
+    /// done or not.
     OutcomeUnknown = 4,
     /// A condition of a transaction does not hold: nothing was done, and reading again may help.
     ConditionFailed = 5,
@@ -154,6 +155,13 @@ impl Failure {
         Self::not_done(format!("could not write standard output: {error}"))
     }
 
+    /// As [`Self::stdout`], of what came of a write that was done.
+    pub(crate) fn result(error: &io::Error) -> Self {
+        Self::stdout(error)
+            .prefixed("it was done, and what came of it is not printed")
+            .ending_with(Exit::OutcomeUnknown)
+    }
+
     /// The same, with the exit code of a check that failed.
     pub(crate) fn into_not_done(self) -> Self {
         match self {
@@ -183,6 +191,14 @@ impl Failure {
             Self::Said { exit, .. } => ExitCode::from(*exit as u8),
             Self::Mistakes(_) => ExitCode::from(Exit::Usage as u8),
         }
+    }
+}
+
+/// What was printed, of a command that has a verdict besides: it holds, also where nobody reads on.
+pub(crate) fn before_a_verdict(printed: Outcome) -> Outcome {
+    match printed {
+        Err(Failure::OutputClosed) => Ok(()),
+        printed => printed,
     }
 }
 

@@ -41,6 +41,6 @@ impl Incr {
             };
             done.map_err(Failure::write)
         })?;
-        writeln!(io::stdout().lock(), "{}", done.value).map_err(|error| Failure::stdout(&error))
+        writeln!(io::stdout().lock(), "{}", done.value).map_err(|error| Failure::result(&error))
     }
 }

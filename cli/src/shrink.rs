@@ -64,6 +64,6 @@ impl Shrink {
                 if moved == 1 { "page" } else { "pages" }
             )
         };
-        printed.map_err(|error| Failure::stdout(&error))
+        printed.map_err(|error| Failure::result(&error))
     }
 }

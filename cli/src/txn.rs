@@ -39,7 +39,7 @@ With --json it is {\"txid\":n,\"results\":[…]}, where a result is {\"value\":\
 or {\"entries\":[…]}, as of `scan --json`.
 
 Exit codes: 1 refused: nothing was done, and the message names the line; 2 a line cannot be used: nothing was sent; 5 a condition does not hold: nothing was \
-done; 3 no server was reached: nothing was done; 4 there was no answer: all of it may be done, or nothing.")]
+done; 3 no server was reached: nothing was done; 4 there was no answer, and all of it may be done, or nothing; or it was done, and what came of it could not be printed.")]
 pub(crate) struct TxnCommand {
     /// The file with the lines; `-`, or none, is standard input
     #[arg(value_name = "FILE")]
@@ -66,6 +66,7 @@ impl TxnCommand {
     pub(crate) fn run(&self) -> Outcome {
         let Written { queued, conditions, requests } = Written::read(&self.read()?, &self.bucket.path)?;
         let (txn, answers) = queued.into_txn();
+        let writes = txn.writes();
         let line_of = |part| match part {
             TxnPart::Condition(at) => conditions.get(usize::from(at)),
             TxnPart::Request(at) => requests.get(usize::from(at)),
@@ -82,7 +83,7 @@ impl TxnCommand {
                 }
             })?;
             let printed = if self.json { print_json(txid, replies) } else { print(&answers, replies) };
-            printed.map_err(|error| Failure::stdout(&error))
+            printed.map_err(|error| if writes { Failure::result(&error) } else { Failure::stdout(&error) })
         })
     }
 

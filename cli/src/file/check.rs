@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::memory::Memory;
 use super::progress::Progress;
 use super::target::Target;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 
 /// Look for damage: every page must be used once, or free once
 ///
@@ -62,7 +62,7 @@ impl Check {
     pub(crate) fn run(&self) -> Outcome {
         let report = self.look()?;
         let printed = if self.json { report.print_json() } else { report.print() };
-        printed.map_err(|error| Failure::stdout(&error))?;
+        before_a_verdict(printed.map_err(|error| Failure::stdout(&error)))?;
         match report.problems.len() {
             0 => Ok(()),
             1 => Err(Failure::not_done(format!("{}: 1 problem", report.file))),

@@ -16,7 +16,7 @@ use super::progress::Progress;
 use super::target::Target;
 use super::target::must_be_free;
 use crate::arguments::bytes;
-use crate::failure::{Failure, Outcome, one_line};
+use crate::failure::{Failure, Outcome, before_a_verdict, one_line};
 use crate::words::counted;
 
 /// Salvage what a broken file still holds, into a new file
@@ -137,7 +137,7 @@ impl Repair {
             Err(_) => printer.finish(|_| Ok(())),
         };
         let Repaired { lost, doubtful, .. } = repaired.map_err(|error| self.not_done(&error))?;
-        last.map_err(|error| Failure::stdout(&error))?;
+        before_a_verdict(last.map_err(|error| Failure::stdout(&error)))?;
         if lost + doubtful == 0 {
             return Ok(());
         }

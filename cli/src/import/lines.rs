@@ -75,7 +75,7 @@ impl Import {
         if !self.json {
             return Ok(());
         }
-        json_line(&Done { lines }, &mut io::stdout().lock()).map_err(|error| Failure::stdout(&error))
+        json_line(&Done { lines }, &mut io::stdout().lock()).map_err(|error| Failure::result(&error))
     }
 
     /// Puts lines in; answers how many of them are there, and why no more.

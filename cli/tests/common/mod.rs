@@ -97,6 +97,20 @@ pub fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Ran {
     boltkv(args).output().unwrap().into()
 }
 
+/// Runs the binary while nobody reads what it prints.
+#[track_caller]
+pub fn run_unread<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Ran {
+    unread(&mut boltkv(args))
+}
+
+/// Runs a command while nobody reads what it prints.
+#[track_caller]
+pub fn unread(command: &mut Command) -> Ran {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdout(writer).output().unwrap().into()
+}
+
 /// Looks for damage in the file as it is, without what only its journal has.
 #[track_caller]
 pub fn check_alone(db: &Path) {

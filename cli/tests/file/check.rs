@@ -4,8 +4,10 @@
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::process::Command;
 
-use crate::common::{Ran, run};
+use crate::common::linked::Linked;
+use crate::common::{Ran, run, run_unread, unread};
 use boltkv_storage::{Db, Error, RawFile};
 
 const PAGE: u64 = 4096;
@@ -65,6 +67,21 @@ fn damage_is_listed_with_its_page_and_exits_with_1() {
     assert_eq!(report["problems"].as_array().unwrap().len(), problems);
     assert!(report["problems"].as_array().unwrap().iter().any(|found| found["page"] == damaged), "{report}");
     ran.failed(1);
+}
+
+#[test]
+fn what_is_found_is_found_also_where_nobody_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("damaged.db");
+    make(&file, 1000);
+    run_unread(args!["file", "check", &file]).done();
+    damage_the_last_page(&file);
+    for more in [&[][..], &["--json"]] {
+        let args = args!["file", "check", &file].into_iter().chain(more.iter().map(Into::into));
+        assert!(run_unread(args).failed(1).contains(" problem"));
+    }
+    let said = unread(Command::new(Linked::new(folder.path()).0).arg("check").arg(&file));
+    assert_eq!(said.code, Some(1), "{}", said.stderr);
 }
 
 /// Writes nonsense over the last leaf page that is in use, and returns its number.

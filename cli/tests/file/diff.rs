@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::common::{peer, run};
+use crate::common::{peer, run, run_unread};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use boltkv_storage::{BucketMut, Db, Error, RawFile, TxMut};
@@ -50,6 +50,18 @@ const DIFFERENT: &str = "\
 - users/eu/
 - users/eu/ k = v
 + users/ zoe = \n";
+
+#[test]
+fn files_differ_also_where_nobody_reads_how() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = two(folder.path());
+    assert!(run_unread(args!["file", "diff", &old, &new]).failed(1).contains("only in "));
+    run_unread(args!["file", "diff", &old, &old]).done();
+    // More than is held back until the end.
+    let large = make(&folder.path().join("large.db"), |tx| tx.create_bucket("b")?.put("k", vec![7; 100_000]));
+    let said = run_unread(args!["file", "diff", &old, &large]).failed(1);
+    assert!(said.ends_with("large.db differ\n"), "{said}");
+}
 
 #[test]
 fn every_difference_is_a_line_in_the_order_of_the_keys() {

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::common::{peer, run};
+use crate::common::{peer, run, run_unread};
 use boltkv_storage::{Db, Error, Options, RawFile};
 use serde_json::{Value, json};
 
@@ -65,6 +65,16 @@ fn what_was_lost_is_told_by_page_and_keys_and_exits_with_1() {
     assert!((800..1000).contains(&values(&new)));
     assert_eq!(fs::read(&file).unwrap(), before);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
+}
+
+#[test]
+fn what_was_lost_is_lost_also_where_nobody_reads_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, leaf) = make(folder.path());
+    wreck(&file, leaf);
+    let said = run_unread(args!["file", "repair", &file, "--output", folder.path().join("new.db")]).failed(1);
+    assert!(said.ends_with("some.db: lost: 1 place, in doubt: nothing\n"), "{said}");
+    assert!((800..1000).contains(&values(&folder.path().join("new.db"))));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! `boltkv txn`: lines that are done together, and what is said when they are not.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
-use crate::common::run_with_input;
+use std::fs::File;
+
 use crate::common::server::Server;
+use crate::common::{Ran, run_with_input};
 
 #[test]
 fn lines_are_done_together_and_answered_in_their_order() {
@@ -42,6 +44,35 @@ fn a_line_that_fails_is_named_and_nothing_is_done() {
         assert!(said.contains(named), "{lines}: {said}");
     }
     assert_eq!(run_with_input(["txn", "/nowhere/at/all"], b"").code, Some(3));
+}
+
+#[test]
+fn what_was_done_and_cannot_be_printed_is_not_called_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("txn.db"));
+    server.run(["bucket", "create", "b"]).done();
+    let input = folder.path().join("input");
+    let full = |args: &[&str], text: &str| {
+        std::fs::write(&input, text).unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        Ran::from(server.command(args).stdin(File::open(&input).unwrap()).stdout(full).output().unwrap())
+    };
+    for (args, input) in [
+        (&["txn"][..], "INCR n\n"),
+        (&["txn", "--json"], "INCR n\n"),
+        (&["incr", "n"], ""),
+        (&["bucket", "next-sequence", "b"], ""),
+        (&["delete", "n", "m"], ""),
+        (&["delete-range", "--all"], ""),
+        (&["import", "--json"], "{\"bucket\":\"b\"}\n"),
+    ] {
+        let said = full(args, input).failed(4);
+        assert!(said.contains("it was done, and what came of it is not printed: "), "{args:?}: {said}");
+    }
+    assert_eq!(server.run(["bucket", "sequence", "b"]).done_text(), "1\n");
+    // What only reads has done nothing.
+    let said = full(&["txn"], "COUNT\n").failed(1);
+    assert!(!said.contains("it was done"), "{said}");
 }
 
 // Promises: ops-txn-cut.

@@ -16,7 +16,7 @@ use super::super::{
 };
 use super::arguments::{Given, page as page_number};
 use crate::bbolt_words::{self, reason};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 
 /// bbolt's version whose commands these are.
 const BBOLT: &str = "1.5.0";
@@ -175,13 +175,13 @@ pub(super) fn check(given: &Given) -> Outcome {
             check.problems(&db)?.iter().map(bbolt_words::of_problem).collect()
         }
     };
-    target.print(|out| {
+    before_a_verdict(target.print(|out| {
         problems.iter().try_for_each(|problem| writeln!(out, "{problem}"))?;
         Ok(match problems.len() {
             0 => writeln!(out, "OK"),
             count => writeln!(out, "{count} errors found"),
         }?)
-    })?;
+    }))?;
     if problems.is_empty() { Ok(()) } else { Err(Failure::not_done("invalid value")) }
 }
 

@@ -15,7 +15,7 @@ use super::output::{Base64, json_line};
 use super::progress::Progress;
 use super::target::Target;
 use crate::arguments::seconds;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 use compare::{Difference, Error, Side, compare};
 
 /// Tell what differs between two files: buckets, keys, values, sequences
@@ -106,7 +106,7 @@ impl Diff {
         drop(progress);
         let flushed = out.flush();
         compared.map_err(|error| self.failed(error))?;
-        flushed.map_err(|error| Failure::stdout(&error))?;
+        before_a_verdict(flushed.map_err(|error| Failure::stdout(&error)))?;
         tally.outcome(&self.old, &self.new)
     }
 
@@ -119,7 +119,13 @@ impl Diff {
                 "{}: it leads to more than it can hold: it is damaged (`boltkv file check` tells more)",
                 path(side).display()
             )),
-            Error::Told(error) => Failure::stdout(&error),
+            Error::Told(error) => match Failure::stdout(&error) {
+                // What nobody read any more is a difference.
+                Failure::OutputClosed => {
+                    Failure::not_done(format!("{} and {} differ", self.old.display(), self.new.display()))
+                }
+                failure => failure,
+            },
         }
     }
 

@@ -19,7 +19,7 @@ use super::holder;
 use super::output::{Out, Printed, json_line};
 use super::progress::Progress;
 use super::target::Target;
-use crate::failure::{Failure, Outcome, journal_command};
+use crate::failure::{Failure, Outcome, before_a_verdict, journal_command};
 
 /// Look at the journal of a file, bring the file up to date with it, or give it up
 ///
@@ -86,7 +86,7 @@ impl Journal {
             // Who has the file open keeps it elsewhere.
             return self.nothing();
         }
-        self.print(&journal, in_use.as_deref())?;
+        before_a_verdict(self.print(&journal, in_use.as_deref()))?;
         if let (Err(error), None) = (journal.file_txid(), &in_use)
             && (matches!(error, Error::NotABoltFile) || journal.segments().next().is_none())
         {

@@ -25,7 +25,7 @@ use std::time::Instant;
 use boltkv_client::Client;
 
 use super::Import;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 use crate::file::{Interrupt, json_line};
 use copy::Copy;
 use from::{Databases, From};
@@ -47,7 +47,7 @@ impl Import {
         report.seconds = began.elapsed().as_secs_f64();
         let mut out = io::stdout().lock();
         let told = if self.json { json_line(&report, &mut out) } else { report.print(&mut out) };
-        told.map_err(|error| Failure::stdout(&error))?;
+        before_a_verdict(told.map_err(|error| Failure::result(&error)))?;
         report.failure(self.redis.skip_unsupported).map_or(Ok(()), Err)
     }
 
