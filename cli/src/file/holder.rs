@@ -7,8 +7,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use crate::arguments::REDIS;
+
 /// As many holders are named: a file can have any number of readers.
 const MOST_NAMED: usize = 3;
+/// The variables that say where a server listens, and in which file it is told that.
+const LISTEN: &str = "BOLTKV_LISTEN";
+const CONFIG: &str = "BOLTKV_CONFIG";
 /// So much of a command line is shown.
 const MOST_SHOWN: usize = 160;
 
@@ -18,6 +23,8 @@ struct Holder {
     /// Its command line; empty where that cannot be read, or where the process that took the lock has gone and left it to
     /// a child.
     command: Vec<String>,
+    /// Its environment, `NAME=value`; `None` where that cannot be read.
+    environment: Option<Vec<String>>,
 }
 
 /// What to say behind "is locked by another process": who that is, and what can be done. `ask` is the command that asks a
@@ -26,7 +33,7 @@ pub(crate) fn advice(file: &Path, wait: &str, ask: Option<&str>) -> String {
     let holders = holders(file);
     let mut said = names(&holders);
     // A server has it until it ends, and leaves an ordinary file then, whatever was in its journal.
-    let is_served = holders.iter().any(|holder| holder.serves_on().is_some());
+    let is_served = holders.iter().any(|holder| holder.serves().is_some());
     let first = if is_served { "stop it, after which the file has everything, or " } else { "" };
     let _ = write!(said, "; {first}wait for it longer with {wait} TIME");
     if let Some((ask, addr)) = ask.zip(server_to_ask(&holders)) {
@@ -72,20 +79,37 @@ impl Holder {
         said
     }
 
-    /// The address on which it listens, if it is a server of ours.
-    fn serves_on(&self) -> Option<&str> {
+    /// The arguments of `serve`, if it is a server of ours.
+    fn serves(&self) -> Option<&[String]> {
         let (program, args) = self.command.split_first()?;
         let ours = Path::new(program).file_name().is_some_and(|name| name == "boltkv");
-        if !ours || args.first().is_none_or(|command| command != "serve") {
-            return None;
-        }
-        let after = args.iter().skip_while(|arg| *arg != "--listen").nth(1).map(String::as_str);
-        let within = args.iter().find_map(|arg| arg.strip_prefix("--listen="));
+        args.split_first().filter(|(command, _)| ours && *command == "serve").map(|(_, args)| args)
+    }
+
+    /// The address on which a server of ours listens for commands.
+    fn serves_on(&self) -> Option<&str> {
+        let args = self.serves()?;
+        let after = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == "--listen").map(|(_, next)| &**next);
+        let typed: Vec<&str> = after.chain(args.iter().filter_map(|arg| arg.strip_prefix("--listen="))).collect();
         let configured = args.iter().any(|arg| arg == "--config" || arg.starts_with("--config="));
-        let usual = if configured { "HOST:PORT" } else { "127.0.0.1:7878" };
+        let places = match (&self.environment, &typed[..]) {
+            (Some(_), []) => match (self.variable(LISTEN), configured || self.variable(CONFIG).is_some()) {
+                (Some(places), _) => places.split(',').map(str::trim).collect(),
+                (None, true) => vec!["HOST:PORT"],
+                (None, false) => vec!["127.0.0.1:7878"],
+            },
+            (None, []) => vec!["HOST:PORT"],
+            (_, [..]) => typed,
+        };
+        let listens = places.into_iter().find(|place| !place.starts_with(REDIS))?;
         // Who may connect to a socket is said behind its path, and only to the server.
-        let listens = after.or(within).unwrap_or(usual);
         Some(listens.rsplit_once("?mode=").map_or(listens, |(path, _)| path))
+    }
+
+    /// What a variable of its environment says, if anything.
+    fn variable(&self, name: &str) -> Option<&str> {
+        let said = self.environment.iter().flatten().find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='));
+        said.filter(|said| !said.is_empty())
     }
 }
 
@@ -95,7 +119,12 @@ fn holders(file: &Path) -> Vec<Holder> {
     let mut pids: Vec<u32> = locks.lines().filter_map(|line| pid_of_lock(line, &place)).collect();
     pids.sort_unstable();
     pids.dedup();
-    pids.into_iter().map(|pid| Holder { pid, command: command_of(pid) }).collect()
+    let holder = |pid| Holder {
+        pid,
+        command: texts_of(pid, "cmdline").unwrap_or_default(),
+        environment: texts_of(pid, "environ"),
+    };
+    pids.into_iter().map(holder).collect()
 }
 
 /// A file as `/proc/locks` names it: device in hexadecimal, inode.
@@ -115,18 +144,23 @@ fn pid_of_lock(line: &str, place: &str) -> Option<u32> {
     (kind == "FLOCK" && found == place).then(|| pid.parse().ok()).flatten()
 }
 
-fn command_of(pid: u32) -> Vec<String> {
-    let Ok(bytes) = fs::read(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
-    let args = bytes.strip_suffix(&[0]).unwrap_or(&bytes).split(|&byte| byte == 0);
-    args.map(|arg| String::from_utf8_lossy(arg).into_owned()).filter(|arg| !arg.is_empty()).collect()
+/// What a process was started with: its arguments, or its environment.
+fn texts_of(pid: u32, what: &str) -> Option<Vec<String>> {
+    let bytes = fs::read(format!("/proc/{pid}/{what}")).ok()?;
+    let texts = bytes.strip_suffix(&[0]).unwrap_or(&bytes).split(|&byte| byte == 0);
+    Some(texts.map(|text| String::from_utf8_lossy(text).into_owned()).filter(|text| !text.is_empty()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
     fn holder(command: &[&str]) -> Holder {
-        Holder { pid: 7, command: command.iter().map(ToString::to_string).collect() }
+        Holder { pid: 7, command: texts(command), environment: Some(Vec::new()) }
     }
 
     #[test]
@@ -157,5 +191,29 @@ mod tests {
         assert_eq!(served(&["boltkv", "serve", "--config", "a.toml"]).as_deref(), Some("HOST:PORT"));
         assert_eq!(served(&[]).as_deref(), Some("HOST:PORT"));
         assert_eq!(server_to_ask(&[]), Some("HOST:PORT"));
+    }
+
+    #[test]
+    fn a_port_for_clients_of_redis_is_not_where_commands_are_answered() {
+        let served = |command: &[&str]| server_to_ask(&[holder(command)]).map(str::to_owned);
+        let both = ["boltkv", "serve", "--listen", "redis://127.0.0.1:1", "--listen", "127.0.0.1:2"];
+        assert_eq!(served(&both).as_deref(), Some("127.0.0.1:2"));
+        assert_eq!(served(&both[..4]), None);
+        assert!(holder(&both[..4]).serves().is_some());
+    }
+
+    #[test]
+    fn what_is_not_typed_the_environment_says() {
+        let on = |environment: Option<&[&str]>, typed: &[&str]| {
+            let command = texts(&[&["boltkv", "serve"], typed].concat());
+            let holder = Holder { pid: 7, command, environment: environment.map(texts) };
+            server_to_ask(&[holder]).map(str::to_owned)
+        };
+        let listens = "BOLTKV_LISTEN=redis://0.0.0.0:1, 0.0.0.0:7000";
+        assert_eq!(on(Some(&["A=b", listens]), &[]).as_deref(), Some("0.0.0.0:7000"));
+        assert_eq!(on(Some(&[listens]), &["--listen", "[::1]:1"]).as_deref(), Some("[::1]:1"));
+        assert_eq!(on(Some(&["BOLTKV_LISTEN=", "BOLTKV_LISTENS=a"]), &[]).as_deref(), Some("127.0.0.1:7878"));
+        assert_eq!(on(Some(&["BOLTKV_CONFIG=a.toml"]), &[]).as_deref(), Some("HOST:PORT"));
+        assert_eq!(on(None, &[]).as_deref(), Some("HOST:PORT"));
     }
 }

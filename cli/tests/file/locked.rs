@@ -1,8 +1,8 @@
 //! A file that another process has open: no command waits for ever, and the message says who has it and what can be done.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
-use crate::common::run;
 use crate::common::server::Server;
+use crate::common::{boltkv, run};
 use boltkv_storage::{Db, Options};
 
 #[test]
@@ -40,6 +40,18 @@ fn who_holds_the_file_is_named_and_the_server_can_be_asked_the_same() {
     }
     server.stop().done();
     run(args!["file", "keys", &file, "users", "eu"]).done();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_is_asked_where_commands_are_answered_whoever_has_said_where_that_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("served.db");
+    let mut command = boltkv(args!["serve", "--db", &file]);
+    let server = Server::spawn(command.env("BOLTKV_LISTEN", "redis://localhost:0, 127.0.0.1:0"));
+    let said = run(args!["file", "info", "--timeout", "0.1", &file]).failed(3);
+    assert!(said.contains("or ask the server: boltkv stats --addr 127.0.0.1:0"), "{said}");
+    server.stop().done();
 }
 
 #[test]
