@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -245,6 +246,19 @@ fn of_a_newest_record_that_is_not_whole_no_more_is_said_than_is_known() {
     );
     let told = killed.run("file journal --apply FILE").done_text();
     assert!(told.contains("1 transaction applied, up to 4") && told.contains(torn), "{told}");
+}
+
+#[test]
+fn a_torn_end_below_a_folder_whose_name_is_no_text_is_json_all_the_same() {
+    let killed = Killed::new();
+    killed.damage_from_the_end(1);
+    let folder = killed.0.path().join(OsString::from_vec(b"n\xff".to_vec()));
+    fs::create_dir(&folder).unwrap();
+    copy(killed.0.path(), &folder);
+    let told = run(args!["file", "journal", "--json", folder.join("app.db")]).done_text();
+    let head: serde_json::Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let file = head["journal"]["torn"]["file"].as_str().unwrap();
+    assert!(file.contains("/n\u{fffd}/app.db-journal/"), "{file}");
 }
 
 #[test]

@@ -19,14 +19,14 @@ pub(super) enum Line<'a> {
     Nothing {
         file: String,
     },
-    Journal(Head<'a>),
+    Journal(Head),
     Segment(Segment),
     Entry(Entry),
     Effect(Effect<'a>),
 }
 
 #[derive(Serialize)]
-pub(super) struct Head<'a> {
+pub(super) struct Head {
     pub(super) folder: String,
     /// Another process has the file open.
     pub(super) in_use: bool,
@@ -41,14 +41,14 @@ pub(super) struct Head<'a> {
     pub(super) records: Option<u64>,
     pub(super) bytes: Option<u64>,
     pub(super) closed: Option<bool>,
-    pub(super) torn: Option<Place<'a>>,
+    pub(super) torn: Option<Place>,
     pub(super) spares: usize,
     pub(super) spare_bytes: u64,
 }
 
 #[derive(Serialize)]
-pub(super) struct Place<'a> {
-    pub(super) file: &'a Path,
+pub(super) struct Place {
+    pub(super) file: String,
     pub(super) offset: u64,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn print_segment(segment: &Segment, out: &mut Out) -> Printed {
     Ok(())
 }
 
-pub(super) fn head(journal: &FileJournal, in_use: bool) -> Head<'_> {
+pub(super) fn head(journal: &FileJournal, in_use: bool) -> Head {
     let (spares, spare_bytes) = journal.spares();
     let state = journal.state();
     let known = state.as_ref().ok();
@@ -172,7 +172,9 @@ pub(super) fn head(journal: &FileJournal, in_use: bool) -> Head<'_> {
         records: known.map(|state| state.records),
         bytes: known.map(|state| state.bytes),
         closed: known.map(|state| state.closed),
-        torn: known.and_then(|state| state.torn.as_ref()).map(|(file, offset)| Place { file, offset: *offset }),
+        torn: known
+            .and_then(|state| state.torn.as_ref())
+            .map(|(file, offset)| Place { file: file.display().to_string(), offset: *offset }),
         spares,
         spare_bytes,
     }
