@@ -8,7 +8,7 @@ use bytes::Bytes;
 use clap::Args;
 
 use crate::condition::DeleteCondition;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 use crate::remote::{InBucket, Remote, bytes_parser};
 
 /// Remove keys
@@ -51,7 +51,8 @@ impl Delete {
         })?;
         if self.keys.len() > 1 {
             let removed = keys.len() - missing.len();
-            writeln!(io::stdout().lock(), "{removed}").map_err(|error| Failure::result(&error))?;
+            let printed = writeln!(io::stdout().lock(), "{removed}");
+            before_a_verdict(printed.map_err(|error| Failure::result(&error)))?;
         }
         match missing.as_slice() {
             [] => Ok(()),

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, before_a_verdict};
 use crate::remote::{InBucket, Remote, bytes_parser};
 
 /// So many keys are asked for at once: enough to hide the way to the server, few enough for large values.
@@ -80,9 +80,10 @@ impl Get {
             if value.is_none() {
                 missing.push(key);
             }
-            self.print_line(key, value.as_deref(), &mut out).map_err(|error| Failure::stdout(&error))?;
+            let printed = self.print_line(key, value.as_deref(), &mut out);
+            before_a_verdict(printed.map_err(|error| Failure::stdout(&error)))?;
         }
-        out.flush().map_err(|error| Failure::stdout(&error))?;
+        before_a_verdict(out.flush().map_err(|error| Failure::stdout(&error)))?;
         match missing.as_slice() {
             [] => Ok(()),
             missing => Err(self.bucket.no_keys(missing)),

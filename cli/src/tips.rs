@@ -49,7 +49,10 @@ const COMMANDS: [(&[&str], &str); 28] = [
         "`boltkv shrink` makes the file of a running server smaller, `boltkv file compact` writes a file anew",
     ),
     (&["open"], "`boltkv serve --db FILE` serves a file, `boltkv file tree FILE` shows what is in it"),
-    (&["stat"], "`boltkv bucket stat PATH` prints the figures of a bucket, `boltkv file stats FILE` those of a file"),
+    (
+        &["stat"],
+        "`boltkv stats` prints the server's figures, `boltkv bucket stat PATH` a bucket's, `boltkv file stats FILE` a file's",
+    ),
     (
         &["getset", "getdel", "getex", "append", "strlen", "type"],
         "clients of Redis do this, redis-cli for one, on the same port; here are `get`, `set`, `delete` and `txn`",

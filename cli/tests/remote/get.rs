@@ -1,8 +1,8 @@
 //! `boltkv get`: what it prints, and with what it exits where there is nothing.
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
-use crate::common::run;
 use crate::common::server::Server;
+use crate::common::{run, unread};
 
 #[test]
 fn a_value_is_printed_as_it_is() {
@@ -41,6 +41,10 @@ fn of_several_keys_those_that_are_not_there_are_told_apart_and_named() {
     let ran = server.run(["get", "a", "b", "c", "d", "e"]);
     assert_eq!(ran.text(), "(nil)\nhere\n(nil)\n(nil)\n(nil)\n");
     assert_eq!(ran.failed(1), "boltkv: no key a, c, d and 1 more in bucket default\n");
+    for command in ["get", "delete"] {
+        let said = unread(&mut server.command([command, "a", "c"])).failed(1);
+        assert_eq!(said, "boltkv: no key a, c in bucket default\n", "also where nobody reads what it prints");
+    }
 }
 
 #[test]
