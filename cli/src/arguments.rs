@@ -31,15 +31,15 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
 
 /// As [`seconds`], for how long something is good.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
-    not_none(text, GOOD_FOR_NOTHING)
+    not_none(text, NO_LIFETIME)
 }
 
 /// As [`key_seconds`], for a key that is put.
 pub(crate) fn key_lifetime(text: &str) -> Result<Duration, String> {
-    of_some_length(key_seconds(text)?, GOOD_FOR_NOTHING)
+    of_some_length(key_seconds(text)?, NO_LIFETIME)
 }
 
-const GOOD_FOR_NOTHING: &str = "what is good for no time is good for nothing";
+const NO_LIFETIME: &str = "it must be longer than zero";
 
 fn not_none(text: &str, why: &str) -> Result<Duration, String> {
     of_some_length(seconds(text)?, why)
@@ -246,7 +246,7 @@ mod tests {
             assert!(some_seconds(text).is_err(), "{text}");
         }
         assert!(some_seconds("-5s").is_err_and(|why| why.contains("less than")));
-        assert!(lifetime("0s").is_err_and(|why| why.contains("good for no time")));
+        assert!(lifetime("0s").is_err_and(|why| why.contains("longer than zero")));
     }
 
     #[test]

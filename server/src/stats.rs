@@ -189,6 +189,7 @@ fn durability(db: &Db, database: &boltkv_storage::Stats) -> Vec<(&'static str, F
     figures.extend(every.map(|every| ("durability_interval_ms", millis(every))));
     figures.push(("unsynced_commits", Figure::Number(database.unsynced_commits)));
     figures.push(("syncs", Figure::Number(database.commits.syncs)));
+    figures.push(("sync_longest_ms", millis(database.commits.sync_longest)));
     figures.push(("journal", Figure::Text(if database.journal.is_some() { "on" } else { "off" })));
     let Some(journal) = database.journal else { return figures };
     figures.extend([

@@ -156,6 +156,8 @@ pub struct CommitStats {
     pub syncs: u64,
     /// The part of `time` that was spent in syncs; what a thread syncs beside the commits is none of it.
     pub sync_time: Duration,
+    /// The longest such sync.
+    pub sync_longest: Duration,
     /// Pages that were allocated.
     pub pages_allocated: u64,
     /// Pages that were freed.
@@ -177,6 +179,7 @@ impl CommitStats {
     pub(super) fn count_sync(&mut self, time: Duration) {
         self.syncs += 1;
         self.sync_time += time;
+        self.sync_longest = self.sync_longest.max(time);
     }
 
     /// So many write calls wrote so many bytes.

@@ -27,6 +27,7 @@ fn stats_say_what_commits_did_and_who_reads() {
     assert_eq!((filled.commits.pages_freed, filled.pending_pages), (2, Some(2)));
     assert!(filled.commits.bytes_written >= 4096 * filled.commits.pages_allocated);
     assert!(filled.commits.sync_time > Duration::ZERO && filled.commits.time >= filled.commits.sync_time);
+    assert!((filled.commits.sync_time / 2..filled.commits.sync_time).contains(&filled.commits.sync_longest), "of two");
     let readers = [db.begin().unwrap(), db.begin().unwrap()];
     assert_eq!(db.stats().open_readers, 2);
     assert_eq!(db.stats().oldest_reader_age, None, "they see the newest state");

@@ -77,19 +77,11 @@ const LISTED_LEN: usize = 64;
 
 /// What Redis would say of how a key is kept: clients that ask mean its shape.
 fn object(keyspace: &Keyspace<'_>, args: &Args, out: &mut Writer<'_>) -> Result<(), Failure> {
-    let of = args.word(1).to_ascii_lowercase();
-    if of == b"help" && args.len() == 2 {
-        help(out, &["OBJECT <subcommand> <key>: ENCODING, FREQ, IDLETIME, REFCOUNT"]);
-        return Ok(());
-    }
-    if args.len() != 3 || ![&b"encoding"[..], b"freq", b"idletime", b"refcount"].contains(&of.as_slice()) {
-        return Err(unknown_subcommand("OBJECT", args));
-    }
     let Some(held) = keyspace.find(args.word(2))? else {
         out.null();
         return Ok(());
     };
-    match of.as_slice() {
+    match args.word(1).to_ascii_lowercase().as_slice() {
         b"encoding" => out.bulk(encoding(&held)?.as_bytes()),
         b"refcount" => out.integer(1),
         b"idletime" => out.integer(0),
@@ -117,17 +109,4 @@ fn encoding(held: &Held<'_>) -> Result<&'static str, Failure> {
             if fields > LISTED { "hashtable" } else { "listpack" }
         }
     })
-}
-
-fn help(out: &mut Writer<'_>, lines: &[&str]) {
-    out.array(lines.len());
-    for line in lines {
-        out.simple(line);
-    }
-}
-
-fn unknown_subcommand(name: &str, args: &Args) -> Failure {
-    let said: String = args.word(1).iter().take(64).map(|byte| byte.escape_ascii().to_string()).collect();
-    let line = format!("ERR unknown subcommand or wrong number of arguments for '{said}'. Try {name} HELP.");
-    Failure::new(ErrorCode::Malformed, line)
 }

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::keyspace::KeyspaceMut;
 use super::scans::Owner;
 use super::watching::{WatchedKeys, Watching};
-use super::{read, walk, write};
+use super::{read, set, walk, write};
 use crate::commands::expiry::Timed;
 use crate::commands::number;
 use crate::commands::results::{Outcome, ReplyRoom};
@@ -242,8 +242,14 @@ pub(in crate::commands) fn apply(
     room: &ReplyRoom,
     watched: &WatchedKeys,
 ) -> RespDone {
-    let (mut out, mut lease, mut changed, mut made) = (BytesMut::new(), None, false, None);
     let (version, mut gaps) = (work.version, Vec::new());
+    if let What::One(call) = &work.what
+        && set::set_alone(timed, watched, call)
+    {
+        let reply = Bytes::from_static(b"+OK\r\n");
+        return RespDone { reply, lease: None, made: None, changed: true, failed: None, gaps, version };
+    }
+    let (mut out, mut lease, mut changed, mut made) = (BytesMut::new(), None, false, None);
     let done = timed.undoably(|timed| {
         let mut writer = Writer::new(&mut out, work.version, room.max_frame());
         let mut doing = Doing { timed, watched, room, gaps: &mut gaps, changed: false, made: None };
