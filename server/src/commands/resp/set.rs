@@ -194,15 +194,15 @@ pub(super) fn get_ex(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut 
     Ok(())
 }
 
-/// Does a SET of which nothing can be left half done: no key has a time, and what was there was a value, or nothing. Then no
+/// Does a SET of which nothing can be left half done: the key has no time, and what was there was a value, or nothing. Then no
 /// savepoint is needed, nor a copy of what was there, which cost a sixth of the processor's time. `false` where it is not of
-/// that kind; then nothing is done.
+/// that kind; then nothing is done, but that what had expired is gone.
 pub(super) fn set_alone(timed: &mut Timed<'_>, watched: &WatchedKeys, call: &Call) -> bool {
     let is_plain = call.spec.command == RespCommand::Set && call.args.len() == 3;
-    if !is_plain || !matches!(timed.any(), Ok(false)) {
+    let (path, key) = (call.db.path(), stored(call.args.word(1)));
+    if !is_plain || !matches!(timed.enter(path, key), Ok(None)) {
         return false;
     }
-    let (path, key) = (call.db.path(), stored(call.args.word(1)));
     // What fails has changed nothing, and is told by who does it otherwise.
     let put = timed.tx.bucket_mut_path(path.names()).and_then(|mut keys| keys.put(key, call.args.word(2)));
     if put.is_ok() {
