@@ -24,11 +24,21 @@ const PIECE: u64 = 1 << 20;
 /// How long the thread that syncs waits before it tries again, where a checkpoint found no room.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Begins to change the newest state: what no reader sees any more can be used.
-pub(super) fn begin(shared: &Shared, writer: &mut Writer) -> Result<Work> {
-    let work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-    writer.release_pages(shared, work.pages())?;
-    Ok(work)
+/// Changes the newest state, once what no reader sees any more can be used. What the transaction has of the memory goes to the
+/// next one, however it ends.
+pub(super) fn in_work<T>(
+    shared: &Shared,
+    writer: &mut Writer,
+    change: impl FnOnce(&mut Work, &mut Writer) -> Result<T>,
+) -> Result<T> {
+    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
+    let done = writer.release_pages(shared, work.pages()).and_then(|()| change(&mut work, writer));
+    if done.is_err() {
+        // What nothing was made of.
+        writer.freelist.give_back(&std::mem::take(&mut work.spare.taken));
+    }
+    writer.spare = work.take_spare();
+    done
 }
 
 /// Makes the newest state durable in the file, if it is not; `store_freelist` also where only the list is missing and can be
@@ -41,7 +51,6 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
         return Ok(txid);
     }
     let clock = Instant::now();
-    writer.release_pages(shared, shared.readers.current().pages())?;
     let mut synced = write_point(shared, writer, store_freelist);
     // Once more with free pages wherever they lie; and without the list, which wants some side by side: opening then looks
     // for free pages itself.
@@ -59,12 +68,11 @@ pub(crate) fn sync_point(shared: &Shared, writer: &mut Writer, store_freelist: b
 /// Leaves that have patches are written anew: the pages that those had are used again once nobody reads the state, which
 /// therefore is another one, with another number.
 fn write_point(shared: &Shared, writer: &mut Writer, store_freelist: bool) -> Result<TxId> {
-    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-    let is_patched = work.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > 0);
-    let txid = work.base.meta.txid.checked_add(u64::from(is_patched)).ok_or_else(ids_used_up);
-    let written = txid.and_then(|txid| write(&mut work, txid, shared, writer, Sync::Point { store_freelist }));
-    writer.spare = work.take_spare();
-    written
+    in_work(shared, writer, |work, writer| {
+        let is_patched = work.spare.patcher.as_ref().is_some_and(|patcher| patcher.live() > 0);
+        let txid = work.base.meta.txid.checked_add(u64::from(is_patched)).ok_or_else(ids_used_up)?;
+        write(work, txid, shared, writer, Sync::Point { store_freelist })
+    })
 }
 
 /// Has memory and journal grow with the file, where nothing was said of their sizes.

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, Builder};
 
 use super::commit::{Sync, write};
-use super::durable::{begin, is_full, number_of_sync_point, sync_point, unless_full};
+use super::durable::{in_work, is_full, number_of_sync_point, sync_point, unless_full};
 use super::patched::commit;
 use super::room::Lacks;
 use super::{Shared, Writer};
@@ -118,21 +118,20 @@ impl Shared {
 
     /// Makes what comes next, until it has so many bytes, in a transaction. Nothing is synced.
     fn make_part(&self, writer: &mut Writer, replay: &mut Replay<'_>, bytes: usize, folder: &Path) -> Result<()> {
-        let mut work = begin(self, writer)?;
-        work.may_patch();
-        let reached = loop {
-            replay.make(&mut work, bytes).map_err(|refused| match refused {
-                Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
-                Refused::Damaged(error) => error,
-            })?;
-            let reached = replay.reach();
-            if reached.is_some() || replay.is_done() {
-                break reached;
-            }
-        };
-        let written = reached.map_or(Ok(0), |txid| write(&mut work, txid, self, writer, Sync::Later));
-        writer.spare = work.take_spare();
-        written.map(drop)
+        in_work(self, writer, |work, writer| {
+            work.may_patch();
+            let reached = loop {
+                replay.make(work, bytes).map_err(|refused| match refused {
+                    Refused::Record { txid, at, what } => damaged(folder, txid, at, &what),
+                    Refused::Damaged(error) => error,
+                })?;
+                let reached = replay.reach();
+                if reached.is_some() || replay.is_done() {
+                    break reached;
+                }
+            };
+            reached.map_or(Ok(0), |txid| write(work, txid, self, writer, Sync::Later)).map(drop)
+        })
     }
 
     /// Makes a batch of records that follow the newest state, in a file that nobody else has seen and that keeps no journal.

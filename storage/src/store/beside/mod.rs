@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
-use super::durable::{begin, make_durable, number_of_sync_point};
+use super::durable::{in_work, make_durable, number_of_sync_point};
 use super::patched::{FEW, commit, open_bucket, set_aside};
 use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
@@ -362,11 +362,10 @@ impl Writer {
 
 /// Gives the newest state another number.
 fn commit_nothing(shared: &Shared, writer: &mut Writer) -> Result<TxId> {
-    let mut work = begin(shared, writer)?;
-    let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up);
-    let written = txid.and_then(|txid| write(&mut work, txid, shared, writer, Sync::Later));
-    writer.spare = work.take_spare();
-    written
+    in_work(shared, writer, |work, writer| {
+        let txid = work.base.meta.txid.checked_add(1).ok_or_else(ids_used_up)?;
+        write(work, txid, shared, writer, Sync::Later)
+    })
 }
 
 fn no_space() -> Error {

@@ -12,7 +12,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
-use super::durable::{begin, is_full};
+use super::durable::{in_work, is_full};
 use super::{Shared, Writer};
 use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
@@ -208,22 +208,16 @@ impl Writer {
 
 /// Commits what `change` does, without a sync: it changes nothing that anybody sees. Without a change there is no commit.
 pub(super) fn commit(shared: &Shared, writer: &mut Writer, change: impl FnOnce(&mut Work) -> Result<()>) -> Result<()> {
-    let mut work = begin(shared, writer)?;
-    let done = change(&mut work).and_then(|()| {
+    in_work(shared, writer, |work, writer| {
+        change(work)?;
         if work.nodes.is_empty() && work.raised == 0 {
             return Ok(());
         }
         // Numbers are the records' while they are made again, when nobody reads.
         let another = u64::from(!writer.is_replaying);
         let txid = work.base.meta.txid.checked_add(another).ok_or_else(ids_used_up)?;
-        write(&mut work, txid, shared, writer, Sync::Later).map(drop)
-    });
-    if done.is_err() {
-        // What nothing was made of.
-        writer.freelist.give_back(&std::mem::take(&mut work.spare.taken));
-    }
-    writer.spare = work.take_spare();
-    done
+        write(work, txid, shared, writer, Sync::Later).map(drop)
+    })
 }
 
 /// Sets so many free pages aside, ascending.
