@@ -217,10 +217,8 @@ impl Codec for BinaryCodec {
     }
 
     fn id_of(own: &Own) -> Option<u32> {
-        match own {
-            Own::Stats(id) => Some(*id),
-            Own::Hello(..) | Own::Error(..) => None,
-        }
+        let (Own::Hello(id, ..) | Own::Stats(id) | Own::Error(id, _)) = own;
+        Some(*id)
     }
 
     fn command(own: &Own) -> Option<Command> {

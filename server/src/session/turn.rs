@@ -107,11 +107,16 @@ const AMONG: u8 = 64;
 ///
 /// Where turns are long, all that can go on now takes longer than anybody is to wait: there the runtime says when the turn
 /// has come again, which asks the sockets every now and then.
-async fn after_others(is_long: bool) {
+///
+/// Who has little to do himself does not wait for another long turn then, unless for others' writes.
+async fn after_others(is_long: bool, has_bell: bool) {
     let among_long = if is_long { AMONG } else { AMONG_LONG.get().saturating_sub(1) };
     AMONG_LONG.set(among_long);
     if among_long > 0 {
-        return yield_now().await;
+        if is_long || has_bell {
+            yield_now().await;
+        }
+        return;
     }
     let mut waited = false;
     poll_fn(|cx| {
@@ -135,7 +140,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let bell = bell.filter(|_| !again);
         // Who has done a write here has let the others go on meanwhile, on another thread, if there were any.
         if again || bell.is_some() || !self.conn.wire.output.is_empty() && !self.conn.did_held {
-            after_others(again || self.conn.wire.is_output_large()).await;
+            after_others(again || self.conn.wire.is_output_large(), bell.is_some()).await;
         }
         drop(bell);
         let sent = self.flush().await?;

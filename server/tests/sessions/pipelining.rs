@@ -220,11 +220,15 @@ fn an_id_that_is_still_in_use_closes_the_connection_after_what_was_taken_is_answ
     assert_eq!(server.binary().value("b", "k").as_deref(), Some(&b"v"[..]));
     server.assert_serving();
 
-    // Also where the server answers for itself.
-    let mut client = server.binary();
-    client.send([frame(900, 0x11, 0, body), frame(900, 0x60, 0, b"")].concat());
-    assert_eq!(client.frame().id, 900);
-    assert_eq!(client.error().1.code, ErrorCode::Malformed);
+    // Also where the server answers for itself: STATS, an unknown operation, a second HELLO, a GET that is cut short.
+    for (op, rest) in [(0x60, &b""[..]), (0x77, b""), (0x01, b"BKV1\x01\x01\0\0\0\0\0\0\0\0"), (0x10, b"\x01")] {
+        let mut client = server.binary();
+        client.send([frame(900, 0x11, 0, body), frame(900, op, 0, rest)].concat());
+        assert_eq!(client.frame().id, 900);
+        let (id, error) = client.error();
+        assert_eq!((id, error.code), (0, ErrorCode::Malformed), "{op:#x}");
+        assert_eq!(client.rest(), b"");
+    }
 }
 
 // Promises: wire-cancel.

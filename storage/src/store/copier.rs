@@ -89,6 +89,7 @@ impl<'a> Copier<'a> {
                 };
                 // It may have no patch in this state: it is newer.
                 let Some(patch) = leaf.patch() else { continue };
+                leaf.check_fit(patch)?;
                 let has_buckets = leaf.buckets() > 0;
                 let to = if all || !has_buckets { free.next() } else { None };
                 if let Some(to) = to {

@@ -2,7 +2,7 @@
 //!
 //! - `open`: from a path to a locked file and its newest meta
 //! - `shared`: what its handles and write transactions have in common
-//! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on
+//! - `readers`: the snapshots and who reads which; `writer`: what the write transactions hand on, `writer_slot`: and where they wait for it
 //! - `begin`: how a write transaction begins, and the word of the file that its journal may hold more
 //! - `commit`: write, make durable, publish; `durable`: in the journal or in the file; `syncer`: the thread that makes durable what was committed unsynced;
 //!   `patched`: leaves that have patches in memory are written anew; `copier`: their pages; `beside`: a state is brought to the file while commits go on; `detached`: what commits have cut off, and is freed later
@@ -31,6 +31,7 @@ mod shared;
 mod stats;
 mod syncer;
 mod writer;
+mod writer_slot;
 
 #[cfg(test)]
 pub(crate) use beside::{Beside, End};
@@ -47,4 +48,5 @@ pub(crate) use shared::{Opened, Shared};
 pub use stats::{CommitStats, DamagedMeta, JournalFigures, Stats};
 pub(crate) use stats::{Figures, Stalls};
 pub(crate) use syncer::{Syncer, What};
-pub(crate) use writer::{Writer, WriterSlot};
+pub(crate) use writer::Writer;
+pub(crate) use writer_slot::WriterSlot;

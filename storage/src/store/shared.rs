@@ -30,8 +30,6 @@ pub(crate) struct Shared {
     /// Whose turn it is to write leaves that have patches.
     pub(super) leaves: Mutex<()>,
     pub(super) pressure: Pressure,
-    /// Why no more writes are taken.
-    failure: OnceLock<String>,
     /// The folder of the journal, where one is kept.
     journal: OnceLock<PathBuf>,
     /// For those who follow it.
@@ -61,7 +59,6 @@ impl Shared {
             syncs: Mutex::new(()),
             leaves: Mutex::new(()),
             pressure: Pressure::default(),
-            failure: OnceLock::new(),
             journal: OnceLock::new(),
             tail: OnceLock::new(),
             syncer: Syncer::default(),
@@ -72,8 +69,7 @@ impl Shared {
     /// Stops all further writes; returns the error for the one that failed.
     pub(crate) fn poison(&self, op: &'static str, source: std::io::Error) -> Error {
         let error = Error::io(op, self.path.as_deref())(source);
-        // The first failure is the one that matters.
-        let _ = self.failure.set(error.to_string());
+        self.writer.end(error.to_string());
         error
     }
 
@@ -84,7 +80,7 @@ impl Shared {
 
     /// Why no more writes are taken.
     pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.get().map(String::as_str)
+        self.writer.failure()
     }
 
     /// The folder of the journal, where one is kept.
@@ -194,7 +190,7 @@ impl Shared {
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
-        self.failure.get().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.clone() }))
+        self.failure().map_or(Ok(()), |reason| Err(Error::Poisoned { reason: reason.into() }))
     }
 }
 

@@ -1,9 +1,7 @@
 //! The write side of a database: who has it may change the file. There is one.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::mpsc::{SendError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::begin::Word;
@@ -285,98 +283,10 @@ impl Writer {
     }
 }
 
-/// Where the writer waits for whoever wants to write next: first come, first served.
-#[derive(Debug)]
-pub(crate) struct WriterSlot(Mutex<Slot>);
-
-#[derive(Debug)]
-struct Slot {
-    writer: Option<Box<Writer>>,
-    /// Where those who wait get it from, in the order in which they came.
-    waiting: VecDeque<SyncSender<Box<Writer>>>,
-}
-
-impl WriterSlot {
-    pub(crate) fn new(writer: Option<Writer>) -> Self {
-        Self(Mutex::new(Slot { writer: writer.map(Box::new), waiting: VecDeque::new() }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Slot> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for the writer.
-    pub(crate) fn take(&self) -> Box<Writer> {
-        let mut slot = self.lock();
-        if let Some(writer) = slot.writer.take() {
-            return writer;
-        }
-        let (turn, given) = sync_channel(1);
-        slot.waiting.push_back(turn);
-        drop(slot);
-        given.recv().expect("the slot keeps the other end until it has sent the writer")
-    }
-
-    /// Hands it to the first who waits, so that nobody who comes later is before him.
-    pub(crate) fn put_back(&self, mut writer: Box<Writer>) {
-        let mut slot = self.lock();
-        while let Some(next) = slot.waiting.pop_front() {
-            match next.send(writer) {
-                Ok(()) => return,
-                Err(SendError(back)) => writer = back,
-            }
-        }
-        slot.writer = Some(writer);
-    }
-
-    /// Waits for the writer and lets `work` have it.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Writer) -> T) -> T {
-        /// Puts the writer back also where `work` panics: everybody else would wait for ever.
-        struct Held<'a>(&'a WriterSlot, Option<Box<Writer>>);
-        impl Drop for Held<'_> {
-            fn drop(&mut self) {
-                if let Some(writer) = self.1.take() {
-                    self.0.put_back(writer);
-                }
-            }
-        }
-        let mut held = Held(self, Some(self.take()));
-        work(held.1.as_mut().expect("it is there until the drop"))
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 mod tests {
     use super::map_size;
-    use crate::Options;
-    use std::sync::Mutex;
-
-    #[test]
-    fn writers_are_served_in_the_order_in_which_they_came() {
-        const WRITERS: usize = 6;
-        let db = Options::new().open_in_memory().unwrap();
-        let order = Mutex::new(Vec::new());
-        let first = db.begin_mut().unwrap();
-        std::thread::scope(|scope| {
-            for number in 0..WRITERS {
-                let (db, order) = (&db, &order);
-                scope.spawn(move || {
-                    let tx = db.begin_mut().unwrap();
-                    order.lock().unwrap().push(number);
-                    drop(tx);
-                });
-                while db.0.shared.writer.lock().waiting.len() <= number {
-                    std::thread::yield_now();
-                }
-            }
-            drop(first);
-            // Whoever comes when the writer is about to go from hand to hand is the last.
-            let last = db.begin_mut().unwrap();
-            assert_eq!(*order.lock().unwrap(), (0..WRITERS).collect::<Vec<_>>());
-            drop(last);
-        });
-    }
 
     #[test]
     fn maps_double_to_1_gib_and_then_grow_by_1_gib() {

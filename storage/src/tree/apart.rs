@@ -25,6 +25,7 @@ impl Work {
         let Some(patch) = leaf.patch() else { return Node::of_page(Some(run), &page, slots, self.bytes()) };
         let (all, _) = Stretch::of_page(&written.page(id)?, self.bytes())
             .ok_or_else(|| Error::corrupt(id, "a page was patched whose data is not packed"))?;
+        leaf.check_fit(patch)?;
         let mut node = Node { page: Some(run), slots, ..Node::new(true) };
         self.push_pieces(&mut node, patch, all);
         Ok(node)

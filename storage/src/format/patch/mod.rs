@@ -12,6 +12,7 @@ use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Una
 
 use super::{Between, ELEMENT, LeafEntry, LeafPage, PAGE_HEADER, Page, PageWriter, Pgid, TxId};
 use crate::disk::{Slabs, UNIT};
+use crate::{Error, Result};
 pub(crate) use change::{Change, Changes};
 use change::{Place, Spot, spot, where_is};
 
@@ -300,7 +301,7 @@ impl<'a> LeafPage<'a> {
     }
 
     /// Whether it is the page that the patch is of, as far as that can be told: it has all elements that are meant, and with
-    /// what was added they fit a page.
+    /// what was added they take as many bytes.
     pub(crate) fn fits(self, patch: Patched<'a>) -> bool {
         if Page::Leaf(self.as_written()).packed_end().is_none() {
             return false;
@@ -317,7 +318,16 @@ impl<'a> LeafPage<'a> {
                 true
             }
         });
-        has_all && size <= self.bytes().len()
+        has_all && size == patch.size() && size <= self.bytes().len()
+    }
+
+    /// The same, before anything is made of both.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: a write was lost, or went to a wrong place.
+    pub(crate) fn check_fit(self, patch: Patched<'a>) -> Result<()> {
+        let what = "it is not the page of which memory has changes";
+        if self.fits(patch) { Ok(()) } else { Err(Error::corrupt(self.id(), what)) }
     }
 
     /// Writes what it has become over `page`, which will be page `id`. Its own page is packed.

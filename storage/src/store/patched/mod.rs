@@ -8,7 +8,7 @@
 //! Where memory is nearly full, its oldest slabs are given back: of the leaves that have something there those are written
 //! that have most, because a page costs the same whether one entry of it is new or many; what others have is moved on.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
@@ -35,9 +35,13 @@ const MOVED_OF_TEN: u64 = 5;
 pub(super) const GROWTH: u64 = if cfg!(test) { 4 } else { 1024 };
 
 impl Shared {
-    /// Whose turn it is to write leaves: pages that another has set aside for them would be missing.
+    /// Whose turn it is to write leaves: pages that another has set aside for them would be missing. After one who has panicked
+    /// nobody writes any more.
     pub(crate) fn turn_to_write(&self) -> MutexGuard<'_, ()> {
-        self.leaves.lock().unwrap_or_else(PoisonError::into_inner)
+        self.leaves.lock().unwrap_or_else(|panicked| {
+            self.writer.end("a panic while leaves were written".into());
+            panicked.into_inner()
+        })
     }
 
     /// Writes patched leaves to pages, until few are left. For who has the turn.

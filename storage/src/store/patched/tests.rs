@@ -1,10 +1,12 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::What;
 use super::*;
+use crate::format::PageWriter;
 use crate::{Db, Durability, FreelistStored, JournalOptions, Options};
 
 /// A database whose buckets lie on pages, with so much memory, in which nothing is.
@@ -227,4 +229,51 @@ fn who_writes_leaves_syncs_the_journal_for_the_thread_that_waits_for_it() {
     shared.write_back().unwrap();
     assert_eq!(unsynced(), 0);
     drop(turn);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the map of a file")]
+fn a_page_that_is_another_one_is_not_written_anew_with_what_memory_has() {
+    // Taken apart by the checkpoint itself, and written beside the commits.
+    for leaves in [1, 10] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let db = database(&folder, 1 << 20, &["bucket"], 200);
+        (0..leaves).for_each(|leaf| put(&db, "bucket", 7 + 20 * leaf, 1));
+        let (table, _) = to_be_written(&db.0.shared);
+        let page = table.all().map(|(page, _)| page).min().unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let (mut before, mut other) = ([0; 1024], [0; 1024]);
+        file.read_exact_at(&mut before, page * 1024).unwrap();
+        let mut writer = PageWriter::leaf(&mut other, page, 0, 1);
+        writer.entry(4, &[0; 44], false);
+        writer.finish();
+        file.write_all_at(&other, page * 1024).unwrap();
+        assert!(matches!(db.checkpoint(), Err(Error::Corrupt { .. })), "{leaves} leaves");
+        assert!(matches!(db.close(), Err(Error::Corrupt { .. })), "{leaves} leaves");
+
+        file.write_all_at(&before, page * 1024).unwrap();
+        let db = Options::new().journal(JournalOptions::new().memory(1 << 20)).open(&path).unwrap();
+        assert!((0..leaves).all(|leaf| values(&db, "bucket")[7 + 20 * leaf as usize] == 1), "{leaves} leaves");
+    }
+}
+
+#[test]
+fn after_a_panic_in_the_midst_of_a_change_nobody_writes_any_more() {
+    for of_turn in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(&folder, 1 << 20, &["bucket"], 200);
+        put(&db, "bucket", 7, 1);
+        let shared = &db.0.shared;
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _turn = of_turn.then(|| shared.turn_to_write());
+            if of_turn { panic!("in its turn") } else { shared.writer.with(|_| panic!("with the writer")) }
+        }));
+        assert!(panicked.is_err());
+        assert!(matches!(db.checkpoint(), Err(Error::Poisoned { .. })));
+        assert!(db.failure().unwrap().contains("panic"), "{:?}", db.failure());
+        assert!(matches!(db.close(), Err(Error::Poisoned { .. })));
+        let options = Options::new().journal(JournalOptions::new().memory(1 << 20));
+        assert_eq!(values(&options.open(folder.path().join("a.db")).unwrap(), "bucket")[7], 1);
+    }
 }
