@@ -10,10 +10,12 @@ use boltkv_lines::{Format, Line, Lines};
 use bytes::Bytes;
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, note};
 use crate::file::Progress;
 use crate::lines::{Destination, Partial, write_failed};
+use crate::moment;
 use crate::remote::{Remote, path_parser};
+use crate::words::counted;
 
 /// The longest pause before a server that is away or busy is asked again; the first is a tenth.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +53,8 @@ pub(crate) struct Export {
     /// Read what there is at the time, not one state
     #[arg(long)]
     live: bool,
-    /// As --live, and write to OUT.partial, which stays where the export is interrupted, and go on behind what it has already
+    /// As --live, and write to OUT.partial, which stays where the export is interrupted, and go on behind what it has
+    /// already. Which server that is of, by its address, is kept in OUT.partial.server: what is of another one is refused
     #[arg(long, requires = "output")]
     resume: bool,
     #[command(flatten)]
@@ -148,7 +151,7 @@ impl Export {
     /// Behind what an export has that was not finished.
     async fn go_on(&self, state: &State, output: &std::path::Path) -> Outcome<(Lines, Vec<Level>)> {
         let failed = |error| self.failed(&error);
-        let partial = Partial::open(output, self.format(), failed)?;
+        let partial = Partial::open(self.remote.addr(), output, self.format(), failed)?;
         let way = match &partial.last {
             Some(line) => self.way_to(line).map_err(|failure| {
                 failure.prefixed(&partial.path.display().to_string()).followed_by("; move it aside")
@@ -158,6 +161,7 @@ impl Export {
         let Some(last) = way.last() else {
             return self.begin(state, Destination::go_on(partial.begin_anew().map_err(failed)?)?).await;
         };
+        say_where(&partial);
         let lines = Lines::go_on(Box::new(Destination::go_on(partial)?), self.format(), last.path.names());
         Ok((lines.map_err(failed)?, way))
     }
@@ -281,6 +285,13 @@ impl Export {
         *pause = (2 * *pause).min(LONGEST_PAUSE);
         Ok(())
     }
+}
+
+/// Says behind what it goes on: a file of that name may have been forgotten.
+fn say_where(partial: &Partial) {
+    let (lines, path) = (counted(partial.lines, "line"), partial.path.display());
+    let written = moment::shown(moment::millis(partial.written));
+    note(&format!("goes on behind {lines} of {written}; remove {path} to begin anew"));
 }
 
 fn child(path: &Path, name: &[u8]) -> Outcome<Path> {

@@ -194,6 +194,12 @@ impl Failure {
     }
 }
 
+/// Says on standard error what is no failure.
+pub(crate) fn note(what: &str) {
+    // If standard error is closed, what is done is the same.
+    let _ = writeln!(io::stderr(), "boltkv: {}", one_line(what));
+}
+
 /// What was printed, of a command that has a verdict besides: it holds, also where nobody reads on.
 pub(crate) fn before_a_verdict(printed: Outcome) -> Outcome {
     match printed {

@@ -1,11 +1,9 @@
 //! `boltkv health`: for whoever watches over a server, such as a container's `HEALTHCHECK`.
 
-use std::io::{self, Write as _};
-
 use boltkv_client::ErrorCode;
 use clap::Args;
 
-use crate::failure::{Failure, Outcome, one_line};
+use crate::failure::{Failure, Outcome, note};
 use crate::remote::Remote;
 
 /// Exit with 0 if the server does its work, with 1 if not
@@ -32,8 +30,8 @@ impl Health {
                 check_writable(&client.stats().await.unwrap_or_default())
             }
             Err(error) if matches!(error.code(), Some(ErrorCode::Overloaded | ErrorCode::Unauthenticated)) => {
-                // To restart it would end what keeps it busy, and let nobody in. If standard error is closed, the exit code has to do.
-                let _ = writeln!(io::stderr(), "boltkv: it answers: {}", one_line(&error.to_string()));
+                // To restart it would end what keeps it busy, and let nobody in.
+                note(&format!("it answers: {error}"));
                 Ok(())
             }
             Err(error) => Err(error.into()),

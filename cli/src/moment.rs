@@ -1,5 +1,7 @@
 //! Moments of time, as people write them and as the journal has them: milliseconds since 1970.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 
@@ -11,6 +13,12 @@ pub(crate) fn shown(time_ms: u64) -> String {
     }
     let moment = i64::try_from(time_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     moment.map_or_else(|| format!("{time_ms} ms"), |moment| format!("{moment:.3}"))
+}
+
+/// Since 1970.
+pub(crate) fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Reads a moment such as `2026-11-22T14:03:00Z` or `2026-11-22 15:03:00.5+01:00`: without an offset it could be any of many.

@@ -85,6 +85,11 @@ impl TokenArgs {
 }
 
 impl Remote {
+    /// Where the server is.
+    pub(crate) fn addr(&self) -> &str {
+        &self.addr
+    }
+
     /// How long an answer is waited for.
     pub(crate) const fn timeout(&self) -> Duration {
         self.timeout

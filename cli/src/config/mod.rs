@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 
 use clap::{Args, Subcommand};
 
-use crate::failure::{Failure, Outcome, one_line};
+use crate::failure::{Failure, Outcome, note};
 use crate::serve::layers::{Effective, Flags, defaults};
 
 /// Look at the configuration of a server
@@ -79,8 +79,7 @@ impl Show {
 fn read(flags: &Flags) -> Outcome<Effective> {
     let effective = flags.read()?;
     for warning in &effective.warnings {
-        // If standard error is closed, nobody wants to know.
-        let _ = writeln!(io::stderr(), "boltkv: warning: {}", one_line(warning));
+        note(&format!("warning: {warning}"));
     }
     Ok(effective)
 }

@@ -4,7 +4,7 @@
 //! input, for the disk. A second one ends the process at once. Commands that only read need none of this.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::progress;
-use crate::failure::{Failure, Outcome, one_line};
+use crate::failure::{Failure, Outcome, note};
 
 /// Signals within this time are one.
 const ONE_WISH: Duration = Duration::from_millis(250);
@@ -109,9 +109,7 @@ fn tidy(command: &Mutex<Command>, signal: &str) {
     }
     let Some(outcome) = command.outcome.take() else { return };
     let reached = progress::stop().map_or_else(String::new, |reached| format!(" {reached}"));
-    let message = format!("interrupted by {signal}{reached}: {}", outcome());
-    // If standard error is closed, the exit code has to do.
-    let _ = writeln!(io::stderr(), "boltkv: {}", one_line(&message));
+    note(&format!("interrupted by {signal}{reached}: {}", outcome()));
     // Stays locked: the command is not done any more, whatever it comes to meanwhile.
     std::mem::forget(command);
 }

@@ -27,8 +27,15 @@ enum Out {
     /// Is written as it is; nothing may take its place.
     Device(BufWriter<File>),
     File(BufWriter<NamedTempFile>, PathBuf),
-    /// Stays, under the first name, until it is complete.
-    Partial(BufWriter<File>, PathBuf, PathBuf),
+    /// Stays, under the name of its own, until it is complete.
+    Partial(BufWriter<File>, Names),
+}
+
+/// The files of an export that is gone on with.
+struct Names {
+    partial: PathBuf,
+    origin: PathBuf,
+    output: PathBuf,
 }
 
 impl Destination {
@@ -58,7 +65,8 @@ impl Destination {
     /// Goes on with an export that was not finished.
     pub(crate) fn go_on(partial: Partial) -> Outcome<Self> {
         let kept = format!("{} is kept, and --resume goes on with it", partial.path.display());
-        let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), partial.path, partial.output);
+        let names = Names { partial: partial.path, origin: partial.origin, output: partial.output };
+        let out = Out::Partial(BufWriter::with_capacity(BUFFER, partial.file), names);
         Ok(Self { out, _interrupt: Interrupt::new(move || kept.clone())? })
     }
 
@@ -96,9 +104,11 @@ impl Sink for Destination {
         self.flush()?;
         let (out, path) = match self.out {
             Out::Stdout(_) | Out::Device(_) => return Ok(()),
-            Out::Partial(out, path, output) => {
+            Out::Partial(out, names) => {
                 out.get_ref().sync_all()?;
-                return fs::rename(path, output);
+                // First, for another export may begin once the name is free. One that is lost is written anew.
+                let _ = fs::remove_file(names.origin);
+                return fs::rename(names.partial, names.output);
             }
             Out::File(out, path) => (out, path),
         };

@@ -1,9 +1,10 @@
-//! An export that was not finished: how much of it is whole, and where it goes on.
+//! An export that was not finished: how much of it is whole, which server it is from, and where it goes on.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use boltkv_lines::{Format, Line};
 
@@ -17,29 +18,45 @@ pub(crate) struct Partial {
     pub(super) file: File,
     /// Where it is while it is not finished.
     pub(crate) path: PathBuf,
+    /// The file beside it that says from which server it is: nothing in the lines does.
+    pub(super) origin: PathBuf,
     /// Where it is to be.
     pub(super) output: PathBuf,
     /// The last line that it holds; `None` where it holds none.
     pub(crate) last: Option<Line>,
+    /// How many it holds.
+    pub(crate) lines: u64,
+    /// When it was last written.
+    pub(crate) written: SystemTime,
 }
 
 impl Partial {
-    /// Opens what there is of the export to `output`, or begins it. The last line is cut off, for it may not be whole.
-    pub(crate) fn open(output: &Path, format: Format, failed: impl Fn(io::Error) -> Failure) -> Outcome<Self> {
+    /// Opens what there is of the export from `server` to `output`, or begins it. The last line is cut off, for it may not be
+    /// whole.
+    pub(crate) fn open(
+        server: &str,
+        output: &Path,
+        format: Format,
+        failed: impl Fn(io::Error) -> Failure,
+    ) -> Outcome<Self> {
         let Place::File(output) = Place::of(output).map_err(&failed)? else {
             let what = "it is no file, and --resume goes on with one";
             return Err(Failure::usage(format!("{}: {what}", output.display())));
         };
         refuse_database(&output)?;
-        let mut name = output.clone().into_os_string();
-        name.push(".partial");
-        let path = PathBuf::from(name);
+        let path = with_ending(&output, ".partial");
+        let origin = with_ending(&path, ".server");
         refuse_other(&path, format, &failed)?;
         let mut file = own(&path, &failed)?;
-        let (bytes, last) = whole_lines(&mut Input::open(Some(&path), format == Format::Csv)?);
+        let written = file.metadata().and_then(|found| found.modified()).map_err(&failed)?;
+        let Whole { bytes, lines, last } = whole_lines(&mut Input::open(Some(&path), format == Format::Csv)?);
+        if last.is_some() {
+            refuse_other_server(&path, &origin, server)?;
+        }
+        write_anew(&origin, server).map_err(&failed)?;
         keep_mode(&file, &output).map_err(&failed)?;
         file.set_len(bytes).and_then(|()| file.seek(SeekFrom::End(0))).map_err(&failed)?;
-        Ok(Self { file, path, output, last })
+        Ok(Self { file, path, origin, output, last, lines, written })
     }
 
     /// Forgets what it holds.
@@ -48,6 +65,34 @@ impl Partial {
         self.file.rewind()?;
         Ok(Self { last: None, ..self })
     }
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Refuses to put the entries of two servers into one file. A server is known by its address: it tells no name of its own.
+fn refuse_other_server(path: &Path, origin: &Path, server: &str) -> Outcome {
+    let Ok(begun_at) = fs::read_to_string(origin) else { return Ok(()) };
+    if begun_at == server {
+        return Ok(());
+    }
+    let (path, origin) = (path.display(), origin.display());
+    Err(Failure::usage(format!(
+        "{path}: it was begun from {begun_at}, and this is {server}: remove it to begin anew, or {origin} if both are the \
+         same server"
+    )))
+}
+
+/// What the name leads to, if it is a link, stays as it is.
+fn write_anew(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)?.write_all(text.as_bytes())
 }
 
 /// Refuses what was not begun by an export: a file of that name may be somebody's own.
@@ -86,13 +131,24 @@ fn own(path: &Path, failed: &impl Fn(io::Error) -> Failure) -> Outcome<File> {
     }
 }
 
-/// The length of all lines but the last, and the last of those.
-fn whole_lines(input: &mut Input) -> (u64, Option<Line>) {
-    let (mut whole, mut last, mut end, mut newest) = (0, None, 0, None);
+/// What there is of an export, but for its last line.
+#[derive(Default)]
+struct Whole {
+    bytes: u64,
+    lines: u64,
+    last: Option<Line>,
+}
+
+fn whole_lines(input: &mut Input) -> Whole {
+    let mut whole = Whole::default();
+    let mut newest: Option<(Line, u64)> = None;
     // Where a line cannot be read, the one before it is taken for the last.
-    while let Ok(Some((line, len))) = input.next() {
-        (whole, last) = (end, newest.replace(line));
-        end += len;
+    while let Ok(Some(next)) = input.next() {
+        if let Some((line, len)) = newest.replace(next) {
+            whole.bytes += len;
+            whole.lines += 1;
+            whole.last = Some(line);
+        }
     }
-    (whole, last)
+    whole
 }

@@ -10,7 +10,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use boltkv_server::{Grant, Proof, Right};
 use tempfile::NamedTempFile;
@@ -226,7 +226,7 @@ fn line(grant: &Grant) -> String {
     }
     let _ = write!(line, " {}", rights(&grant.rights));
     if let Some(expires) = grant.expires {
-        let _ = write!(line, " {}", moment::shown(millis(expires)));
+        let _ = write!(line, " {}", moment::shown(moment::millis(expires)));
     }
     line.push('\n');
     line
@@ -257,12 +257,6 @@ pub(crate) fn rights(rights: &[Right]) -> String {
         quoted
     };
     rights.iter().map(of).collect::<Vec<_>>().join(",")
-}
-
-/// Since 1970.
-pub(crate) fn millis(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

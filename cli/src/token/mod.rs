@@ -178,7 +178,7 @@ impl List {
         let widest = tokens.grants.iter().map(|grant| grant.name.len()).max().unwrap_or(0);
         for Grant { name, proof, rights, expires } in &tokens.grants {
             let has_expired = expires.is_some_and(|at| at <= now);
-            let until = expires.map(|at| moment::shown(file::millis(at)));
+            let until = expires.map(|at| moment::shown(moment::millis(at)));
             let certificate = if let Proof::Certificate(name) = proof { Some(name) } else { None };
             let printed = if self.json {
                 let rights: Vec<_> = rights.iter().map(Right::to_string).collect();

@@ -22,9 +22,10 @@ fn an_export_that_was_cut_anywhere_goes_on_to_the_same_whole() {
         let ends = (0..400).chain((400..whole.len()).step_by(whole.len() / 5)).chain([whole.len()]);
         for end in ends.step_by(31) {
             fs::write(&partial, &whole[..end]).unwrap();
-            export(&["--resume", "--output", output.to_str().unwrap()]).done();
+            let ran = export(&["--resume", "--output", output.to_str().unwrap()]);
+            assert_eq!(ran.code, Some(0), "{}", ran.stderr);
             assert!(fs::read(&output).unwrap() == whole, "{args:?}, cut after {end} of {} bytes", whole.len());
-            assert!(!partial.exists());
+            assert!(!partial.exists() && !folder.path().join("out.partial.server").exists());
         }
     }
     fs::write(&partial, "{\"bucket\":\"empty\"}\n".repeat(3)).unwrap();
@@ -85,6 +86,43 @@ fn only_an_export_to_a_file_is_gone_on_with() {
     fs::write(folder.path().join("target.partial"), "{\"buck").unwrap();
     server.run(args!["export", "--resume", "--output", &link]).done();
     assert!(link.is_symlink() && fs::read(&target).unwrap() == server.run(["export"]).done());
+}
+
+#[test]
+fn an_export_of_one_server_is_not_gone_on_with_from_another_and_what_is_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other, output, partial, origin] =
+        ["one.db", "other.db", "out", "out.partial", "out.partial.server"].map(|name| folder.path().join(name));
+    make(&one);
+    let (one, other) = (Server::start(&one), Server::start(&other));
+    let resume = |server: &Server| server.run(args!["export", "--resume", "--output", &output]);
+    // Interrupted: the first lines are there, and where they are from.
+    let kept = "{\"bucket\":\"empty\",\"sequence\":0}\n".repeat(2);
+    fs::write(&partial, &kept).unwrap();
+    fs::write(&origin, one.addr()).unwrap();
+    let said = resume(&other).failed(2);
+    assert!(said.contains(&format!("begun from {}, and this is {}", one.addr(), other.addr())), "{said}");
+    assert!(fs::read_to_string(&partial).unwrap() == kept && !output.exists());
+
+    let ran = resume(&one);
+    assert!(ran.stderr.contains("goes on behind 1 line of 20"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("remove ") && ran.stderr.contains("out.partial to begin anew"), "{}", ran.stderr);
+    assert!(ran.code == Some(0) && !origin.exists());
+    // Where nothing was written yet, nothing is mixed.
+    fs::write(&partial, "{\"buck").unwrap();
+    fs::write(&origin, one.addr()).unwrap();
+    resume(&other).done();
+}
+
+#[test]
+fn an_export_that_is_interrupted_keeps_where_it_is_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("app.db"), folder.path().join("out"));
+    make(&file);
+    let server = Server::start_with(&file, ["--max-frame", "64KiB"]);
+    // A value of it does not fit a frame.
+    server.run(args!["export", "--resume", "--output", &output]).failed(1);
+    assert_eq!(fs::read_to_string(folder.path().join("out.partial.server")).unwrap(), server.addr());
 }
 
 // Promises: ops-export-live.
