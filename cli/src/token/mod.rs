@@ -2,8 +2,10 @@
 
 pub(crate) mod file;
 
+use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
@@ -13,13 +15,17 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::arguments::lifetime;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, note};
+use crate::lines::write_failed;
 use crate::moment;
 use crate::remote::unless_empty;
 use file::TokensFile;
 
 /// Random bytes in a token: nobody guesses 2^256.
 const RANDOM: usize = 32;
+
+/// Whoever reads a token may do what its holder may.
+const TOKEN_MODE: u32 = 0o600;
 
 /// When a change counts.
 const AT_SIGHUP: &str = "a server that runs reads the file again at SIGHUP";
@@ -38,12 +44,13 @@ pub(crate) enum Token {
 
 /// Create a token: add it to a file of tokens, and print it
 ///
-/// The token is printed to standard output and nowhere else: what the file has of it lets nobody in.
+/// The token is printed to standard output, or written to a new file, and nowhere else: what the file of tokens has of it lets
+/// nobody in.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv token create admin --right admin --tokens /etc/boltkv/tokens
   boltkv token create billing --right write:billing --right read:users \\
-      --tokens tokens > billing.token
+      --tokens tokens --output billing.token
   boltkv token create visitor --right read:public --expires 30d --tokens tokens
   boltkv token create ada --certificate ada.example.org --right write --tokens tokens
 
@@ -64,6 +71,10 @@ pub(crate) struct Create {
     /// After what time it is not a token any more, such as 12h or 90d, 365d at most; without it, never
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
+    /// Write the token to this file, which must not be there, and which its owner alone can read, as `--token-file` takes it;
+    /// without it, or for `-`, to standard output
+    #[arg(long, short, value_name = "OUT", conflicts_with = "certificate")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     tokens: InFile,
 }
@@ -135,27 +146,50 @@ impl Create {
         if let Some(other) = tokens.grants.iter().find(|grant| grant.proof == proof) {
             return Err(Failure::not_done(format!("{path} has {} for this certificate", other.name)));
         }
-        tokens.add(&Grant { name: name.clone(), proof, rights: self.rights.clone(), expires })?;
-        if let Some(token) = token
-            && let Err(error) = writeln!(io::stdout(), "{token}")
-        {
-            // Nobody has it, and its name would be taken.
-            tokens.remove(name)?;
-            return Err(Failure::stdout(&error));
+        let grant = Grant { name: name.clone(), proof, rights: self.rights.clone(), expires };
+        match (token, self.output.as_deref().filter(|output| *output != Path::new("-"))) {
+            (Some(token), Some(output)) => add_and_write(&mut tokens, &grant, &token, output)?,
+            (Some(token), None) => add_and_print(&mut tokens, &grant, &token)?,
+            (None, _) => tokens.add(&grant)?,
         }
         if self.rights.is_empty() {
-            remind(&format!("{name} has no right: it may PING, STATS and /metrics; --right gives it more"));
+            note(&format!("{name} has no right: it may PING, STATS and /metrics; --right gives it more"));
         }
         remind(AT_SIGHUP);
         Ok(())
     }
 }
 
+fn add_and_print(tokens: &mut TokensFile, grant: &Grant, token: &str) -> Outcome {
+    tokens.add(grant)?;
+    if let Err(error) = writeln!(io::stdout(), "{token}") {
+        // Nobody has it, and its name would be taken.
+        tokens.remove(&grant.name)?;
+        return Err(Failure::stdout(&error));
+    }
+    Ok(())
+}
+
+/// The token is there before it counts: what fails leaves neither.
+fn add_and_write(tokens: &mut TokensFile, grant: &Grant, token: &str, output: &Path) -> Outcome {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::usage(format!("{}: it is there already", output.display())),
+        _ => write_failed(Some(output), &error),
+    };
+    let mut file = File::options().write(true).create_new(true).mode(TOKEN_MODE).open(output).map_err(failed)?;
+    let written = writeln!(file, "{token}").and_then(|()| file.sync_all()).map_err(failed);
+    let added = written.and_then(|()| tokens.add(grant));
+    if added.is_err() {
+        // What stays where this fails lets nobody in.
+        let _ = fs::remove_file(output);
+    }
+    added
+}
+
 /// Who types it is told what a script knows.
 fn remind(what: &str) {
     if io::stderr().is_terminal() {
-        // Where it cannot be written, nobody reads it.
-        let _ = writeln!(io::stderr(), "boltkv: {what}");
+        note(what);
     }
 }
 

@@ -289,7 +289,7 @@ fn get_with(server: &Server, page: &str, token: &str) -> (u16, String) {
 fn where_there_are_tokens_the_metrics_ask_for_one_and_the_probes_for_none() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
-    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).done_text();
+    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).text();
     let server = serve(&folder.path().join("a.db"), &["--tokens", tokens.to_str().unwrap()]);
     for page in ["/livez", "/readyz"] {
         assert_eq!(get(server.admin(), page).0, 200, "{page}");
@@ -344,7 +344,7 @@ impl Drop for Prometheus {
 fn prometheus_itself_takes_what_it_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let tokens = folder.path().join("tokens");
-    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).done_text();
+    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).text();
     let server = serve(&folder.path().join("a.db"), &["--tokens", tokens.to_str().unwrap()]);
     let config = format!(
         "scrape_configs:\n- job_name: boltkv\n  scrape_interval: 100ms\n  scrape_timeout: 100ms\n  authorization: \

@@ -304,7 +304,7 @@ fn handshakes_that_stand_still_keep_nobody_out_and_hold_up_no_stop() {
 fn the_admin_address_speaks_tls_and_tells_its_metrics_to_nobody_who_does_not_and_is_elsewhere() {
     let certificates = Certificates::new();
     let tokens = certificates.path("tokens");
-    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).done_text();
+    let token = run(args!["token", "create", "--tokens", &tokens, "prometheus"]).text();
     let address = elsewhere().unwrap_or(Ipv4Addr::LOCALHOST);
     let admin = format!("{address}:0");
     let server = certificates.serve("127.0.0.1:0", &["--admin", &admin, "--tokens", tokens.to_str().unwrap()]);

@@ -63,7 +63,7 @@ fn a_token_is_created_once_listed_and_revoked() {
     assert!(fs::read_to_string(&tokens.file).unwrap().starts_with("# whom we know\nbilling "), "comments stay");
     run(args!["token", "revoke", "admin", "--tokens", &tokens.file]).failed(1);
     let soon = run(args!["token", "create", "soon", "--expires", "30d", "--tokens", &tokens.file]);
-    soon.done();
+    assert!(soon.code == Some(0) && soon.stderr.contains("soon has no right"), "{}", soon.stderr);
     let json = run(args!["token", "list", "--json", "--tokens", &tokens.file]).done_text();
     let soonest: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert!(
@@ -82,6 +82,23 @@ fn a_token_is_created_once_listed_and_revoked() {
     let empty = run(args!["token", "create", "x", "--right", "write:", "--tokens", &tokens.file]);
     assert!(empty.code == Some(2) && empty.stderr.contains("no bucket follows"), "{}", empty.stderr);
     assert_eq!(run(args!["token", "create", "x", "--right", "all", "--tokens", &tokens.file]).code, Some(2));
+}
+
+#[test]
+fn a_token_is_written_to_a_new_file_for_its_owner_and_none_that_is_there_is_lost() {
+    let tokens = Tokens::new();
+    let output = tokens.folder.path().join("a.token");
+    let create = |name| run(args!["token", "create", name, "--right", "read", "--tokens", &tokens.file, "-o", &output]);
+    create("a").done();
+    let token = fs::read_to_string(&output).unwrap();
+    assert!(token.starts_with("bkv_") && token.ends_with('\n'), "{token}");
+    assert_eq!(fs::metadata(&output).unwrap().mode() & 0o777, 0o600);
+    let server = tokens.serve();
+    with_token(&server, &output, &["scan"]).done();
+    create("a").failed(1);
+    assert!(create("b").failed(2).contains("a.token: it is there already"));
+    assert_eq!(fs::read_to_string(&output).unwrap(), token);
+    assert_eq!(run(args!["token", "list", "--tokens", &tokens.file]).done_text(), "a  read:/\n");
 }
 
 #[test]
