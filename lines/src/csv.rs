@@ -88,18 +88,26 @@ fn not_written(error: csv::Error) -> io::Error {
     io::Error::new(kind, error)
 }
 
+/// Where each of the columns stands, and how many fields there are.
+#[derive(Clone, Copy, Default)]
+struct Header {
+    columns: [Option<usize>; COLUMNS.len()],
+    fields: usize,
+}
+
 /// Reads records.
 pub(super) struct CsvInput<R> {
     reader: Reader<Watched<R>>,
     record: ByteRecord,
-    /// Where each of the columns stands; found with the first record.
-    columns: Option<[Option<usize>; COLUMNS.len()]>,
+    /// What the header says; empty before the first record.
+    header: Header,
 }
 
 impl<R: Read> CsvInput<R> {
     pub(super) fn new(from: R) -> Self {
         let from = Watched { from, place: InText::LineStart, read: 0, ended: false };
-        Self { reader: ReaderBuilder::new().from_reader(from), record: ByteRecord::new(), columns: None }
+        let reader = ReaderBuilder::new().flexible(true).from_reader(from);
+        Self { reader, record: ByteRecord::new(), header: Header::default() }
     }
 
     /// How many bytes were taken so far.
@@ -107,19 +115,28 @@ impl<R: Read> CsvInput<R> {
         self.reader.position().byte()
     }
 
-    /// What the next record says; `None` after the last.
+    /// Reads the next record, whatever is in it; whether there is one.
+    ///
+    /// # Errors
+    /// What is wrong with the header, or with what is read from, for people.
+    pub(super) fn read(&mut self) -> Result<bool, String> {
+        if self.header.fields == 0 {
+            let header = self.reader.byte_headers().map_err(|error| error.to_string())?;
+            self.header = Header { columns: columns(header)?, fields: header.len() };
+        }
+        self.reader.read_byte_record(&mut self.record).map_err(|error| error.to_string())
+    }
+
+    /// What the record says that was read.
     ///
     /// # Errors
     /// What is wrong with it, for people.
-    pub(super) fn next(&mut self) -> Result<Option<Line>, String> {
-        let columns = match self.columns {
-            Some(columns) => columns,
-            None => *self.columns.insert(columns(self.reader.byte_headers().map_err(|error| error.to_string())?)?),
-        };
-        if !self.reader.read_byte_record(&mut self.record).map_err(|error| error.to_string())? {
-            return Ok(None);
-        }
+    pub(super) fn parse(&self) -> Result<Line, String> {
         self.expect_whole()?;
+        let Header { columns, fields } = self.header;
+        if self.record.len() != fields {
+            return Err(format!("it has {} fields, and the header {fields}", self.record.len()));
+        }
         let [bucket, sequence, key, value, base64] =
             columns.map(|column| column.and_then(|column| self.record.get(column)).unwrap_or_default());
         let no_text = |_| format!("the bucket {:?} is not in UTF-8", String::from_utf8_lossy(bucket));
@@ -130,7 +147,7 @@ impl<R: Read> CsvInput<R> {
             }
             let text = String::from_utf8_lossy(sequence);
             let sequence = if text.is_empty() { None } else { Some(text.parse().map_err(|_| no_sequence(&text))?) };
-            return Ok(Some(Line::Bucket { path, sequence }));
+            return Ok(Line::Bucket { path, sequence });
         }
         if !sequence.is_empty() {
             return Err("a sequence is a bucket's, which has no key".into());
@@ -142,7 +159,7 @@ impl<R: Read> CsvInput<R> {
         }
         let bytes =
             |column, field: &[u8]| if in_base64(column) { from_base64(column, field) } else { Ok(field.to_vec()) };
-        Ok(Some(Line::Entry { path, key: bytes("key", key)?, value: bytes("value", value)? }))
+        Ok(Line::Entry { path, key: bytes("key", key)?, value: bytes("value", value)? })
     }
 
     /// A file that was cut short may end in something that looks like a record.
@@ -205,6 +222,11 @@ fn no_sequence(text: &str) -> String {
     format!("the sequence {text:?} is no number from 0 to 2^64 - 1")
 }
 
+/// Whether a line is a header that names the columns.
+pub(super) fn is_header(line: &[u8]) -> bool {
+    columns(&line.trim_ascii().split(|byte| *byte == b',').collect()).is_ok()
+}
+
 /// Where the columns stand that a header names.
 fn columns(header: &ByteRecord) -> Result<[Option<usize>; COLUMNS.len()], String> {
     if let Some(unknown) = header.iter().find(|name| !COLUMNS.iter().any(|column| column.as_bytes() == *name)) {
@@ -229,7 +251,11 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<Line>, String> {
         let mut input = CsvInput::new(text.as_bytes());
-        std::iter::from_fn(|| input.next().transpose()).collect()
+        let mut lines = Vec::new();
+        while input.read()? {
+            lines.push(input.parse()?);
+        }
+        Ok(lines)
     }
 
     #[test]
@@ -298,7 +324,7 @@ mod tests {
         for (text, why) in [
             ("key,value\nk,v\n", "must name the columns"),
             ("bucket,key,value,color\nb,k,v,red\n", "column \"color\""),
-            ("bucket,key,value\nb,k\n", "found record with 2 fields"),
+            ("bucket,key,value\nb,k\n", "it has 2 fields, and the header 3"),
             ("bucket,key,value\nb,,v\n", "no key"),
             ("bucket,key,value\n,k,v\n", "the path is empty"),
             ("bucket,key,value\na//b,k,v\n", "the bucket"),
@@ -317,7 +343,9 @@ mod tests {
             assert!(message.contains(why), "{text:?}: {message}");
         }
         let latin = b"bucket,key,value\nz\xe9,k,v\n";
-        let message = CsvInput::new(&latin[..]).next().unwrap_err();
+        let mut input = CsvInput::new(&latin[..]);
+        assert!(input.read().unwrap());
+        let message = input.parse().unwrap_err();
         assert!(message.contains("not in UTF-8"), "{message}");
     }
 }

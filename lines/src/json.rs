@@ -19,6 +19,7 @@ use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderWriter;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
+use serde_json::error::Category;
 
 use super::{Line, Place, from_base64, name_in_text, names};
 
@@ -161,11 +162,18 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// The parser's message. It counts lines within what it was given, which is always one: only the column is news.
+/// What is wrong. The parser counts lines within what it was given, which is always one: only the column is news.
 fn describe(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
-    format!("column {}: {what}", error.column())
+    let column = error.column();
+    match error.classify() {
+        Category::Eof => "it is no JSON, or not all of it".into(),
+        Category::Syntax => format!("it is no JSON, from column {column} on"),
+        Category::Data | Category::Io => {
+            let message = error.to_string();
+            let what = message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what);
+            format!("column {column}: {what}")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -238,8 +246,8 @@ mod tests {
     fn what_is_no_line_of_an_export_is_refused_and_says_why() {
         let refused = |line: &str| parse(line.as_bytes()).unwrap_err();
         let cases = [
-            ("", "EOF while parsing a value"),
-            ("hello", "expected value"),
+            ("", "it is no JSON, or not all of it"),
+            ("hello", "it is no JSON, from column 1 on"),
             (r#"{"path":["Yg=="]}"#, "either"),
             (r#"{"sequence":1}"#, "either"),
             (r#"{"path":["Yg=="],"bucket":"b","sequence":1}"#, "either"),
@@ -256,7 +264,7 @@ mod tests {
             (r#"{"path":["Yg"],"sequence":1}"#, "no base64"),
             (r#"{"path":["Yg=="],"key":"a?==","value":""}"#, "no base64"),
             (r#"{"bucket":"b","key":"k","value64":"?"}"#, "no base64"),
-            (r#"{"path":["Yg=="],"sequence":1} x"#, "trailing characters"),
+            (r#"{"path":["Yg=="],"sequence":1} x"#, "it is no JSON, from column 32 on"),
         ];
         for (line, why) in cases {
             let message = refused(line);

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read};
 
-use super::csv::CsvInput;
+use super::csv::{self, CsvInput};
 use super::{Line, json};
 
 const BUFFER: usize = 1 << 18;
@@ -48,12 +48,36 @@ impl Reader {
     /// # Errors
     /// What is wrong with it, for people.
     pub fn next_line(&mut self) -> Result<Option<(Line, u64)>, String> {
+        let Some(taken) = self.read()? else { return Ok(None) };
+        self.parse().map(|line| Some((line, taken)))
+    }
+
+    /// Goes past the next line, whatever it says, and answers it where it can be used, and how many bytes it took; `None` after
+    /// the last.
+    ///
+    /// # Errors
+    /// Why it cannot be told where it ends, for people.
+    pub fn pass_over(&mut self) -> Result<Option<(Option<Line>, u64)>, String> {
+        let Some(taken) = self.read()? else { return Ok(None) };
+        Ok(Some((self.parse().ok(), taken)))
+    }
+
+    /// How many bytes the next line takes; `None` after the last.
+    fn read(&mut self) -> Result<Option<u64>, String> {
         match &mut self.from {
-            From::Json(lines) => lines.next(),
+            From::Json(lines) => lines.read(),
             From::Csv(records) => {
                 let before = records.position();
-                Ok(records.next()?.map(|line| (line, records.position() - before)))
+                Ok(records.read()?.then(|| records.position() - before))
             }
+        }
+    }
+
+    /// What the line says that was read.
+    fn parse(&self) -> Result<Line, String> {
+        match &self.from {
+            From::Json(lines) => lines.parse(),
+            From::Csv(records) => records.parse(),
         }
     }
 }
@@ -70,8 +94,8 @@ struct JsonInput {
 }
 
 impl JsonInput {
-    /// The next line, and how many bytes were taken for it. The last one may be without its end.
-    fn next(&mut self) -> Result<Option<(Line, u64)>, String> {
+    /// Reads the next line that is not blank, and how many bytes were taken for it. The last one may be without its end.
+    fn read(&mut self) -> Result<Option<u64>, String> {
         let mut taken = 0;
         loop {
             self.line.clear();
@@ -85,11 +109,19 @@ impl JsonInput {
             }
             taken += len;
             let is_first = !std::mem::replace(&mut self.begun, true);
-            let line = self.line.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(&self.line);
-            if !line.trim_ascii().is_empty() {
-                return json::parse(line).map(|line| Some((line, taken)));
+            if is_first && self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
+            }
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(Some(taken));
             }
         }
+    }
+
+    fn parse(&self) -> Result<Line, String> {
+        json::parse(&self.line).map_err(|why| {
+            if csv::is_header(&self.line) { "it is a header of CSV, which --csv reads".into() } else { why }
+        })
     }
 }
 
@@ -110,6 +142,29 @@ mod tests {
         }
         let mut marked_twice = Reader::json(Box::new("{\"bucket\":\"b\"}\n\u{feff}{\"bucket\":\"b\"}\n".as_bytes()));
         assert!(marked_twice.next_line().is_ok() && marked_twice.next_line().is_err());
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_used_is_passed_over_in_either_form() {
+        let json = "no line\n{\"bucket\":\"b\"}\n";
+        let csv = "bucket,key,value\nb\nb,,\n";
+        for (text, make, bytes) in [(json, Reader::json as fn(_) -> _, 8), (csv, Reader::csv, 19)] {
+            let mut reader: Reader = make(Box::new(text.as_bytes()));
+            assert_eq!(reader.pass_over(), Ok(Some((None, bytes))), "{text}");
+            let line = Line::Bucket { path: vec![b"b".to_vec()], sequence: None };
+            assert!(matches!(reader.pass_over(), Ok(Some((Some(passed), _))) if passed == line), "{text}");
+            assert_eq!(reader.pass_over(), Ok(None));
+        }
+        assert!(Reader::csv(Box::new(&b"key\nk\n"[..])).pass_over().is_err(), "without columns there are no records");
+    }
+
+    #[test]
+    fn csv_that_is_read_as_json_is_told() {
+        for header in ["bucket,sequence,key,value,base64\n", "\u{feff}value,key,bucket\r\n"] {
+            let why = Reader::json(Box::new(header.as_bytes())).next_line().unwrap_err();
+            assert!(why.contains("--csv"), "{why}");
+        }
+        assert!(!Reader::json(Box::new(&b"bucket"[..])).next_line().unwrap_err().contains("--csv"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Instant;
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
 use boltkv_lines::Line;
 use boltkv_protocol::{Cond, Txn, WriteRequest, text};
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::times::{Times, is_own};
@@ -15,6 +16,7 @@ use super::{BATCH, BATCH_BYTES, Import, LONGEST_PAUSE, may_be_sent_again};
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, json_line};
 use crate::lines::Input;
+use crate::words::counted;
 
 #[derive(Serialize)]
 struct Done {
@@ -34,12 +36,19 @@ impl Import {
         let there = Arc::new(AtomicU64::new(self.skip));
         let _interrupt = Interrupt::new({
             let there = Arc::clone(&there);
-            move || format!("the first {} lines are on the server", there.load(Relaxed))
+            move || match there.load(Relaxed) {
+                0 => "no line is known to be on the server".into(),
+                1 => "the first line is on the server, and --skip 1 goes on behind it".into(),
+                many => format!(
+                    "the first {} lines are on the server, and --skip {many} goes on behind them",
+                    HumanCount(many)
+                ),
+            }
         })?;
         let mut times = Times::default();
         for number in 0..self.skip {
-            match input.next() {
-                Ok(Some((line, _))) => times.note(&line),
+            match input.pass_over() {
+                Ok(Some((line, _))) => line.iter().for_each(|line| times.note(line)),
                 Ok(None) => {
                     let (name, one, skip) = (&input.name, input.counted, self.skip);
                     return Err(Failure::usage(format!("{name} has only {number} {one}s, and --skip says {skip}")));
@@ -154,19 +163,25 @@ impl Import {
 
 /// What is said after a failure: where, why, what is there, and how to go on.
 fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
-    let one = input.counted;
+    let (one, first) = (input.counted, there + 1);
     let state = match there {
-        0 => "; nothing was put in".to_owned(),
-        1 => format!("; the {one} before is there, and --skip 1 goes on behind it"),
-        there => format!("; the {there} {one}s before are there, and --skip {there} goes on behind them"),
+        0 => "nothing was put in".to_owned(),
+        1 => format!("the {one} before is there"),
+        there => format!("the {} before are there", counted(there, one)),
     };
-    let first = there + 1;
-    let (place, failure) = match refused {
-        Refused::At(_, failure) => (format!("{one} {first}"), failure),
-        Refused::All(1, error) => (format!("{one} {first}"), Failure::write(error)),
-        Refused::All(count, error) => (format!("{one}s {first} to {}", there + count as u64), Failure::write(error)),
+    let behind = if there == 0 { String::new() } else { format!(", and --skip {there} goes on behind that") };
+    let (place, failure, way) = match refused {
+        Refused::At(_, failure) => {
+            let mended = if there == 0 { String::new() } else { format!(", then --skip {there}") };
+            let way = format!(": mend or remove {one} {first}{mended}; --skip {first} passes it over");
+            (format!("{one} {first}"), failure, way)
+        }
+        Refused::All(1, error) => (format!("{one} {first}"), Failure::write(error), behind),
+        Refused::All(count, error) => {
+            (format!("{one}s {first} to {}", there + count as u64), Failure::write(error), behind)
+        }
     };
-    failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&state)
+    failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&format!("; {state}{way}"))
 }
 
 /// As many lines as are sent together; and whether they are the last, or the one after them cannot be read.

@@ -56,7 +56,7 @@ pub(crate) struct Import {
     /// record for each entry or bucket
     #[arg(long)]
     csv: bool,
-    /// Pass over the first so many lines (of CSV: records), which are there already
+    /// Pass over the first so many lines (of CSV: records), which are there already, or cannot be used
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     skip: u64,
     #[command(flatten)]

@@ -32,6 +32,9 @@ impl Input {
         let failed = |error| Failure::unreachable(format!("could not open {}: {error}", path.display()));
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
         if metadata.is_file() && RawFile::open(path, None).is_ok() {
             let export =
                 format!("`boltkv file export {}` makes lines of it, to be piped in here", quoted_for_shell(path));
@@ -60,6 +63,22 @@ impl Input {
             self.progress.advance(*len);
         }
         Ok(read)
+    }
+
+    /// Goes past the next line, whatever it says, and answers it where it can be used, and how many bytes it took; `None` after
+    /// the last.
+    ///
+    /// # Errors
+    /// Why it cannot be told where it ends, for people.
+    pub(crate) fn pass_over(&mut self) -> Result<Option<(Option<Line>, u64)>, String> {
+        if let Some((line, len)) = self.ahead.take() {
+            return Ok(Some((Some(line), len)));
+        }
+        let passed = self.from.pass_over()?;
+        if let Some((_, len)) = &passed {
+            self.progress.advance(*len);
+        }
+        Ok(passed)
     }
 
     /// The next line, which stays the next one.

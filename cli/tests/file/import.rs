@@ -120,8 +120,8 @@ fn to_import_the_same_again_changes_nothing() {
 fn a_bad_line_is_named_and_all_before_it_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        ("hello", "expected value"),
-        ("{", "EOF while parsing"),
+        ("hello", "it is no JSON"),
+        ("{", "it is no JSON, or not all of it"),
         (r#"{"path":["Yg=="],"key":"?","value":""}"#, "no base64"),
         (r#"{"path":["Yg=="],"key":"","value":""}"#, "a key must have at least one byte"),
         (r#"{"path":["Yw=="],"key":"aw==","value":""}"#, "no bucket \"c\""),

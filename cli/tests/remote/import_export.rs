@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::common::server::Server;
 use crate::common::{boltkv, run};
@@ -145,7 +145,7 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
     assert_eq!(server.text("BUCKET NEXT b\n"), "8\n");
 
     let refused = server.run_with_input(["import"], format!("{good}no line\n").as_bytes()).failed(1);
-    assert!(refused.contains("line 2501: column"), "{refused}");
+    assert!(refused.contains("line 2501: it is no JSON, from column 2 on"), "{refused}");
     let file = folder.path().join("lines.jsonl");
     std::fs::write(&file, format!("{good}{}", "{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n")).unwrap();
     assert_eq!(server.run(args!["import", "--json", "--skip", "2500", &file]).done_text(), "{\"lines\":1}\n");
@@ -161,9 +161,46 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
     let records = b"bucket,key,value\nb,k,\"v\nw\"\nnone,k,v\n";
     let refused = server.run_with_input(["import", "--csv"], records).failed(1);
     assert!(refused.contains("record 2: BUCKET_NOT_FOUND: no bucket"), "{refused}");
-    assert!(refused.contains("the record before is there, and --skip 1"), "{refused}");
+    assert!(refused.contains("the record before is there: mend or remove record 2, then --skip 1"), "{refused}");
+    assert!(refused.ends_with("; --skip 2 passes it over\n"), "{refused}");
     assert_eq!(server.run(["import", "none.jsonl"]).code, Some(3));
     run(args!["import", "--addr", "127.0.0.1:1", &file]).failed(3);
+}
+
+#[test]
+fn what_cannot_be_used_is_passed_over_when_told_in_either_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let json = "{\"bucket\":\"b\"}\nno line\n{\"bucket\":\"b\",\"key\":\"k\",\"value\":\"v\"}\n";
+    let csv = "bucket,key,value\nb,,\n\"no\nrecord\"\nb,c,v\n";
+    for (options, lines) in [(&["--json"][..], json), (&["--json", "--csv"], csv)] {
+        let import = |skip| server.run_with_input([&["import", "--skip", skip], options].concat(), lines.as_bytes());
+        let refused = import("0").failed(1);
+        assert!(refused.contains("then --skip 1; --skip 2 passes it over"), "{refused}");
+        assert!(import("1").failed(1).contains("--skip 2 passes it over"));
+        assert_eq!(import("2").done_text(), "{\"lines\":1}\n");
+    }
+    assert_eq!(server.run(["scan", "-b", "b"]).done_text(), "c v\nk v\n");
+    let refused = server.run_with_input(["import"], csv.as_bytes()).failed(1);
+    assert!(refused.contains("line 1: it is a header of CSV, which --csv reads"), "{refused}");
+    assert!(server.run(args!["import", folder.path()]).failed(3).contains("is a directory"));
+}
+
+#[test]
+fn an_import_that_is_interrupted_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let mut import = server.command(["import"]).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut input = import.stdin.take().unwrap();
+    (0..2_500).for_each(|n| writeln!(input, r#"{{"bucket":"default","key":"{n}","value":"v"}}"#).unwrap());
+    // The second thousand is sent once the first is known to be there; the third waits for more lines.
+    while server.run(["scan", "--count"]).done_text() != "2000\n" {}
+    assert!(Command::new("kill").args(["-s", "INT", &import.id().to_string()]).status().unwrap().success());
+    let ended = import.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    let ways =
+        [1, 2].map(|n| format!("the first {n},000 lines are on the server, and --skip {n}000 goes on behind them\n"));
+    assert!(ended.status.code() == Some(130) && ways.iter().any(|way| said.ends_with(way)), "{said}");
 }
 
 #[test]
