@@ -195,7 +195,7 @@ impl Bucket {
             }),
             Self::List(List { path, json, remote }) => remote.run(async |client| {
                 let style = if *json { Style::Json { keys_only: true } } else { Style::Names };
-                scan::print(client.bucket_at(path.clone()).buckets().stream().await?, style).await
+                scan::print(client.bucket_at(path.clone()).buckets().stream().await?, style).await.map(drop)
             }),
         }
     }

@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 use std::ops::Bound;
 
+use boltkv_client::{Error, ErrorCode};
 use bytes::Bytes;
 use clap::{ArgGroup, Args};
 
@@ -60,9 +61,15 @@ impl DeleteRange {
             }
             match wanted.run().await {
                 Err(error) if self.bucket.is_yet_to_be_made(&error) => Ok(0),
-                done => done.map(|done| done.deleted).map_err(Failure::write),
+                done => done.map(|done| done.deleted).map_err(refused),
             }
         })?;
         writeln!(io::stdout().lock(), "{deleted}").map_err(|error| Failure::result(&error))
     }
+}
+
+fn refused(error: Error) -> Failure {
+    let is_for_a_bucket = error.code() == Some(ErrorCode::IncompatibleValue);
+    let hint = if is_for_a_bucket { "; a range removes no bucket: `boltkv bucket delete PATH` does" } else { "" };
+    Failure::write(error).followed_by(hint)
 }

@@ -5,11 +5,13 @@ use std::ops::Bound;
 
 use boltkv_client as client;
 use boltkv_lines::Style;
+use boltkv_protocol::text::default_bucket;
 use bytes::{Bytes, BytesMut};
 use clap::Args;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, note};
 use crate::remote::{InBucket, Remote, bytes_parser};
+use crate::shell::quoted_for_shell;
 
 /// Print the entries of a bucket, in key order
 ///
@@ -67,8 +69,22 @@ impl Scan {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| {
             let scan = self.wanted(&client);
-            if self.count { self.print_count(scan).await } else { self.print_entries(scan).await }
+            let found = if self.count { self.print_count(scan).await? } else { self.print_entries(scan).await? };
+            if !found {
+                self.say_where_a_bucket_is(&client).await;
+            }
+            Ok(())
         })
+    }
+
+    /// For who has named a bucket where a prefix stands.
+    async fn say_where_a_bucket_is(&self, client: &client::Client) {
+        let Some(prefix) = self.prefix.as_ref().filter(|_| self.bucket.path == default_bucket()) else { return };
+        let Ok(path) = client::Path::parse(prefix) else { return };
+        if !path.is_root() && client.bucket_at(path.clone()).sequence().await.is_ok() {
+            let command = format!("boltkv scan --bucket {}", quoted_for_shell(path.to_string()));
+            note(&format!("no key begins with {path}; the entries of the bucket {path}: `{command}`"));
+        }
     }
 
     fn wanted(&self, client: &client::Client) -> client::Scan {
@@ -89,17 +105,20 @@ impl Scan {
         if self.keys_only { scan.keys_only() } else { scan }
     }
 
-    async fn print_count(&self, scan: client::Scan) -> Outcome {
+    /// As [`print`].
+    async fn print_count(&self, scan: client::Scan) -> Outcome<bool> {
         let count = self.bucket.or_empty(scan.count().await, 0)?;
         let mut out = io::stdout().lock();
         let printed = if self.json { writeln!(out, "{{\"count\":{count}}}") } else { writeln!(out, "{count}") };
-        printed.map_err(|error| Failure::stdout(&error))
+        printed.map_err(|error| Failure::stdout(&error))?;
+        Ok(count > 0)
     }
 
-    async fn print_entries(&self, scan: client::Scan) -> Outcome {
+    /// As [`print`].
+    async fn print_entries(&self, scan: client::Scan) -> Outcome<bool> {
         match self.bucket.or_empty(scan.stream().await.map(Some), None)? {
             Some(entries) => print(entries, self.style()).await,
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -115,8 +134,8 @@ impl Scan {
 /// Lines are gathered up to about so many bytes before they are written: as much as a pipe holds.
 const GATHERED: usize = 64 * 1024;
 
-/// Prints entries as they come. What came before an error is printed too.
-pub(crate) async fn print(mut entries: client::Entries, style: Style) -> Outcome {
+/// Prints entries as they come, and answers whether there are any. What came before an error is printed too.
+pub(crate) async fn print(mut entries: client::Entries, style: Style) -> Outcome<bool> {
     let mut lines = BytesMut::with_capacity(2 * GATHERED);
     let mut out = io::stdout().lock();
     let mut write = |lines: &mut BytesMut| {
@@ -124,12 +143,14 @@ pub(crate) async fn print(mut entries: client::Entries, style: Style) -> Outcome
         lines.clear();
         written.map_err(|error| Failure::stdout(&error))
     };
+    let mut found = false;
     let ended = loop {
         match entries.next().await {
             Some(Ok(entry)) => style.print(&entry, &mut lines).map_err(|error| Failure::stdout(&error))?,
             Some(Err(error)) => break Err(error.into()),
-            None => break Ok(()),
+            None => break Ok(found),
         }
+        found = true;
         if lines.len() >= GATHERED {
             write(&mut lines)?;
         }

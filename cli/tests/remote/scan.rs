@@ -77,6 +77,26 @@ fn the_default_bucket_is_empty_before_it_is_made_and_any_other_is_missing() {
 }
 
 #[test]
+fn who_names_a_bucket_where_a_prefix_stands_is_told_how_to_scan_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("scan.db"));
+    server.run(["bucket", "create", "users/e u"]).done();
+    for (typed, command) in [
+        (&["users"][..], "`boltkv scan --bucket users`"),
+        (&["users", "--count"], "`boltkv scan --bucket users`"),
+        (&["users/e u"], "`boltkv scan --bucket 'users/e u'`"),
+    ] {
+        let ran = server.run([&["scan"], typed].concat());
+        assert!(ran.code == Some(0) && ran.stderr.starts_with("boltkv: no key begins with users"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(command), "{}", ran.stderr);
+    }
+    server.run(["set", "users:1", "value"]).done();
+    for typed in [&["users"][..], &["user"], &["none"], &["--prefix", "users/"], &["--bucket", "users", "users"]] {
+        server.run([&["scan"], typed].concat()).done();
+    }
+}
+
+#[test]
 fn the_root_can_be_scanned() {
     let folder = tempfile::tempdir().unwrap();
     let server = filled(&folder);
