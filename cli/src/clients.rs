@@ -1,8 +1,9 @@
 //! `boltkv clients`: who is connected to a server, and the end of a connection.
 
+use boltkv_client::ErrorCode;
 use clap::{Args, Subcommand};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::remote::Remote;
 use crate::rows;
 
@@ -58,7 +59,10 @@ impl Clients {
         match &self.command {
             Some(Command::Kill(kill)) => kill.remote.run(async |client| {
                 for id in &kill.ids {
-                    client.kill(*id).await?;
+                    client.kill(*id).await.map_err(|error| match error.code() {
+                        Some(ErrorCode::KeyNotFound) => Failure::not_done(format!("no connection {id}")),
+                        _ => error.into(),
+                    })?;
                 }
                 Ok(())
             }),

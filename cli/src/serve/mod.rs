@@ -120,7 +120,14 @@ impl Settings {
                 let file = quoted_for_shell(&self.db);
                 Failure::open(&self.db, error).followed_by(&advice.replace("FILE", &file))
             }
-            Error::Listen { .. } => Failure::unreachable(error.to_string()),
+            Error::Listen { source, .. } => {
+                let hint = match (source.kind(), &self.admin) {
+                    (io::ErrorKind::AddrInUse, None) => "; --listen HOST:PORT names another place",
+                    (io::ErrorKind::AddrInUse, Some(_)) => "; --listen, or --admin, names another place",
+                    _ => "",
+                };
+                Failure::unreachable(format!("{error}{hint}"))
+            }
             Error::Limit { .. } => Failure::usage(error.to_string()),
             _ => Failure::not_done(error.to_string()),
         }

@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     /// Where to tell over HTTP how the server is, HOST:PORT: /livez, /readyz, /metrics; port 0 takes a free one. Default:
     /// nowhere
     #[arg(long, value_name = "ADDRESS")]
-    admin: Option<String>,
+    pub(super) admin: Option<String>,
     /// Listen beyond loopback without `--tls-cert` and `--tokens`: whoever is on the way reads everything, or whoever can reach
     /// the port reads and writes everything
     #[arg(long)]

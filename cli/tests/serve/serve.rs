@@ -262,6 +262,7 @@ fn a_port_that_is_taken_is_told_and_no_file_is_made() {
     let server = Server::start(&first);
     let said = run(args!["serve", "--listen", server.addr(), "--db", &second]).failed(3);
     assert!(said.contains(server.addr()) && said.contains("in use"), "{said}");
+    assert!(said.ends_with("; --listen HOST:PORT names another place\n"), "{said}");
     assert!(!second.exists());
 }
 
