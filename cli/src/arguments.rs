@@ -1,8 +1,10 @@
 //! Arguments that several commands share, and how their text is read. Whatever comes from outside has bounds here, so that
 //! nothing further in overflows.
 
+use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -200,6 +202,14 @@ pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str
         return Err("no host before the port");
     }
     port.parse::<u16>().map(|_| text.to_owned()).map_err(|_| "the port is not a number from 0 to 65535")
+}
+
+/// What a parser says of a value; of a number in words that do not speak of digits.
+pub(crate) fn why_no_value(error: &(dyn Error + 'static)) -> String {
+    match error.downcast_ref().map(ParseIntError::kind) {
+        Some(IntErrorKind::InvalidDigit | IntErrorKind::Empty) => "not a whole number".to_owned(),
+        _ => error.to_string(),
+    }
 }
 
 #[cfg(test)]

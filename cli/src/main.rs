@@ -59,12 +59,14 @@ struct Cli {
 
 const AFTER_HELP: &str = "Exit codes:
   0  done
-  1  not found, a check that failed, or a request that was refused
+  1  not found, a check that failed, or a request that was refused; of `health`: no answer
   2  the command line cannot be used
   3  the server could not be reached or did not answer, or the file could not be opened; nothing was written
   4  a write was sent and never answered, or the disk failed under it: it may have been done or not;
      or it was done, and what came of it could not be printed
-  5  of `txn`: a condition does not hold; nothing was done";
+  5  of `txn`: a condition does not hold; nothing was done
+  130, 143
+     ended by Ctrl-C, or by SIGTERM; `serve` ends in order then, with 0";
 
 #[derive(Debug, Subcommand)]
 enum Command {

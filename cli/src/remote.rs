@@ -131,7 +131,7 @@ fn read_token(path: &FilePath) -> Outcome<Token> {
 #[derive(Debug, Args)]
 pub(crate) struct InBucket {
     /// The bucket: names from the top down, separated by `/`; `\/`, `\\` and `\xNN` escape
-    #[arg(long = "bucket", short = 'b', value_name = "PATH", default_value = "default", value_parser = path_parser())]
+    #[arg(id = "bucket", long, short, value_name = "PATH", default_value = "default", value_parser = path_parser())]
     pub(crate) path: Path,
 }
 

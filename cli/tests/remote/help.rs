@@ -74,6 +74,7 @@ fn a_command_on_a_file_needs_a_file() {
 fn the_exit_codes_are_told() {
     let help = run(["--help"]).done_text();
     assert!(help.contains("Exit codes:\n  0  done\n  1  not found"), "{help}");
+    assert!(help.contains("of `health`: no answer") && help.contains("\n  130, 143\n"), "{help}");
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("del user: --prefix", "`boltkv delete-range --prefix PREFIX`"),
         ("snapshot save my.db", "`boltkv backup FILE`"),
         ("mget red green", "`boltkv get KEY…`"),
-        ("flushall", "`boltkv delete-range --all`"),
+        ("flushall", "`boltkv bucket delete default`"),
         ("setex greeting 10 hello", "--ttl 10s"),
         ("set greeting hello --ex 10", "--ttl 10s"),
         ("info", "`boltkv stats`"),
@@ -137,12 +138,30 @@ fn what_other_programs_call_it_leads_to_what_it_is_called_here() {
         ("append a b", "redis-cli"),
         ("type a", "redis-cli"),
         ("lock jobs", "--if-absent --ttl 30s"),
+        ("lpush jobs a", "lists, sets, sorted sets and streams are not there"),
+        ("sadd tags a", "lists, sets, sorted sets and streams are not there"),
         ("member list", "one server serves a file"),
         ("alarm list", "`boltkv health`"),
         ("get a --print-value-only", "the value alone"),
         ("set a b --nx", "--if-absent"),
         ("set a b --xx", "--if-present"),
         ("restore app.backup.db", "a backup alone needs no restore"),
+    ] {
+        assert_tip(typed, tip);
+    }
+}
+
+#[test]
+fn several_words_of_other_programs_lead_to_what_they_are_called_here() {
+    for (typed, tip) in [
+        ("snapshot restore app.db", "`boltkv restore`"),
+        ("client list", "`boltkv clients`"),
+        ("clients list", "`boltkv clients`"),
+        ("bucket rename a b", "`boltkv bucket move PATH NEW_PATH`"),
+        ("bucket sequence users 5", "`boltkv bucket set-sequence PATH N`"),
+        ("slowlog get", "`boltkv slowlog`"),
+        ("config get save", "`boltkv config show`"),
+        ("file cat my.db", "`boltkv file get FILE BUCKET KEY`"),
     ] {
         assert_tip(typed, tip);
     }
@@ -160,10 +179,52 @@ fn what_stands_in_the_wrong_place_is_led_to_the_right_one() {
         ("--addr=localhost:1 get x", "--addr goes behind the command: boltkv get --addr …"),
         ("--json bucket list", "--json goes behind the command: boltkv bucket list --json"),
         ("-n 3 scan", "-n goes behind the command: boltkv scan -n …"),
+        ("file --json check u.db", "--json goes behind the command: boltkv file check --json"),
+        ("bucket --addr X list", "--addr goes behind the command: boltkv bucket list --addr …"),
+        ("-p 7878 get k", "--addr HOST:PORT"),
+        ("-n 1 get k", "--bucket PATH"),
+        ("-h localhost -p 7878 get k", "--addr HOST:PORT"),
+        ("get hello -h localhost", "--addr HOST:PORT"),
+        ("bucket create -b x", "the bucket stands without an option: boltkv bucket create PATH"),
+        ("file get -b users my.db ada", "the bucket stands without an option: boltkv file get FILE BUCKET KEY"),
+        ("file export -b users my.db", "`boltkv export` takes --bucket"),
+        ("set k v --ttl -5s", "--ttl takes nothing below zero"),
         ("file check -dash.db", "comes after `--`: -- -dash.db"),
     ] {
         assert_tip(typed, tip);
     }
+}
+
+#[test]
+fn the_help_is_printed_where_no_host_stands_behind_h() {
+    for typed in ["-h", "get -h", "-h get", "get -h --addr localhost", "clients -h kill", "file check -h my.db"] {
+        assert!(run(typed.split(' ')).done_text().contains("Usage: boltkv"), "{typed}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_by_what_has_given_it_and_a_number_in_plain_words() {
+    let said = |command: &mut Command| {
+        let ran: crate::common::Ran = command.output().unwrap().into();
+        assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+        ran.stderr.lines().next().unwrap().to_owned()
+    };
+    let of_variable = said(boltkv(["get", "hello"]).env("BOLTKV_ADDR", ":7878"));
+    assert_eq!(of_variable, "error: invalid value ':7878' for 'BOLTKV_ADDR': no host before the port");
+    let typed = said(boltkv(["get", "hello", "--addr", ":7878"]).env("BOLTKV_ADDR", ":7878"));
+    assert!(typed.contains("'--addr <ADDRESS>'"), "{typed}");
+    for words in ["incr cnt 1.5", "clients kill x", "file page my.db x", "slowlog -n x", "scan --limit x"] {
+        let said = said(&mut boltkv(words.split(' ')));
+        assert!(said.starts_with("error: invalid value ") && said.ends_with(": not a whole number"), "{said}");
+    }
+    let too_large = said(&mut boltkv(["scan", "--limit", "99999999999999999999"]));
+    assert!(too_large.contains("too large"), "{too_large}");
+    let of_server = run_with("BOLTKV_MAX_CONNECTIONS", "abc", ["config", "check"]);
+    assert!(of_server.contains("BOLTKV_MAX_CONNECTIONS") && of_server.contains("not a whole number"), "{of_server}");
+}
+
+fn run_with<const N: usize>(variable: &str, value: &str, args: [&str; N]) -> String {
+    String::from_utf8(boltkv(args).env(variable, value).output().unwrap().stderr).unwrap()
 }
 
 #[track_caller]

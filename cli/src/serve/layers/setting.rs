@@ -7,6 +7,7 @@ use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Args as _, Command, Error};
 
+use crate::arguments::why_no_value;
 use crate::serve::settings::{FLAGS_ONLY, Settings};
 
 /// What a switch takes: `--read-only`, or `--read-only=false` where the file says that it is on.
@@ -134,7 +135,7 @@ impl Setting {
 /// What a parser says of a value, without the flag's name and the value around it.
 fn why(error: &Error) -> String {
     if let Some(source) = error.source() {
-        return source.to_string();
+        return why_no_value(source);
     }
     match error.get(ContextKind::ValidValue) {
         Some(ContextValue::Strings(values)) if !values.is_empty() => format!("it can be {}", values.join(", ")),

@@ -1,126 +1,39 @@
 //! What is said of a command line that cannot be used: clap's words, with the way on for what hands type that know another
 //! program, and the usage as the help prints it. clap's own counts what the environment sets as typed.
+//!
+//! `words` has what other programs say.
 
+mod words;
+
+use std::env;
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::num::ParseIntError;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 
+use self::words::{COMMANDS, OF_FILES, OPTIONS, PHRASES};
+use crate::arguments::why_no_value;
 use crate::shell::quoted_for_shell;
-
-/// What other programs call a command, and how to go on from it.
-const COMMANDS: [(&[&str], &str); 28] = [
-    (&["rm", "remove", "unset"], "`boltkv delete KEY` removes a key, `boltkv bucket delete PATH` a bucket"),
-    (
-        &["ls", "list", "keys", "range", "iterate"],
-        "`boltkv scan` prints the entries of a bucket, with --keys-only the keys, `boltkv bucket list` the buckets",
-    ),
-    (&["count", "dbsize", "size"], "`boltkv scan --count` counts the entries of a bucket"),
-    (&["exists", "has"], "`boltkv get KEY` ends with exit code 1 where there is no such key"),
-    (&["mkbucket", "create"], "`boltkv bucket create PATH` makes a bucket"),
-    (&["version"], "`boltkv --version` prints the version"),
-    (&["snapshot", "save", "bgsave"], "`boltkv backup FILE` backs up the file of a running server"),
-    (&["defrag"], "`boltkv shrink` makes the file of a running server smaller"),
-    (&["mget"], "`boltkv get KEY…` takes several keys"),
-    (&["mset", "multi", "exec"], "`boltkv txn` does several requests as one transaction"),
-    (
-        &["hset", "hget", "hgetall", "hdel", "hkeys", "hlen", "hincrby"],
-        "a hash is a bucket: `boltkv bucket create default/HASH`, then `set`, `get`, `scan` with --bucket default/HASH",
-    ),
-    (&["flushall", "flushdb"], "`boltkv delete-range --all` removes the keys of a bucket"),
-    (&["setex", "psetex", "lease"], "`boltkv set KEY VALUE --ttl 10s` puts what is gone after a time"),
-    (
-        &["info", "endpoint"],
-        "`boltkv stats` prints the server's figures, `boltkv health` says whether it does its work",
-    ),
-    (&["decr", "decrby", "incrby"], "`boltkv incr KEY -1` takes away, `boltkv incr KEY 5` adds"),
-    (&["select", "use"], "`--bucket PATH` says which bucket, with every command; of Redis' databases 0 is `default`"),
-    (&["auth", "user", "role", "acl"], "`boltkv token` makes, lists and revokes tokens, by which clients are let in"),
-    (
-        &["rename", "move"],
-        "`boltkv bucket move` renames a bucket; of a key, `boltkv txn` sets the new and deletes the old one",
-    ),
-    (&["stop", "shutdown", "quit"], "a server ends in peace by SIGTERM, or Ctrl-C where it runs"),
-    (&["server", "start", "run"], "`boltkv serve --db FILE` serves a file"),
-    (&["monitor", "subscribe"], "`boltkv watch` prints what is committed, as it comes"),
-    (
-        &["compaction", "vacuum", "bgrewriteaof"],
-        "`boltkv shrink` makes the file of a running server smaller, `boltkv file compact` writes a file anew",
-    ),
-    (&["open"], "`boltkv serve --db FILE` serves a file, `boltkv file tree FILE` shows what is in it"),
-    (
-        &["stat"],
-        "`boltkv stats` prints the server's figures, `boltkv bucket stat PATH` a bucket's, `boltkv file stats FILE` a file's",
-    ),
-    (
-        &["getset", "getdel", "getex", "append", "strlen", "type"],
-        "clients of Redis do this, redis-cli for one, on the same port; here are `get`, `set`, `delete` and `txn`",
-    ),
-    (
-        &["lock"],
-        "`boltkv set KEY VALUE --if-absent --ttl 30s` takes a lock, `boltkv delete KEY --if-equals VALUE` gives it back",
-    ),
-    (
-        &["member", "elect", "alarm"],
-        "there is none: one server serves a file, and `boltkv health` says whether it does its work",
-    ),
-    (&["cli", "shell", "repl"], "each command does one thing; redis-cli and netcat talk to a server, too"),
-];
-
-/// What other programs would do with a file.
-const OF_FILES: [(&[&str], &str); 4] = [
-    (
-        &["ls", "list", "scan", "range", "iterate"],
-        "`boltkv file buckets FILE` prints the buckets, `boltkv file keys FILE BUCKET` keys, `boltkv file export FILE` everything",
-    ),
-    (
-        &["set", "put", "incr", "delete", "del", "rm", "remove", "bucket", "create", "mkbucket"],
-        "a file is written by who serves it: `boltkv serve --db FILE`, then `boltkv set` and the like; `boltkv file import FILE` \
-         puts the lines of an export into it",
-    ),
-    (&["count", "size"], "`boltkv file stats FILE` counts keys, pages and bytes"),
-    (&["shrink", "defrag", "vacuum"], "`boltkv file compact` writes what is in a file into a smaller one"),
-];
-
-/// What other programs call an option, the option of ours that has to be there, and how to go on from it.
-const OPTIONS: [(&[&str], &str, &str); 10] = [
-    (
-        &["-p", "-u", "--host", "--hostname", "--port", "--server", "--url", "--endpoint", "--endpoints"],
-        "addr",
-        "--addr HOST:PORT, or BOLTKV_ADDR, says where the server is",
-    ),
-    (&["-p", "--host", "--port", "--bind", "--addr", "--address"], "listen", "--listen HOST:PORT says where to listen"),
-    (&["-f", "--file", "--path", "--dir", "--data-dir", "--database"], "db", "--db FILE names the file to serve"),
-    (
-        &["--prefix"],
-        "addr",
-        "`boltkv scan PREFIX` prints what starts so, `boltkv delete-range --prefix PREFIX` removes it",
-    ),
-    (&["--print-value-only"], "keys", "the value alone is what is printed"),
-    (&["--nx"], "absent", "--if-absent sets only a key that is not there"),
-    (&["--xx"], "present", "--if-present sets only a key that is there"),
-    (&["--ex", "--px", "--lease"], "ttl", "--ttl 10s says after which time a key is gone"),
-    (
-        &["--requirepass", "--password", "--auth"],
-        "tokens",
-        "--tokens FILE says who may: `boltkv token create NAME --right admin --tokens FILE` puts the first one in",
-    ),
-    (&["-v"], "version", "`boltkv --version` prints the version"),
-];
 
 /// The error of a command line, without the program's name, with what helps.
 pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsString]) -> Error {
     program.build();
     let asked = asked(program, args);
+    match error.kind() {
+        ErrorKind::DisplayHelp => return of_host(program, asked, args).unwrap_or(error),
+        ErrorKind::ValueValidation => return of_value(error, asked, args),
+        _ => {}
+    }
     if error.get(ContextKind::Usage).is_some() {
         error.insert(ContextKind::Usage, ContextValue::StyledStr(asked.clone().render_usage()));
     }
     leave_out_what_removes(&mut error);
     let tips = match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            word(&error, ContextKind::InvalidSubcommand).map(|word| of_command(program, asked, &word))
-        }
+        ErrorKind::InvalidSubcommand => word(&error, ContextKind::InvalidSubcommand)
+            .map(|word| of_phrase(args).map_or_else(|| of_command(program, asked, &word), |tip| vec![tip])),
         ErrorKind::UnknownArgument => {
             // clap takes whatever begins with a dash for a value that was meant.
             error.remove(ContextKind::Suggested);
@@ -128,11 +41,7 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
             if word.as_ref().is_some_and(|word| is_known(program, word)) {
                 error.remove(ContextKind::SuggestedArg);
             }
-            word.map(|word| {
-                let tips =
-                    before_the_command(program, args, &word).map_or_else(|| of_argument(asked, &word), |tip| vec![tip]);
-                if tips.is_empty() { meant_as_value(asked, &word, args).into_iter().collect() } else { tips }
-            })
+            word.map(|word| of_unknown(program, asked, &word, args))
         }
         ErrorKind::MissingRequiredArgument if asked.get_name() == "restore" => {
             let alone = "a backup alone needs no restore: stop the server, move file and journal aside, and copy it to the file's place";
@@ -149,17 +58,79 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
     error
 }
 
-/// For a name that begins with a dash, such as a file's: several letters after a single one are no option.
-fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<String> {
-    let typed: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let is_meant = |arg: &&str| arg.starts_with(word) && arg.len() > 2 && !arg.starts_with("--");
-    let at = typed.iter().position(|arg| is_meant(arg) && arg.starts_with('-'))?;
-    let (before, name) = (typed.get(at.checked_sub(1)?)?, typed.get(at)?);
-    if name[1..].starts_with(|first: char| first.is_ascii_digit()) {
+/// For who knows -h as the option that names a host: what it says of this program is the help.
+fn of_host(program: &Command, asked: &Command, args: &[OsString]) -> Option<Error> {
+    let at = args.iter().position(|arg| arg == "-h")?;
+    let host = args.get(at + 1)?.to_str().filter(|host| !host.starts_with('-'))?;
+    let asks_a_server = asked.get_name() == program.get_name() || option(asked, "--addr").is_some();
+    if !asks_a_server || asked.find_subcommand(host).is_some() {
         return None;
     }
+    let mut error = Error::new(ErrorKind::UnknownArgument).with_cmd(asked);
+    let tip = "--addr HOST:PORT, or BOLTKV_ADDR, says where the server is; -h, with nothing behind it, prints the help";
+    error.insert(ContextKind::InvalidArg, ContextValue::String(format!("-h {host}")));
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(asked.clone().render_usage()));
+    Some(error)
+}
+
+/// For a value that cannot be used: where it comes from, and what of a number is wrong.
+fn of_value(mut error: Error, asked: &Command, args: &[OsString]) -> Error {
+    let named = |kind| word(&error, kind);
+    let (Some(argument), Some(value)) = (named(ContextKind::InvalidArg), named(ContextKind::InvalidValue)) else {
+        return error;
+    };
+    let place = variable_of(asked, &argument, &value, args).unwrap_or(argument);
+    if let Some(source) = error.source().filter(|source| source.is::<ParseIntError>()) {
+        let said = format!("invalid value '{value}' for '{place}': {}", why_no_value(source));
+        return Error::raw(ErrorKind::ValueValidation, format!("{said}\n\nFor more information, try '--help'.\n"));
+    }
+    error.insert(ContextKind::InvalidArg, ContextValue::String(place));
+    error
+}
+
+/// The variable that has given an argument its value.
+fn variable_of(asked: &Command, argument: &str, value: &str, args: &[OsString]) -> Option<String> {
+    let argument = asked.get_arguments().find(|known| known.to_string() == argument)?;
+    let name = argument.get_env()?.to_str()?;
+    let mut typed = args.iter().filter_map(|arg| option(asked, name_of(arg.to_str()?)));
+    let is_from_it = env::var_os(name).is_some_and(|set| set == value);
+    (is_from_it && typed.all(|other| other.get_id() != argument.get_id())).then(|| name.to_owned())
+}
+
+/// For an argument that is not known.
+fn of_unknown(program: &Command, asked: &Command, word: &str, args: &[OsString]) -> Vec<String> {
+    let phrase = of_phrase(args).filter(|_| !word.starts_with('-'));
+    let mut tips = phrase.map_or_else(|| before_the_command(program, asked, args, word), |tip| vec![tip]);
+    if tips.is_empty() {
+        tips = of_argument(asked, word);
+    }
+    if tips.is_empty() {
+        tips.extend(meant_as_value(asked, word, args));
+    }
+    tips
+}
+
+/// For the first words of a line.
+fn of_phrase(args: &[OsString]) -> Option<String> {
+    let words: Vec<_> = args.iter().take(2).filter_map(|arg| arg.to_str()).map(str::to_lowercase).collect();
+    called(&PHRASES, &words.join(" ")).next()
+}
+
+/// For a name that begins with a dash, such as a file's: several letters after a single one are no option. A number is not
+/// meant where it is not taken.
+fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<String> {
+    let typed: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let is_number = word.starts_with('-') && word[1..].starts_with(|first: char| first.is_ascii_digit());
+    let is_meant = |arg: &&str| arg.starts_with(word) && (is_number || arg.len() > 2) && !arg.starts_with("--");
+    let at = typed.iter().position(|arg| is_meant(arg) && arg.starts_with('-'))?;
+    let (before, name) = (typed.get(at.checked_sub(1)?)?, typed.get(at)?);
+    let is_its_value = option(asked, before).is_some_and(takes_value);
+    if is_number {
+        return is_its_value.then(|| format!("{before} takes nothing below zero"));
+    }
     let name = quoted_for_shell(name);
-    Some(if option(asked, before).is_some_and(takes_value) {
+    Some(if is_its_value {
         format!("a value that begins with a dash stands behind `=`: {before}={name}")
     } else {
         format!("what begins with a dash and is no option comes after `--`: -- {name}")
@@ -167,12 +138,31 @@ fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<Stri
 }
 
 /// For an option that stands where the command should.
-fn before_the_command(program: &Command, args: &[OsString], word: &str) -> Option<String> {
-    let at = args.iter().position(|arg| program.find_subcommand(arg).is_some()).filter(|at| *at > 0)?;
-    let command = asked(program, args.get(at..)?);
-    let name = name_of(word);
-    let value = if takes_value(option(command, name)?) { " …" } else { "" };
-    Some(format!("{name} goes behind the command: {} {name}{value}", command.get_bin_name()?))
+fn before_the_command(program: &Command, asked: &Command, args: &[OsString], word: &str) -> Vec<String> {
+    let (command, name) = (meant(program, args), name_of(word));
+    match (option(command, name), command.get_bin_name()) {
+        _ if std::ptr::eq(command, asked) => Vec::new(),
+        (Some(option), Some(typed)) => {
+            let value = if takes_value(option) { " …" } else { "" };
+            vec![format!("{name} goes behind the command: {typed} {name}{value}")]
+        }
+        _ => of_argument(command, word),
+    }
+}
+
+/// As [`asked`], also past options, and what may be their values.
+fn meant<'a>(program: &'a Command, args: &[OsString]) -> &'a Command {
+    let (mut command, mut is_behind_option) = (program, false);
+    for arg in args {
+        let is_option = arg.as_encoded_bytes().starts_with(b"-");
+        match command.find_subcommand(arg) {
+            Some(inner) => command = inner,
+            None if is_option || is_behind_option => {}
+            None => break,
+        }
+        is_behind_option = is_option;
+    }
+    command
 }
 
 /// The option of this name.
@@ -276,6 +266,19 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
         };
         return vec![tip.to_owned()];
     }
+    if matches!(name, "-b" | "--bucket") {
+        return of_bucket(asked).into_iter().collect();
+    }
     let known = OPTIONS.iter().find(|(words, ours, _)| words.contains(&name) && takes(ours));
     known.map(|(.., tip)| (*tip).to_owned()).into_iter().collect()
+}
+
+/// For who names a bucket by an option that is not there.
+fn of_bucket(asked: &Command) -> Option<String> {
+    let usage = typed(asked);
+    if usage.contains(" PATH") || usage.contains(" BUCKET") {
+        return Some(format!("the bucket stands without an option: {usage}"));
+    }
+    let is_export = asked.get_name() == "export";
+    is_export.then(|| "a file is written with all its buckets; `boltkv export` takes --bucket, of a server".into())
 }
