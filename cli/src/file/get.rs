@@ -61,7 +61,9 @@ impl Get {
         let value = match tx.bucket_path(bucket).map_err(failed)?.get(&key) {
             Ok(Some(value)) => value,
             Ok(None) => {
-                let message = format!("{}: no key {}", self.target.path().display(), quoted(&key));
+                let names: Vec<_> = bucket.iter().map(|name| quoted(name)).collect();
+                let (key, path, bucket) = (quoted(&key), self.target.path().display(), names.join("/"));
+                let message = format!("{path}: no key {key} in bucket {bucket}");
                 return Err(not_found(Failure::not_done(message)));
             }
             // To bbolt there is no such key either.

@@ -41,7 +41,7 @@ fn a_key_that_is_missing_is_not_found_and_a_bucket_is_no_key() {
     })
     .unwrap();
     drop(db);
-    assert!(run(args!["file", "get", &file, "a", "x\u{1b}"]).failed(1).contains("no key \"x\\x1b\""));
+    assert!(run(args!["file", "get", &file, "a", "x\u{1b}"]).failed(1).contains("no key \"x\\x1b\" in bucket \"a\""));
     assert!(run(args!["file", "get", &file, "x", "k"]).failed(1).contains("no bucket \"x\""));
     assert!(run(args!["file", "get", &file, "a/b", "k"]).failed(1).contains("one by one: `users eu`"));
     assert!(

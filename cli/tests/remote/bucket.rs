@@ -109,5 +109,9 @@ fn a_bucket_is_moved_and_renamed_and_its_sequence_raised_and_set() {
     server.run(["bucket", "move", "a/b", "b"]).done();
     assert_eq!(server.run(["bucket", "list"]).done_text(), "a\nb\n");
     assert!(server.run(["bucket", "move", "b", "none/b"]).failed(1).contains("BUCKET_NOT_FOUND"));
+    let missing = server.run(["bucket", "move", "a/none", "c"]).failed(1);
+    assert!(missing.contains("no bucket \"none\" in bucket \"a\""), "{missing}");
+    let missing = server.run(["bucket", "move", "a/none/b", "c"]).failed(1);
+    assert!(missing.contains("no bucket \"none\" in bucket \"a\""), "{missing}");
     assert!(server.run(["bucket", "next-sequence", "none"]).failed(1).contains("BUCKET_NOT_FOUND"));
 }

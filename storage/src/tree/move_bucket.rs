@@ -12,13 +12,16 @@ use crate::{Error, Result};
 impl Work {
     /// The bucket that a path of names leads to, opened for writing; the root bucket for no names.
     pub(crate) fn open_path<N: AsRef<[u8]>>(&mut self, path: &[N]) -> Result<BucketId> {
-        path.iter().try_fold(ROOT_BUCKET, |bucket, name| self.open_bucket(bucket, name.as_ref()))
+        path.iter().try_fold(ROOT_BUCKET, |bucket, name| {
+            self.open_bucket(bucket, name.as_ref()).map_err(|error| self.located(bucket, error))
+        })
     }
 
     /// Moves the bucket `name` from one bucket to another, where it is called `its_name`, by bbolt's rules. (bbolt gives none
     /// another name.)
     pub(crate) fn move_bucket(&mut self, name: &[u8], from: BucketId, to: BucketId, its_name: &[u8]) -> Result<()> {
-        let found = self.source().find(self.root(from), name)?.ok_or_else(|| Error::bucket_not_found(name))?;
+        let missing = || self.located(from, Error::bucket_not_found(name));
+        let found = self.source().find(self.root(from), name)?.ok_or_else(missing)?;
         if !found.is_bucket {
             return Err(Error::incompatible(name, false));
         }
@@ -34,7 +37,7 @@ impl Work {
             return Err(Error::moved_into_itself(name));
         }
         match self.source().find(self.root(to), its_name)? {
-            Some(found) if found.is_bucket => return Err(Error::bucket_exists(its_name)),
+            Some(found) if found.is_bucket => return Err(self.located(to, Error::bucket_exists(its_name))),
             Some(_) => return Err(Error::incompatible(its_name, false)),
             None => {}
         }
