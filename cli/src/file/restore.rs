@@ -136,7 +136,7 @@ impl Restore {
                 let (asked, earliest) = (moment::shown(time_ms), moment::shown(found.earliest_time_ms()));
                 let backup = self.backup.display();
                 Err(Failure::not_done(format!(
-                    "{backup}: it may hold what was written after {asked}, up to {earliest}"
+                    "{backup}: it may be newer than {asked}: it has what was written up to {earliest}; begin with an older one"
                 )))
             }
             _ => Ok(()),

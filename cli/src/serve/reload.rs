@@ -12,6 +12,7 @@ use super::layers::{Effective, Flags, Found, Origin, Value};
 use super::log::Log;
 use super::settings::Settings;
 use crate::failure::{Failure, Outcome};
+use crate::words::counted;
 
 /// The settings that can change while the server runs. Every other one takes a restart.
 const RELOADABLE: [Reloadable; 3] = [
@@ -32,9 +33,8 @@ const RELOADABLE: [Reloadable; 3] = [
                 let Some(grants) = grants else { return };
                 let count = grants.len();
                 if let Some(gone) = access.replace(grants) {
-                    info!(
-                        "SIGHUP: tokens: {count}; of those before, {gone} are gone or changed, with their connections"
-                    );
+                    let gone = counted(gone as u64, "token");
+                    info!("SIGHUP: tokens: {count}; {gone} removed or changed, with the connections of who had them");
                 }
             }))
         },

@@ -276,7 +276,7 @@ fn a_journal_on_a_disk_that_is_read_only_is_looked_at() {
 fn a_file_without_a_journal_has_none() {
     let killed = Killed::new();
     drop(Db::open(killed.path("other.db")).unwrap());
-    assert!(killed.run("file journal OTHER").done_text().contains("other.db: it has no journal beside it"));
+    assert!(killed.run("file journal OTHER").done_text().contains("other.db: no journal beside it"));
     let json: serde_json::Value = killed.run("file journal --json OTHER").done_text().parse().unwrap();
     assert!(json["nothing"]["file"].as_str().unwrap().ends_with("other.db"), "{json}");
     assert_eq!(killed.run("file journal OUT").code, Some(3));

@@ -89,7 +89,7 @@ fn the_journal_of_a_served_file_is_left_to_the_server() {
     server.run(["set", "k", "v"]).done();
     std::fs::remove_dir_all(folder.path().join("served.db-journal")).unwrap();
     let told = run(args!["file", "journal", &file]).done_text();
-    assert!(told.contains("one that was kept elsewhere, --folder names"), "{told}");
+    assert!(told.contains("no journal beside it; if it was kept elsewhere, name its folder with --folder"), "{told}");
     server.stop().done();
 }
 

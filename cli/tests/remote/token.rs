@@ -237,6 +237,6 @@ fn at_sighup_the_file_is_read_again_and_one_with_a_mistake_changes_nothing() {
     comes_to(&going, 1);
     assert_eq!(watch.wait().unwrap().code(), Some(1), "who holds it is sent away");
     with_token(server, &admin, &["get", "k"]).done();
-    assert!(logged.logged().contains("tokens: 2; of those before, 1 are gone"), "{}", logged.logged());
+    assert!(logged.logged().contains("tokens: 2; 1 token removed or changed"), "{}", logged.logged());
     assert_eq!(logged.server.stop().code, Some(0));
 }

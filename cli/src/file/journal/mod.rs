@@ -147,7 +147,7 @@ impl Journal {
             } else {
                 writeln!(
                     out,
-                    "{}: it has no journal beside it; one that was kept elsewhere, --folder names",
+                    "{}: no journal beside it; if it was kept elsewhere, name its folder with --folder",
                     path.display()
                 )?;
             }
