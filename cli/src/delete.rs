@@ -30,6 +30,9 @@ pub(crate) struct Delete {
     keys: Vec<Bytes>,
     #[command(flatten)]
     condition: DeleteCondition,
+    /// Print a JSON object, also of one key: {"deleted":N}
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     bucket: InBucket,
     #[command(flatten)]
@@ -49,9 +52,10 @@ impl Delete {
                 keys => self.delete_each(&client, &bucket, keys).await,
             }
         })?;
-        if self.keys.len() > 1 {
-            let removed = keys.len() - missing.len();
-            let printed = writeln!(io::stdout().lock(), "{removed}");
+        if self.json || self.keys.len() > 1 {
+            let (mut out, deleted) = (io::stdout().lock(), keys.len() - missing.len());
+            let printed =
+                if self.json { writeln!(out, "{{\"deleted\":{deleted}}}") } else { writeln!(out, "{deleted}") };
             before_a_verdict(printed.map_err(|error| Failure::result(&error)))?;
         }
         match missing.as_slice() {

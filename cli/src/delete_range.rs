@@ -38,6 +38,9 @@ pub(crate) struct DeleteRange {
     /// At most so many keys
     #[arg(long, short = 'n', value_name = "N")]
     limit: Option<u64>,
+    /// Print a JSON object: {"deleted":N}
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     bucket: InBucket,
     #[command(flatten)]
@@ -64,7 +67,9 @@ impl DeleteRange {
                 done => done.map(|done| done.deleted).map_err(refused),
             }
         })?;
-        writeln!(io::stdout().lock(), "{deleted}").map_err(|error| Failure::result(&error))
+        let mut out = io::stdout().lock();
+        let printed = if self.json { writeln!(out, "{{\"deleted\":{deleted}}}") } else { writeln!(out, "{deleted}") };
+        printed.map_err(|error| Failure::result(&error))
     }
 }
 

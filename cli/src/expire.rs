@@ -52,11 +52,15 @@ pub(crate) struct Persist {
   boltkv ttl session:4711          # 1799.204
   boltkv ttl session:4711 --at     # 2026-11-24T12:30:00.000Z
 
-Exit code 1: there is no such key.")]
+With --json: {\"ttl\":1799.204}, or with --at {\"at\":\"2026-11-24T12:30:00.000Z\"}; null where it does not expire. Exit \
+code 1: there is no such key.")]
 pub(crate) struct Ttl {
     /// Print when it expires, by the server's clock
     #[arg(long)]
     at: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     of: OneKey,
 }
@@ -101,10 +105,17 @@ impl Ttl {
         })?;
         let shown = match found {
             None => return Err(bucket.no_key(key)),
-            Some(Lifetime::Forever) => "never".to_owned(),
-            Some(Lifetime::Until { at_ms, .. }) if self.at => moment::shown(at_ms),
-            Some(Lifetime::Until { left, .. }) => format!("{:.3}", left.as_secs_f64()),
+            Some(Lifetime::Forever) => None,
+            Some(Lifetime::Until { at_ms, .. }) if self.at => Some(moment::shown(at_ms)),
+            Some(Lifetime::Until { left, .. }) => Some(format!("{:.3}", left.as_secs_f64())),
         };
-        writeln!(io::stdout().lock(), "{shown}").map_err(|error| Failure::stdout(&error))
+        let mut out = io::stdout().lock();
+        let printed = match shown.as_deref() {
+            shown if !self.json => writeln!(out, "{}", shown.unwrap_or("never")),
+            Some(moment) if self.at => writeln!(out, "{{\"at\":\"{moment}\"}}"),
+            Some(seconds) => writeln!(out, "{{\"ttl\":{seconds}}}"),
+            None => writeln!(out, "{{\"{}\":null}}", if self.at { "at" } else { "ttl" }),
+        };
+        printed.map_err(|error| Failure::stdout(&error))
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Incr {
     /// What to add
     #[arg(value_name = "DELTA", index = 2, default_value_t = 1, allow_negative_numbers = true)]
     delta: i64,
+    /// Print a JSON object: {"value":N}
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     of: OneKey,
 }
@@ -41,6 +44,8 @@ impl Incr {
             };
             done.map_err(Failure::write)
         })?;
-        writeln!(io::stdout().lock(), "{}", done.value).map_err(|error| Failure::result(&error))
+        let (mut out, value) = (io::stdout().lock(), done.value);
+        let printed = if self.json { writeln!(out, "{{\"value\":{value}}}") } else { writeln!(out, "{value}") };
+        printed.map_err(|error| Failure::result(&error))
     }
 }

@@ -1,6 +1,6 @@
 //! An export's lines, put in.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -72,7 +72,7 @@ impl Import {
             match end {
                 Some(Ok(())) => {
                     self.put_times(client, times).await?;
-                    return self.done(put - self.skip);
+                    return self.done(input, put - self.skip);
                 }
                 Some(Err(why)) => return Err(failure(input, put, Refused::At(0, Failure::not_done(why)))),
                 None => {}
@@ -80,11 +80,14 @@ impl Import {
         }
     }
 
-    fn done(&self, lines: u64) -> Outcome {
-        if !self.json {
-            return Ok(());
-        }
-        json_line(&Done { lines }, &mut io::stdout().lock()).map_err(|error| Failure::result(&error))
+    fn done(&self, input: &Input, lines: u64) -> Outcome {
+        let mut out = io::stdout().lock();
+        let printed = if self.json {
+            json_line(&Done { lines }, &mut out)
+        } else {
+            writeln!(out, "{}", counted(lines, input.counted))
+        };
+        printed.map_err(|error| Failure::result(&error))
     }
 
     /// Puts lines in; answers how many of them are there, and why no more.

@@ -61,7 +61,7 @@ pub(crate) struct Import {
     skip: u64,
     #[command(flatten)]
     redis: RedisArgs,
-    /// Say as a JSON object what was put in: {"lines":N}, or how the databases of a Redis fared
+    /// Say as a JSON object what was put in: {"lines":N}, of CSV records, or how the databases of a Redis fared
     #[arg(long)]
     json: bool,
     #[command(flatten)]

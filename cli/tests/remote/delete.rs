@@ -15,6 +15,10 @@ fn a_key_is_deleted_once() {
         assert_eq!(server.run([name, "hello"]).failed(1), no_key);
     }
     assert_eq!(server.run(["scan"]).done_text(), "");
+    server.run(["set", "hello", "world"]).done();
+    assert_eq!(server.run(["delete", "hello", "--json"]).done_text(), "{\"deleted\":1}\n");
+    let again = server.run(["delete", "hello", "--json"]);
+    assert_eq!((again.code, again.text().as_str(), again.stderr.as_str()), (Some(1), "{\"deleted\":0}\n", no_key));
 }
 
 #[test]
@@ -101,6 +105,7 @@ fn a_range_is_deleted_and_counted() {
     assert_eq!(server.run(["scan", "--keys-only"]).done_text(), "a\nk3\nz\n");
     assert_eq!(server.run(["delete-range", "--from", "k", "--to", "z"]).done_text(), "1\n");
     assert_eq!(server.run(["delete-range", "--all"]).done_text(), "2\n");
+    assert_eq!(server.run(["delete-range", "--all", "--json"]).done_text(), "{\"deleted\":0}\n");
     server.run(["bucket", "create", "default/inner"]).done();
     let refused = server.run(["delete-range", "--all"]).failed(1);
     assert!(refused.contains("INCOMPATIBLE_VALUE") && refused.contains("`boltkv bucket delete PATH`"), "{refused}");

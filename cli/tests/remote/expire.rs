@@ -14,13 +14,20 @@ fn a_key_is_there_for_as_long_as_it_was_told() {
     server.run(["set", "k", "v", "--ttl", "1h"]).done();
     let left: f64 = server.run(["ttl", "k"]).done_text().trim().parse().unwrap();
     assert!((3_000.0..=3_600.0).contains(&left), "{left}");
+    let json = server.run(["ttl", "k", "--json"]).done_text();
+    let left = serde_json::from_str::<serde_json::Value>(&json).unwrap()["ttl"].as_f64().unwrap();
+    assert!((3_000.0..=3_600.0).contains(&left), "{json}");
     server.run(["persist", "k"]).done();
     assert_eq!(server.run(["ttl", "k"]).done_text(), "never\n");
+    assert_eq!(server.run(["ttl", "k", "--json"]).done_text(), "{\"ttl\":null}\n");
+    assert_eq!(server.run(["ttl", "k", "--json", "--at"]).done_text(), "{\"at\":null}\n");
     assert!(server.run(["persist", "k"]).failed(1).contains("does not expire"));
     for at in ["2200-01-01T00:00:00Z", "2200-01-01", "7258118400"] {
         server.run(["expire", "k", "1h"]).done();
         server.run(["expire", "k", "--at", at]).done();
         assert_eq!(server.run(["ttl", "--at", "k"]).done_text(), "2200-01-01T00:00:00.000Z\n", "{at}");
+        let json = server.run(["ttl", "--at", "--json", "k"]).done_text();
+        assert_eq!(json, "{\"at\":\"2200-01-01T00:00:00.000Z\"}\n");
     }
     let refused = server.run(["set", "k", "v", "--ttl", "-5"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("less than no time"), "{}", refused.stderr);

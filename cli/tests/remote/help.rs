@@ -238,7 +238,7 @@ fn assert_tip(typed: &str, tip: &str) {
 /// A number or an option that is not known is no value that was meant, and nobody is led to what removes something.
 #[test]
 fn what_would_lead_astray_is_not_suggested() {
-    for typed in ["set --ttl -5s b 1", "ttl a --json", "import --format csv", "dele a"] {
+    for typed in ["set --ttl -5s b 1", "persist a --json", "import --format csv", "dele a"] {
         let ran = run(typed.split(' '));
         assert_eq!(ran.code, Some(2), "{typed}");
         assert!(!ran.stderr.contains("as a value"), "{typed}: {}", ran.stderr);

@@ -150,6 +150,7 @@ fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over(
     std::fs::write(&file, format!("{good}{}", "{\"bucket\":\"b\",\"key\":\"last\",\"value\":\"v\"}\n")).unwrap();
     assert_eq!(server.run(args!["import", "--json", "--skip", "2500", &file]).done_text(), "{\"lines\":1}\n");
     assert_eq!(server.run(["get", "-b", "b", "last"]).done_text(), "v");
+    assert_eq!(server.run(args!["import", &file]).done_text(), "2,501 lines\n");
     assert!(server.run(args!["import", "--skip", "2502", &file]).failed(2).contains("only 2501 lines"));
 
     // The first line of a bucket is missing; a bucket stands where a value is meant.

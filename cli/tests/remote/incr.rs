@@ -10,6 +10,7 @@ fn a_number_is_added_to_and_printed() {
     assert_eq!(server.run(["incr", "visits"]).done_text(), "1\n", "the bucket is made");
     assert_eq!(server.run(["incr", "visits", "41"]).done_text(), "42\n");
     assert_eq!(server.run(["incr", "visits", "-43"]).done_text(), "-1\n");
+    assert_eq!(server.run(["incr", "visits", "0", "--json"]).done_text(), "{\"value\":-1}\n");
     assert_eq!(server.run(["get", "visits"]).done(), b"-1");
     server.run(["set", "visits", "many"]).done();
     let said = server.run(["incr", "visits"]).failed(1);
