@@ -28,7 +28,9 @@ pub(crate) fn about_new(file: &Path, error: &io::Error) -> String {
     if error.kind() == io::ErrorKind::PermissionDenied {
         return format!("{}{}", io::Error::from(error.kind()), who_asked(file, "it"));
     }
-    error.to_string()
+    let said = error.to_string();
+    // So tempfile ends what the system says of a file of its own.
+    said.split_once(" at path \"").map_or(said.as_str(), |(said, _)| said).to_owned()
 }
 
 #[cfg(test)]

@@ -47,9 +47,17 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 
 /// The name behind all links, of something that need not be there; none of what a process has open.
 fn behind_links(path: &Path) -> io::Result<Option<PathBuf>> {
+    let named = path;
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
-        let folder = folder_of(&path).canonicalize()?;
+        let folder = folder_of(&path).canonicalize().map_err(|error| {
+            let is_link = path != named;
+            if is_link {
+                io::Error::new(error.kind(), format!("it leads to {}: {error}", path.display()))
+            } else {
+                error
+            }
+        })?;
         if folder.starts_with("/proc") {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::server::Server;
-use crate::common::{boltkv, peer, run};
+use crate::common::{Ran, boltkv, peer, run};
 use boltkv_storage::{Db, Error};
 
 /// Two buckets, one within the other, with entries before and after it.
@@ -104,6 +104,22 @@ fn a_link_stays_one_and_what_it_leads_to_is_written() {
     symlink("round", folder.path().join("turn")).unwrap();
     let said = run(args!["file", "export", &file, "--output", folder.path().join("turn")]).failed(1);
     assert!(said.contains("too many links"), "{said}");
+    let (target, dangling) = (folder.path().join("none/there"), folder.path().join("dangling"));
+    symlink(&target, &dangling).unwrap();
+    let said = run(args!["file", "export", &file, "--output", &dangling]).failed(1);
+    assert!(said.contains(&format!("it leads to {}: No such file", target.display())), "{said}");
+}
+
+#[test]
+fn what_cannot_be_written_is_called_by_the_name_that_was_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("some.db"), folder.path().join("out"));
+    make_large(&file);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 100; exec \"$0\" file export \"$1\" --output \"$2\""]);
+    let said: Ran = limited.arg(env!("CARGO_BIN_EXE_boltkv")).args([&file, &out]).output().unwrap().into();
+    let said = said.failed(1);
+    assert!(said.ends_with("out: File too large (os error 27)\n"), "{said}");
 }
 
 #[test]
