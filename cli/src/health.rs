@@ -1,9 +1,11 @@
 //! `boltkv health`: for whoever watches over a server, such as a container's `HEALTHCHECK`.
 
+use std::io::{self, Write as _};
+
 use boltkv_client::ErrorCode;
 use clap::Args;
 
-use crate::failure::{Failure, Outcome, note};
+use crate::failure::{Failure, Outcome, before_a_verdict, note};
 use crate::remote::Remote;
 
 /// Exit with 0 if the server does its work, with 1 if not
@@ -17,6 +19,9 @@ use crate::remote::Remote;
   boltkv health
   HEALTHCHECK CMD [\"/boltkv\", \"health\"]     (in a Dockerfile)")]
 pub(crate) struct Health {
+    /// Print a JSON object: {"healthy":true}, or false with exit code 1
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -36,6 +41,10 @@ impl Health {
             }
             Err(error) => Err(error.into()),
         });
+        if self.json {
+            let printed = writeln!(io::stdout().lock(), "{{\"healthy\":{}}}", answer.is_ok());
+            before_a_verdict(printed.map_err(|error| Failure::stdout(&error)))?;
+        }
         answer.map_err(Failure::into_not_done)
     }
 }

@@ -13,6 +13,9 @@ use crate::remote::Remote;
   boltkv ping
   boltkv ping --addr db.internal:7878 --timeout 1")]
 pub(crate) struct Ping {
+    /// Print a JSON object: {"pong":true}
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -20,6 +23,7 @@ pub(crate) struct Ping {
 impl Ping {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| Ok(client.ping().await?))?;
-        writeln!(io::stdout().lock(), "PONG").map_err(|error| Failure::stdout(&error))
+        let answer = if self.json { "{\"pong\":true}" } else { "PONG" };
+        writeln!(io::stdout().lock(), "{answer}").map_err(|error| Failure::stdout(&error))
     }
 }

@@ -12,6 +12,12 @@ fn a_server_that_is_there_answers() {
     let server = Server::start(&folder.path().join("ping.db"));
     assert_eq!(server.run(["ping"]).done_text(), "PONG\n");
     assert_eq!(server.run(["health"]).done_text(), "");
+    assert_eq!(server.run(["ping", "--json"]).done_text(), "{\"pong\":true}\n");
+    assert_eq!(server.run(["health", "--json"]).done_text(), "{\"healthy\":true}\n");
+    let addr = server.addr().to_owned();
+    server.kill();
+    let gone = run(["health", "--json", "--addr", &addr]);
+    assert_eq!((gone.code, gone.text().as_str()), (Some(1), "{\"healthy\":false}\n"));
 }
 
 #[test]
