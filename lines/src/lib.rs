@@ -16,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use boltkv_protocol::Path;
 
 pub use entries::{Object, Style};
-pub use reader::Reader;
+pub use reader::{IS_CSV, Reader};
 
 use self::csv::CsvLines;
 use self::json::JsonLines;

@@ -9,6 +9,9 @@ const BUFFER: usize = 1 << 18;
 /// The longest line: room for the longest value in base64, with its key under a path of many names.
 const MAX_LINE: u64 = 3 << 30;
 
+/// What is wrong with a line that is read as JSON, and is a header of comma-separated values.
+pub const IS_CSV: &str = "it is CSV, which --csv reads";
+
 /// Reads the lines of an export. Blank lines, and a byte-order mark before the first, say nothing.
 ///
 /// ```
@@ -119,9 +122,7 @@ impl JsonInput {
     }
 
     fn parse(&self) -> Result<Line, String> {
-        json::parse(&self.line).map_err(|why| {
-            if csv::is_header(&self.line) { "it is a header of CSV, which --csv reads".into() } else { why }
-        })
+        json::parse(&self.line).map_err(|why| if csv::is_header(&self.line) { IS_CSV.into() } else { why })
     }
 }
 

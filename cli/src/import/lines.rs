@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
-use boltkv_lines::Line;
+use boltkv_lines::{IS_CSV, Line};
 use boltkv_protocol::{Cond, Txn, WriteRequest, text};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -73,6 +73,9 @@ impl Import {
                 Some(Ok(())) => {
                     self.put_times(client, times).await?;
                     return self.done(input, put - self.skip);
+                }
+                Some(Err(why)) if put == 0 && why == IS_CSV => {
+                    return Err(Failure::usage(format!("{}: {why}", input.name)));
                 }
                 Some(Err(why)) => return Err(failure(input, put, Refused::At(0, Failure::not_done(why)))),
                 None => {}

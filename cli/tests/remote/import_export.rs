@@ -182,8 +182,8 @@ fn what_cannot_be_used_is_passed_over_when_told_in_either_form() {
         assert_eq!(import("2").done_text(), "{\"lines\":1}\n");
     }
     assert_eq!(server.run(["scan", "-b", "b"]).done_text(), "c v\nk v\n");
-    let refused = server.run_with_input(["import"], csv.as_bytes()).failed(1);
-    assert!(refused.contains("line 1: it is a header of CSV, which --csv reads"), "{refused}");
+    let refused = server.run_with_input(["import"], csv.as_bytes()).failed(2);
+    assert_eq!(refused, "boltkv: standard input: it is CSV, which --csv reads\n");
     assert!(server.run(args!["import", folder.path()]).failed(3).contains("is a directory"));
 }
 
