@@ -105,7 +105,7 @@ impl Scan {
         if self.keys_only { scan.keys_only() } else { scan }
     }
 
-    /// As [`print`].
+    /// As [`print()`].
     async fn print_count(&self, scan: client::Scan) -> Outcome<bool> {
         let count = self.bucket.or_empty(scan.count().await, 0)?;
         let mut out = io::stdout().lock();
@@ -114,7 +114,7 @@ impl Scan {
         Ok(count > 0)
     }
 
-    /// As [`print`].
+    /// As [`print()`].
     async fn print_entries(&self, scan: client::Scan) -> Outcome<bool> {
         match self.bucket.or_empty(scan.stream().await.map(Some), None)? {
             Some(entries) => print(entries, self.style()).await,
