@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::arguments::Size;
 use crate::failure::{Failure, Outcome};
-use crate::file::{Interrupt, Progress, holder, must_be_new, must_have_no_journal};
+use crate::file::{Interrupt, Progress, holder, json_line, must_be_new, must_have_no_journal};
 use crate::permission::about_new;
 use crate::remote::Remote;
 
@@ -91,7 +91,7 @@ impl Backup {
         let done = self.remote.run(async |client| self.to_file(&client, &target).await)?;
         let mut out = io::stdout().lock();
         let printed = if self.json {
-            serde_json::to_writer(&mut out, &done).map_err(io::Error::from).and_then(|()| writeln!(out))
+            json_line(&done, &mut out)
         } else {
             let Done { file, bytes, txid, pages, .. } = &done;
             let checked = if done.checked { ", checked" } else { "" };

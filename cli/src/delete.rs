@@ -1,7 +1,7 @@
 //! `boltkv delete`: removes keys.
 
 use std::collections::HashSet;
-use std::io::{self, Write as _};
+use std::io;
 
 use boltkv_client::{Bucket, Client, Committed, Error, TransactionResult, TxnPart};
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::condition::DeleteCondition;
 use crate::failure::{Failure, Outcome, before_a_verdict};
+use crate::file::number_line;
 use crate::remote::{InBucket, Remote, bytes_parser};
 
 /// Remove keys
@@ -53,9 +54,8 @@ impl Delete {
             }
         })?;
         if self.json || self.keys.len() > 1 {
-            let (mut out, deleted) = (io::stdout().lock(), keys.len() - missing.len());
-            let printed =
-                if self.json { writeln!(out, "{{\"deleted\":{deleted}}}") } else { writeln!(out, "{deleted}") };
+            let deleted = keys.len() - missing.len();
+            let printed = number_line(self.json, "deleted", deleted, &mut io::stdout().lock());
             before_a_verdict(printed.map_err(|error| Failure::result(&error)))?;
         }
         match missing.as_slice() {

@@ -1,6 +1,6 @@
 //! `boltkv delete-range`: removes many keys.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Bound;
 
 use boltkv_client::{Error, ErrorCode};
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use clap::{ArgGroup, Args};
 
 use crate::failure::{Failure, Outcome};
+use crate::file::number_line;
 use crate::remote::{InBucket, Remote, bytes_parser};
 
 /// Remove the keys between two bounds or of a prefix, and print how many they were
@@ -67,8 +68,7 @@ impl DeleteRange {
                 done => done.map(|done| done.deleted).map_err(refused),
             }
         })?;
-        let mut out = io::stdout().lock();
-        let printed = if self.json { writeln!(out, "{{\"deleted\":{deleted}}}") } else { writeln!(out, "{deleted}") };
+        let printed = number_line(self.json, "deleted", deleted, &mut io::stdout().lock());
         printed.map_err(|error| Failure::result(&error))
     }
 }

@@ -1,10 +1,11 @@
 //! `boltkv incr`: adds to a number.
 
-use std::io::{self, Write as _};
+use std::io;
 
 use clap::Args;
 
 use crate::failure::{Failure, Outcome};
+use crate::file::number_line;
 use crate::remote::OneKey;
 
 /// Add to the number that a key's value is, and print what it is now
@@ -44,8 +45,7 @@ impl Incr {
             };
             done.map_err(Failure::write)
         })?;
-        let (mut out, value) = (io::stdout().lock(), done.value);
-        let printed = if self.json { writeln!(out, "{{\"value\":{value}}}") } else { writeln!(out, "{value}") };
+        let printed = number_line(self.json, "value", done.value, &mut io::stdout().lock());
         printed.map_err(|error| Failure::result(&error))
     }
 }

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use clap::Args;
 
 use crate::failure::{Failure, Outcome, note};
+use crate::file::number_line;
 use crate::remote::{InBucket, Remote, bytes_parser};
 use crate::shell::quoted_for_shell;
 
@@ -108,8 +109,7 @@ impl Scan {
     /// As [`print()`].
     async fn print_count(&self, scan: client::Scan) -> Outcome<bool> {
         let count = self.bucket.or_empty(scan.count().await, 0)?;
-        let mut out = io::stdout().lock();
-        let printed = if self.json { writeln!(out, "{{\"count\":{count}}}") } else { writeln!(out, "{count}") };
+        let printed = number_line(self.json, "count", count, &mut io::stdout().lock());
         printed.map_err(|error| Failure::stdout(&error))?;
         Ok(count > 0)
     }

@@ -7,7 +7,7 @@ use indicatif::{BinaryBytes, HumanCount};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::file::Progress;
+use crate::file::{Progress, json_line};
 use crate::remote::Remote;
 
 /// Make the file of a running server smaller
@@ -52,7 +52,7 @@ impl Shrink {
         let done = Done { before: shrunk.before, after: shrunk.after, moved: shrunk.moved };
         let mut out = io::stdout().lock();
         let printed = if self.json {
-            serde_json::to_writer(&mut out, &done).map_err(io::Error::from).and_then(|()| writeln!(out))
+            json_line(&done, &mut out)
         } else {
             let Done { before, after, moved } = done;
             writeln!(

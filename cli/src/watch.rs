@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::arguments::some_seconds;
 use crate::failure::{Failure, Outcome};
+use crate::file::json_line;
 use crate::moment;
 use crate::remote::{InBucket, Remote, bytes_parser};
 
@@ -251,9 +252,4 @@ impl ChangeObject {
             ChangeKind::Sequence => Self { sequence: change.number(), key: None, ..of("sequence") },
         }
     }
-}
-
-fn json_line(object: &impl Serialize, out: &mut Vec<u8>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, object)?;
-    out.write_all(b"\n")
 }

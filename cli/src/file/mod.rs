@@ -45,7 +45,7 @@ mod waiting;
 
 use clap::Subcommand;
 pub(crate) use interrupt::{Interrupt, Signals};
-pub(crate) use output::json_line;
+pub(crate) use output::{json_line, number_line};
 pub(crate) use progress::Progress;
 pub(crate) use target::{must_be_new, must_have_no_journal, same_file};
 

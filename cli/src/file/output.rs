@@ -2,6 +2,7 @@
 //!
 //! JSON is printed one value a line, and everything binary in it in base64, as `export` has it.
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
 
@@ -85,6 +86,11 @@ fn to_stdout(print: impl FnOnce(&mut Out) -> Printed) -> Printed {
 pub(crate) fn json_line(value: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
+}
+
+/// Prints the number that a command ends with on a line of its own; in JSON by its name.
+pub(crate) fn number_line(is_json: bool, name: &str, number: impl Display, out: &mut impl Write) -> io::Result<()> {
+    if is_json { writeln!(out, "{{\"{name}\":{number}}}") } else { writeln!(out, "{number}") }
 }
 
 /// Bytes that are base64 in JSON. They are not copied: a value may be 2 GiB long.

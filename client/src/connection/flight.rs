@@ -239,9 +239,8 @@ impl Flight {
                 Ok(Waiter::Stream { expect: *expect, sender: sender.clone(), credit: *credit })
             }
             Some(Waiter::Nobody { late }) => {
-                let left = late.checked_sub(frame.body.len()).ok_or(Loss::Closed)?;
-                *late = left;
-                Ok(Waiter::Nobody { late: left })
+                *late = late.checked_sub(frame.body.len()).ok_or(Loss::Closed)?;
+                Ok(Waiter::Nobody { late: *late })
             }
         }
     }

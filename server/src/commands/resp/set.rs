@@ -1,8 +1,8 @@
 //! SET and GETEX with their options, and times from which on values are gone.
 
-use boltkv_protocol::ErrorCode;
 use boltkv_protocol::resp::names::stored;
 use boltkv_protocol::resp::{Args, RespCommand, Writer};
+use boltkv_protocol::{Cond, ErrorCode};
 
 use super::failure::Failure;
 use super::keyspace::KeyspaceMut;
@@ -10,6 +10,7 @@ use super::number::integer;
 use super::watching::WatchedKeys;
 use super::work::Call;
 use crate::commands::expiry::Timed;
+use crate::commands::values;
 
 /// Whether a value is put where there is none, or where there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,19 +195,16 @@ pub(super) fn get_ex(keyspace: &mut KeyspaceMut<'_, '_>, call: &Call, out: &mut 
     Ok(())
 }
 
-/// Does a SET of which nothing can be left half done: the key has no time, and what was there was a value, or nothing. Then no
-/// savepoint is needed, nor a copy of what was there, which cost a sixth of the processor's time. `false` where it is not of
-/// that kind; then nothing is done, but that what had expired is gone.
+/// Does a SET as the other dialects do it, which need no savepoint for most, nor a copy of what was there: that cost a sixth of
+/// the processor's time. `false` where it is of another kind, or refused; then nothing is done, but that what had expired is
+/// gone.
 pub(super) fn set_alone(timed: &mut Timed<'_>, watched: &WatchedKeys, call: &Call) -> bool {
     let is_plain = call.spec.command == RespCommand::Set && call.args.len() == 3;
     let (path, key) = (call.db.path(), stored(call.args.word(1)));
-    if !is_plain || !matches!(timed.enter(path, key), Ok(None)) {
-        return false;
-    }
-    // What fails has changed nothing, and is told by who does it otherwise.
-    let put = timed.tx.bucket_mut_path(path.names()).and_then(|mut keys| keys.put(key, call.args.word(2)));
-    if put.is_ok() {
+    // What refuses it (a hash, no such database yet) is for who does it otherwise.
+    let is_set = is_plain && values::set(timed, path, key, call.args.word(2), &Cond::Always).is_ok();
+    if is_set {
         watched.touch(path, key);
     }
-    put.is_ok()
+    is_set
 }
