@@ -70,17 +70,25 @@ impl Writer {
         let needed = 2 * self.detached.taken;
         for looked in 1..=STEP.max(needed) {
             match self.free_next_detached(pages) {
-                None => return,
+                None => break,
                 // Its children were just asked of the disk, and had better be there.
-                Some(Looked::AtBranch) if looked >= needed => return,
+                Some(Looked::AtBranch) if looked >= needed => break,
                 Some(_) => {}
             }
         }
+        self.note_cut_off();
     }
 
     /// Frees all of what was detached.
     pub(crate) fn free_all_detached(&mut self, pages: Pages<'_>) {
         while self.free_next_detached(pages).is_some() {}
+        self.note_cut_off();
+    }
+
+    fn note_cut_off(&mut self) {
+        if let Some(patcher) = &mut self.spare.patcher {
+            patcher.note_cut_off(!self.detached.is_accounted_for());
+        }
     }
 
     fn free_next_detached(&mut self, pages: Pages<'_>) -> Option<Looked> {
@@ -89,6 +97,9 @@ impl Writer {
         let looked = tree.next(pages).and_then(|looked| {
             if let Some((run, _)) = looked {
                 self.freelist.free_later(run, freed_by)?;
+                if let Some(patcher) = &mut self.spare.patcher {
+                    patcher.leave(run.start);
+                }
             }
             Ok(looked)
         });

@@ -31,8 +31,10 @@ pub(super) fn in_work<T>(
     writer: &mut Writer,
     change: impl FnOnce(&mut Work, &mut Writer) -> Result<T>,
 ) -> Result<T> {
-    let mut work = Work::new(shared.readers.current(), std::mem::take(&mut writer.spare), shared.options.fill);
-    let done = writer.release_pages(shared, work.pages()).and_then(|()| change(&mut work, writer));
+    let current = shared.readers.current();
+    writer.release_pages(shared, current.pages())?;
+    let mut work = Work::new(current, std::mem::take(&mut writer.spare), shared.options.fill);
+    let done = change(&mut work, writer);
     if done.is_err() {
         // What nothing was made of.
         writer.freelist.give_back(&std::mem::take(&mut work.spare.taken));

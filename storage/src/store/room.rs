@@ -108,7 +108,11 @@ impl Writer {
     /// Before a transaction begins: makes available what no reader sees any more, and looks for room.
     pub(crate) fn prepare(&mut self, shared: &Shared, work: &mut Work) -> Result<()> {
         self.say_open(shared, work)?;
-        self.release_pages(shared, work.pages())?;
+        // The memory of patches is told of pages that are found to be nobody's.
+        std::mem::swap(&mut work.spare.patcher, &mut self.spare.patcher);
+        let released = self.release_pages(shared, work.pages());
+        std::mem::swap(&mut work.spare.patcher, &mut self.spare.patcher);
+        released?;
         self.look_for_room(shared, work);
         Ok(())
     }

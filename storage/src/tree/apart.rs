@@ -1,7 +1,10 @@
 //! Patched leaves that are to be written: taken apart, for the commit to write them, or exchanged for copies that were
 //! written beside the commits.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use fnv::FnvBuildHasher;
 
 use super::BucketId;
 use super::node::Node;
@@ -70,12 +73,15 @@ impl Work {
     fn take_apart_within(&mut self, above: u32, oldest: Option<&Oldest>) -> Result<()> {
         let Some(patcher) = self.spare.patcher.as_ref().filter(|patcher| patcher.live() > 0) else { return Ok(()) };
         let (Recents { table: Some(table), .. }, names) = patcher.to_be_written() else { return Ok(()) };
-        for (page, at) in table.all() {
+        let freed: HashSet<Pgid, FnvBuildHasher> = self.freed.iter().map(|run| run.start).collect();
+        for (page, at) in table.all().filter(|(page, _)| !freed.contains(page)) {
             let Some((header, key)) = table.header(at).zip(table.key(at)) else { continue };
             let is_meant = oldest.is_none_or(|oldest| oldest.are_meant(header));
             if is_meant && names.is_within(header.bucket.get(), above) {
-                let bucket = self.bucket_of_patch(&names.path(header.bucket.get()))?;
-                bucket.map_or(Ok(()), |bucket| self.take_leaf_apart(bucket, key, page))?;
+                match self.bucket_of_patch(&names.path(header.bucket.get()))? {
+                    Some(bucket) => self.take_leaf_apart(bucket, key, page)?,
+                    None => self.check_gone(page)?,
+                }
             }
         }
         Ok(())
@@ -141,18 +147,24 @@ impl Work {
         self.spare.patcher.iter_mut().for_each(|patcher| _ = patcher.take_back());
     }
 
-    /// Takes a patched leaf apart, if it is still there.
+    /// Takes a patched leaf apart, if that was not done, and unless it was cut off with its bucket.
     ///
     /// # Errors
-    /// Where the way to it cannot be read, it is not known whether it is: what memory has of it must not be taken for done.
+    /// Where the way to it cannot be read, or leads elsewhere: what memory has of it must not be taken for done.
     pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
-        if self.page_of_leaf(bucket, key)? == Some(page) {
-            self.leaf_node(bucket, key)?;
+        if self.page_of_leaf(bucket, key)? != Some(page) {
+            return self.check_gone(page);
         }
-        Ok(())
+        self.leaf_node(bucket, key).map(drop)
     }
 
-    /// The page of the leaf to which `key` belongs, if that is still on one.
+    /// That nothing leads to this leaf, which this transaction has not freed, is as it should be.
+    fn check_gone(&self, page: Pgid) -> Result<()> {
+        let patcher = self.spare.patcher.as_ref().filter(|_| self.detached.is_empty());
+        patcher.map_or(Ok(()), |patcher| patcher.check_gone(page))
+    }
+
+    /// The page of the leaf to which `key` belongs, also where that is taken apart.
     fn page_of_leaf(&self, bucket: BucketId, key: &[u8]) -> Result<Option<Pgid>> {
         let mut child = match self.root(bucket) {
             Root::Tree(child) => child,
@@ -164,7 +176,10 @@ impl Work {
                 Child::Page(page) => return Ok(leaf_in(self.pages(), page, key)?.map(|leaf| leaf.id())),
                 Child::Node(id) => self.node(id),
             };
-            let below = if node.is_leaf { None } else { node.child_for(key, self.bytes()) };
+            if node.is_leaf {
+                return Ok(node.page.map(|run| run.start));
+            }
+            let below = node.child_for(key, self.bytes());
             child = match below.and_then(|at| node.slots.get(at, self.bytes())).map(|slot| slot.content()) {
                 Some(Content::Page(page)) => Child::Page(page),
                 Some(Content::Node(id)) => Child::Node(id),

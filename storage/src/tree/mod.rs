@@ -4,8 +4,8 @@
 //!   for the next transaction
 //! - `view`: one way to read pages and nodes; `resident`: which of them are in memory, and what is fetched ahead; `walk`:
 //!   visiting all of a bucket; `work`: all that a write transaction has changed
-//! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches; `apart`:
-//!   leaves that have some are written after all
+//! - `patch` changes a leaf in memory, and leaves its page as it is; `patcher`: what the writer has of patches; `names`: of
+//!   which buckets; `apart`: leaves that have some are written after all
 //! - `edit`, `prune`, `move_bucket` and `delete_bucket` change it; `effects` records what they have done, and does it again;
 //!   `undo` takes it back to a savepoint; `rebalance` and `spill` (by way of `cut`) make pages of it
 
@@ -18,6 +18,7 @@ mod edit;
 mod effects;
 mod fill;
 mod move_bucket;
+mod names;
 mod node;
 mod patch;
 mod patcher;
@@ -34,8 +35,9 @@ mod work;
 
 pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refused, Replay};
 pub use fill::Fill;
+pub(crate) use names::Names;
 pub(crate) use patch::leaf_in;
-pub(crate) use patcher::{MemoryStats, Names, Patcher};
+pub(crate) use patcher::{MemoryStats, Patcher, nothing_leads_to};
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;
 pub(crate) use spill::Part;

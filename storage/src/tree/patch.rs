@@ -316,10 +316,12 @@ impl Work {
         }
     }
 
-    /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory.
-    pub(crate) fn patches_committed(&mut self, is_whole: bool) {
+    /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory, and where it
+    /// `has_cut_off` buckets pages of these are still to be found.
+    pub(crate) fn patches_committed(&mut self, is_whole: bool, has_cut_off: bool) {
         let Self { spare, freed, .. } = self;
         if let Some(patcher) = &mut spare.patcher {
+            patcher.note_cut_off(has_cut_off);
             patcher.committed(freed, &spare.branches, is_whole);
         }
     }

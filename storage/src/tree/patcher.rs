@@ -1,16 +1,18 @@
 //! What the writer has of the patches: the memory, whose leaves they are of, and what this transaction has added.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::names::Names;
 use crate::format::{Changes, PatchHeader, PatchId, Patched, Pgid, TxId, write_patch};
 use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
-
-/// Bytes of names of buckets at most, before leaves of others are written as if there were no memory.
-const MOST_NAMES: usize = 1 << 20;
+use crate::{Error, Result};
 
 /// The patches, as the writer has them. It goes from one write transaction to the next.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what may be patched depends on each of them, whatever the others are"
+)]
 pub(crate) struct Patcher {
     /// Bytes of memory.
     bytes: usize,
@@ -30,6 +32,9 @@ pub(crate) struct Patcher {
     is_closing: bool,
     /// The file has no room for more leaves than have patches.
     is_short: bool,
+    /// There are buckets that were deleted whose pages are still to be found: their leaves may have patches, and nothing leads
+    /// to them.
+    has_cut_off: bool,
     /// The last transaction that found no memory.
     without: TxId,
     pub(super) changes: Changes,
@@ -71,6 +76,7 @@ impl Patcher {
             is_on: false,
             is_closing: false,
             is_short: false,
+            has_cut_off: false,
             without: 0,
             changes: Changes::default(),
             patch: Vec::new(),
@@ -131,7 +137,7 @@ impl Patcher {
             0 => 0,
             // A bucket's root is in a leaf of the one that it is in, which has branches above it, too. Not all that have a name
             // have patches.
-            pages => pages + 2 * self.live().min(self.names.list.len() as u64),
+            pages => pages + 2 * self.live().min(self.names.len() as u64),
         }
     }
 
@@ -241,6 +247,25 @@ impl Patcher {
         self.clear_if_done(false);
     }
 
+    /// From now on there are buckets that were deleted whose pages are still to be found; or none any more.
+    pub(crate) fn note_cut_off(&mut self, has_cut_off: bool) {
+        self.has_cut_off = has_cut_off;
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_cut_off(&self) -> bool {
+        self.has_cut_off
+    }
+
+    /// Nothing leads to this leaf, of which something is in memory.
+    ///
+    /// # Errors
+    /// Where there are no buckets to which it may have belonged, that were cut off: of any other that a commit takes away, it
+    /// knows the page. So one above it is another page, and what memory has would be lost.
+    pub(crate) fn check_gone(&self, page: Pgid) -> Result<()> {
+        if self.has_cut_off { Ok(()) } else { Err(nothing_leads_to(page)) }
+    }
+
     /// Whether the memory is so full that its oldest slabs are to be given back, which nobody was told yet.
     pub(crate) fn is_due(&mut self) -> bool {
         self.filling.is_due_first()
@@ -310,88 +335,13 @@ impl Patcher {
     }
 }
 
+/// A leaf of which there are changes in memory that would be lost.
+pub(crate) fn nothing_leads_to(leaf: Pgid) -> Error {
+    Error::corrupt(leaf, "nothing leads to the leaf, of which there are changes in memory")
+}
+
 impl fmt::Debug for Patcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Patcher").field("bytes", &self.bytes).field("live", &self.live()).finish_non_exhaustive()
     }
-}
-
-/// Buckets, by number: 0 is the root bucket.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Names {
-    /// The number of the bucket that each is in, and its name there.
-    list: Vec<(u32, Box<[u8]>)>,
-    numbers: HashMap<Box<[u8]>, u32>,
-    bytes: usize,
-}
-
-impl Names {
-    /// The number of a bucket, which it is given where it has none.
-    pub(super) fn number(&mut self, within: u32, name: &[u8]) -> Option<u32> {
-        if self.is_full() { self.known(within, name) } else { self.add(within, name) }
-    }
-
-    /// The same, also where there are many. `None` where there are more than numbers.
-    pub(super) fn add(&mut self, within: u32, name: &[u8]) -> Option<u32> {
-        if let Some(number) = self.known(within, name) {
-            return Some(number);
-        }
-        let number = u32::try_from(self.list.len() + 1).ok()?;
-        self.bytes += 2 * (name.len() + 64);
-        self.list.push((within, name.into()));
-        self.numbers.insert(key(within, name), number);
-        Some(number)
-    }
-
-    /// Whether there are many.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes > MOST_NAMES
-    }
-
-    /// The number of a bucket, if it has one.
-    pub(super) fn known(&self, within: u32, name: &[u8]) -> Option<u32> {
-        self.numbers.get(&key(within, name)).copied()
-    }
-
-    /// Whether a bucket has this number: one that was numbered later has none here.
-    pub(crate) fn has(&self, number: u32) -> bool {
-        number as usize <= self.list.len()
-    }
-
-    /// The names that lead to a bucket that [`Self::has`] a number.
-    pub(crate) fn path(&self, number: u32) -> Vec<&[u8]> {
-        debug_assert!(self.has(number), "bucket {number} has no name here");
-        let mut path: Vec<_> = self.way_up(number).filter_map(|number| Some(self.get(number)?.1)).collect();
-        path.reverse();
-        path
-    }
-
-    /// From now on what is called so has another number: the one that it had.
-    pub(super) fn forget(&mut self, within: u32, name: &[u8]) -> Option<u32> {
-        self.numbers.remove(&key(within, name))
-    }
-
-    /// The number of the bucket that this one is in, and its name there; `None` of the root bucket.
-    pub(super) fn get(&self, number: u32) -> Option<(u32, &[u8])> {
-        let (within, name) = (number as usize).checked_sub(1).and_then(|place| self.list.get(place))?;
-        Some((*within, name))
-    }
-
-    /// The numbers of the bucket `number`, of the one that it is in, and so on up to the root bucket.
-    pub(super) fn way_up(&self, number: u32) -> impl Iterator<Item = u32> {
-        std::iter::successors(Some(number), |&next| self.get(next).map(|(within, _)| within))
-    }
-
-    /// Whether bucket `number` is `above`, or lies in it.
-    pub(super) fn is_within(&self, number: u32, above: u32) -> bool {
-        self.way_up(number).any(|next| next == above)
-    }
-
-    fn clear(&mut self) {
-        *self = Self::default();
-    }
-}
-
-fn key(within: u32, name: &[u8]) -> Box<[u8]> {
-    [&within.to_le_bytes(), name].concat().into()
 }

@@ -47,6 +47,8 @@ pub(crate) struct Beside<'a> {
     /// How many leaves it has to write, and how many of them nothing leads to.
     leaves: u64,
     gone: u64,
+    /// Buckets had been deleted whose pages were still to be found: only their leaves may be gone.
+    has_cut_off: bool,
     copies: Vec<Copy>,
     /// The keys of these.
     keys: Vec<u8>,
@@ -122,7 +124,7 @@ impl<'a> Beside<'a> {
             let Some(patcher) = &mut writer.spare.patcher else { return Ok(None) };
             let names = Arc::new(patcher.to_be_written().1);
             let Some((table, slots)) = patcher.begin_slab() else { return Ok(None) };
-            let leaves = patcher.live();
+            let (leaves, has_cut_off) = (patcher.live(), patcher.has_cut_off());
             let (meta, map) = (current.meta, Arc::clone(&current.map));
             writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
@@ -133,6 +135,7 @@ impl<'a> Beside<'a> {
                 slots: slots.into(),
                 leaves,
                 gone: 0,
+                has_cut_off,
                 copies: Vec::new(),
                 keys: Vec::new(),
                 recorded: writer.journal.as_ref().map_or(0, Journal::recorded),
@@ -197,25 +200,27 @@ impl<'a> Beside<'a> {
     /// Has the newest state's branches lead to the copies, where it still has these leaves.
     fn exchange(&self, writer: &mut Writer, copies: &Copies<'_>) -> Result<()> {
         writer.commits.count_writes(copies.writes, copies.bytes);
-        writer.leave_gone(&copies.gone);
         let all = || copies.written.iter().filter_map(|copy| Some((copy.leaf.page, copy.to?)));
         let mut is_begun = false;
         let mut taken = Vec::new();
-        let exchanged = commit(self.shared, writer, |work| {
-            // What memory has of who had these pages before.
-            work.forget_patches(&all().map(|(_, to)| Run { start: to, len: 1 }).collect::<Vec<_>>());
-            let mut last = None;
-            for copy in &copies.written {
-                if self.exchange_leaf(work, copy, &mut last)? {
-                    taken.extend(copy.to.map(|to| (copy.leaf.page, to)));
+        let left = writer.leave_gone(&copies.gone, self.has_cut_off);
+        let exchanged = left.and_then(|()| {
+            commit(self.shared, writer, |work| {
+                // What memory has of who had these pages before.
+                work.forget_patches(&all().map(|(_, to)| Run { start: to, len: 1 }).collect::<Vec<_>>());
+                let mut last = None;
+                for copy in &copies.written {
+                    if self.exchange_leaf(work, copy, &mut last)? {
+                        taken.extend(copy.to.map(|to| (copy.leaf.page, to)));
+                    }
                 }
-            }
-            is_begun = !work.nodes.is_empty();
-            if is_begun {
-                // For the case that it fails.
-                work.spare.taken.extend(all().map(|(_, to)| Run { start: to, len: 1 }));
-            }
-            Ok(())
+                is_begun = !work.nodes.is_empty();
+                if is_begun {
+                    // For the case that it fails.
+                    work.spare.taken.extend(all().map(|(_, to)| Run { start: to, len: 1 }));
+                }
+                Ok(())
+            })
         });
         if let Err(error) = exchanged {
             if !is_begun {

@@ -16,7 +16,7 @@ use super::durable::{in_work, is_full};
 use super::{Shared, Writer};
 use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
-use crate::tree::{BucketId, Names, Work};
+use crate::tree::{BucketId, Names, Work, nothing_leads_to};
 use crate::{Error, Result};
 
 /// Leaves of a batch: of more there are more below one branch, but commits wait for all of them. So there are as many as a few
@@ -192,15 +192,22 @@ fn sort_by_key(leaves: &mut [Ahead<'_>]) {
 }
 
 impl Writer {
-    /// No state that is still to come has these leaves.
-    pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>]) {
-        if let Some(patcher) = &mut self.spare.patcher {
-            let gone = gone.iter().filter(|gone| patcher.newest(gone.page) == Some(gone.patch));
-            let gone: Vec<Pgid> = gone.map(|gone| gone.page).collect();
-            for page in gone {
-                patcher.leave(page);
+    /// No state that is still to come has these leaves, which were not found in one that `may` have lost some.
+    ///
+    /// # Errors
+    /// Where that is not so: a page above one of them is another one, and what memory has of it would be lost.
+    pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>], may: bool) -> Result<()> {
+        let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
+        for gone in gone {
+            if !may {
+                return Err(nothing_leads_to(gone.page));
+            }
+            if patcher.newest(gone.page) == Some(gone.patch) {
+                patcher.check_gone(gone.page)?;
+                patcher.leave(gone.page);
             }
         }
+        Ok(())
     }
 
     pub(super) fn give_back(&mut self, pages: &[Pgid]) {
@@ -262,23 +269,24 @@ pub(super) fn grow(shared: &Shared, writer: &mut Writer, pages: u64) -> Result<(
 /// Has the branches lead to what was written, where it still is what the newest state holds.
 fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &Names) -> Result<()> {
     writer.commits.count_writes(copies.writes, copies.bytes);
-    writer.leave_gone(&copies.gone);
     // Pages that are not taken stay free: all of them, unless the commit is begun, which then gives back its own.
     let mut left: Vec<Pgid> = copies.written.iter().filter_map(|copy| copy.to).collect();
-    let exchanged = commit(shared, writer, |work| {
-        let mut not_taken = Vec::new();
-        let mut taken = Vec::new();
-        let mut last = None;
-        for copy in &copies.written {
-            let is_taken = exchange_leaf(work, copy, names, &mut last)?;
-            if let Some(to) = copy.to {
-                if is_taken { taken.push(Run { start: to, len: 1 }) } else { not_taken.push(to) }
+    let exchanged = writer.leave_gone(&copies.gone, true).and_then(|()| {
+        commit(shared, writer, |work| {
+            let mut not_taken = Vec::new();
+            let mut taken = Vec::new();
+            let mut last = None;
+            for copy in &copies.written {
+                let is_taken = exchange_leaf(work, copy, names, &mut last)?;
+                if let Some(to) = copy.to {
+                    if is_taken { taken.push(Run { start: to, len: 1 }) } else { not_taken.push(to) }
+                }
             }
-        }
-        work.spare.taken.extend_from_slice(&taken);
-        work.spare.allocated.extend(taken);
-        left = not_taken;
-        Ok(())
+            work.spare.taken.extend_from_slice(&taken);
+            work.spare.allocated.extend(taken);
+            left = not_taken;
+            Ok(())
+        })
     });
     writer.give_back(&left);
     exchanged

@@ -9,10 +9,14 @@ use super::*;
 use crate::format::PageWriter;
 use crate::{Db, Durability, FreelistStored, JournalOptions, Options};
 
-/// A database whose buckets lie on pages, with so much memory, in which nothing is.
-fn database(folder: &tempfile::TempDir, memory: usize, buckets: &[&str], keys: u32) -> Db {
-    let journal = JournalOptions::new().memory(memory);
-    let db = Options::new().page_size(1024).journal(journal).open(folder.path().join("a.db")).unwrap();
+/// With so much memory.
+fn with_memory(bytes: usize) -> Options {
+    Options::new().page_size(1024).journal(JournalOptions::new().memory(bytes))
+}
+
+/// A database whose buckets lie on pages, so that nothing of them is in memory.
+fn database(folder: &tempfile::TempDir, options: &Options, buckets: &[&str], keys: u32) -> Db {
+    let db = options.open(folder.path().join("a.db")).unwrap();
     db.update(|tx| {
         for bucket in buckets {
             let mut bucket = tx.create_bucket(bucket)?;
@@ -42,7 +46,7 @@ fn to_be_written(shared: &Shared) -> (Arc<Table>, Names) {
 #[test]
 fn what_is_patched_after_a_pass_began_stays_also_of_a_bucket_that_had_no_number() {
     let folder = tempfile::tempdir().unwrap();
-    let db = database(&folder, 1 << 20, &["early", "late"], 100);
+    let db = database(&folder, &with_memory(1 << 20), &["early", "late"], 100);
     put(&db, "early", 7, 1);
     let shared = &db.0.shared;
     let (table, names) = to_be_written(shared);
@@ -59,7 +63,7 @@ fn what_is_patched_after_a_pass_began_stays_also_of_a_bucket_that_had_no_number(
 #[test]
 fn of_the_oldest_memory_some_is_moved_and_some_written_and_all_is_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
-    let db = database(&folder, 1 << 14, &["bucket"], 1000);
+    let db = database(&folder, &with_memory(1 << 14), &["bucket"], 1000);
     let shared = &db.0.shared;
     let mut model = vec![0; 1000];
     // The thread that does it is kept from it.
@@ -154,7 +158,7 @@ fn damage(folder: &tempfile::TempDir, db: &Db) -> (u64, [u8; 16]) {
 #[cfg_attr(miri, ignore = "the map of a file")]
 fn what_memory_has_of_a_leaf_that_cannot_be_reached_is_not_taken_for_written() {
     let folder = tempfile::tempdir().unwrap();
-    let db = database(&folder, 1 << 20, &["bucket"], 200);
+    let db = database(&folder, &with_memory(1 << 20), &["bucket"], 200);
     put(&db, "bucket", 7, 1);
     let (at, header) = damage(&folder, &db);
     assert!(matches!(db.checkpoint(), Err(Error::Corrupt { .. })));
@@ -162,8 +166,7 @@ fn what_memory_has_of_a_leaf_that_cannot_be_reached_is_not_taken_for_written() {
 
     let file = File::options().write(true).open(folder.path().join("a.db")).unwrap();
     file.write_all_at(&header, at).unwrap();
-    let journal = JournalOptions::new().memory(1 << 20);
-    let db = Options::new().journal(journal).open(folder.path().join("a.db")).unwrap();
+    let db = with_memory(1 << 20).open(folder.path().join("a.db")).unwrap();
     assert_eq!(values(&db, "bucket")[7], 1, "its record is still beyond the file");
 }
 
@@ -192,7 +195,7 @@ fn where_no_checkpoint_can_be_made_any_more_writes_end_and_say_why() {
 #[test]
 fn what_a_commit_has_taken_that_fails_is_free_again() {
     let folder = tempfile::tempdir().unwrap();
-    let db = database(&folder, 1 << 20, &["bucket"], 100);
+    let db = database(&folder, &with_memory(1 << 20), &["bucket"], 100);
     let shared = &db.0.shared;
     shared.writer.with(|writer| {
         let pages = set_aside(shared, writer, 2).unwrap();
@@ -238,7 +241,7 @@ fn a_page_that_is_another_one_is_not_written_anew_with_what_memory_has() {
     for leaves in [1, 10] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
-        let db = database(&folder, 1 << 20, &["bucket"], 200);
+        let db = database(&folder, &with_memory(1 << 20), &["bucket"], 200);
         (0..leaves).for_each(|leaf| put(&db, "bucket", 7 + 20 * leaf, 1));
         let (table, _) = to_be_written(&db.0.shared);
         let page = table.all().map(|(page, _)| page).min().unwrap();
@@ -253,8 +256,57 @@ fn a_page_that_is_another_one_is_not_written_anew_with_what_memory_has() {
         assert!(matches!(db.close(), Err(Error::Corrupt { .. })), "{leaves} leaves");
 
         file.write_all_at(&before, page * 1024).unwrap();
-        let db = Options::new().journal(JournalOptions::new().memory(1 << 20)).open(&path).unwrap();
+        let db = with_memory(1 << 20).open(&path).unwrap();
         assert!((0..leaves).all(|leaf| values(&db, "bucket")[7 + 20 * leaf as usize] == 1), "{leaves} leaves");
+    }
+}
+
+/// Has each of the first two children of the bucket's root stand where the other one did; done twice it is as before.
+fn exchange_children(folder: &tempfile::TempDir, db: &Db) {
+    let root = db.view(|tx| Ok(tx.bucket("bucket")?.root_page().unwrap())).unwrap();
+    let file = File::options().read(true).write(true).open(folder.path().join("a.db")).unwrap();
+    // Behind the page's header, and an element's place and length of its key.
+    let [one, other] = [16 + 8, 32 + 8].map(|at| root * 1024 + at);
+    let read = |at| {
+        let mut child = [0; 8];
+        file.read_exact_at(&mut child, at).unwrap();
+        child
+    };
+    let (first, second) = (read(one), read(other));
+    file.write_all_at(&second, one).unwrap();
+    file.write_all_at(&first, other).unwrap();
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "the map of a file")]
+fn a_leaf_to_which_nothing_leads_was_not_taken_away_by_that() {
+    let checkpoints: [fn(&Db) -> Result<()>; 4] = [
+        |db| db.checkpoint().map(drop),
+        |db| db.0.shared.writer.with(|writer| commit(&db.0.shared, writer, |work| work.take_patched_apart(None))),
+        |db| {
+            let shared = &db.0.shared;
+            let is_made = shared.checkpoint_beside(&shared.turn_to_write())?;
+            assert!(!is_made);
+            db.checkpoint().map(drop)
+        },
+        |db| db.update(|tx| tx.move_bucket::<&str>("bucket", &[], &["other"])),
+    ];
+    for (number, checkpoint) in checkpoints.iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = with_memory(1 << 20).freelist(FreelistStored::Never);
+        let db = database(&folder, &options, &["bucket", "large", "other"], 200);
+        // Whose pages are looked for, one at a time, and found: then nothing else is cut off.
+        db.update(|tx| tx.delete_bucket("large")).unwrap();
+        (0..100).for_each(|_| put(&db, "bucket", 199, 2));
+        (0..6).for_each(|leaf| put(&db, "bucket", 3 + 9 * leaf, 1));
+        exchange_children(&folder, &db);
+        assert!(matches!(checkpoint(&db), Err(Error::Corrupt { .. })), "{number}");
+        assert!(matches!(db.close(), Err(Error::Corrupt { .. })), "{number}");
+
+        let db = Options::new().read_only(true).journal(JournalOptions::new().discard(true));
+        exchange_children(&folder, &db.open(folder.path().join("a.db")).unwrap());
+        let db = options.open(folder.path().join("a.db")).unwrap();
+        assert!((0..6).all(|leaf| values(&db, "bucket")[3 + 9 * leaf] == 1), "{number}");
     }
 }
 
@@ -262,7 +314,7 @@ fn a_page_that_is_another_one_is_not_written_anew_with_what_memory_has() {
 fn after_a_panic_in_the_midst_of_a_change_nobody_writes_any_more() {
     for of_turn in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let db = database(&folder, 1 << 20, &["bucket"], 200);
+        let db = database(&folder, &with_memory(1 << 20), &["bucket"], 200);
         put(&db, "bucket", 7, 1);
         let shared = &db.0.shared;
         let panicked = catch_unwind(AssertUnwindSafe(|| {

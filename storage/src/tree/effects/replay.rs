@@ -17,7 +17,7 @@ use super::codec::{Effect, Reader, Unreadable};
 use super::gathered::{Gathered, One};
 use super::range::delete_range;
 use crate::base::{Error, TxId};
-use crate::tree::patcher::Names;
+use crate::tree::names::Names;
 use crate::tree::work::Work;
 use crate::tree::{BucketId, ROOT_BUCKET};
 
