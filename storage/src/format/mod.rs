@@ -12,6 +12,7 @@ mod encode;
 mod freelist;
 mod keys;
 mod meta;
+mod metas;
 mod packed;
 mod page;
 mod patch;
@@ -22,7 +23,8 @@ pub(crate) use bucket::{BUCKET_HEADER, BucketHeader, bucket_value};
 pub(crate) use encode::{PageWriter, freelist_page};
 pub(crate) use freelist::freelist_ids;
 pub use meta::MetaFields;
-pub(crate) use meta::{META_BYTES, Meta, MetaFault, NO_FREELIST, ends_in_first_meta};
+pub(crate) use meta::{META_BYTES, Meta, NO_FREELIST, ends_in_first_meta};
+pub(crate) use metas::{Metas, page_sizes};
 pub(crate) use packed::Packed;
 pub(crate) use page::{BranchElement, BranchPage, LeafElement, LeafEntry, LeafPage, Page, PageHeader};
 pub(crate) use patch::{

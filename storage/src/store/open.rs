@@ -12,8 +12,8 @@ use super::writer::{Writer, map_size};
 use super::{DamagedMeta, Figures, JournalOptions, Options, Shared};
 use crate::disk::{Disk, Folder, HeapDisk, JournalFolder, OsFolder, Publish, create};
 use crate::format::{
-    META_BYTES, Meta, MetaFault, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids, freelist_page,
-    is_page_size,
+    META_BYTES, Meta, MetaFields, Metas, NO_FREELIST, PageWriter, Pgid, TxId, ends_in_first_meta, freelist_ids,
+    freelist_page, is_page_size,
 };
 use crate::journal::DamagedPage;
 use crate::pages::{Freelist, Recents, Run, Snapshot};
@@ -222,35 +222,20 @@ fn newest_meta(disk: &dyn Disk, len: u64, path: Option<&Path>) -> Result<(Meta, 
         let read = disk.read_at(&mut start, 0).map_err(Error::io("read", path))?;
         return Err(ends_in_first_meta(&start[..read]));
     }
-    let read = |offset: u64| -> Result<std::result::Result<Meta, MetaFault>> {
+    let read = |offset: u64| -> Result<_> {
         let mut page = [0; META_BYTES];
         let read = disk.read_at(&mut page, offset).map_err(Error::io("read", path))?;
-        Ok(Meta::decode(&page[..read]))
+        Ok(MetaFields::read(&page[..read]))
     };
-    let first = read(0)?;
-    let page_size = match first {
-        Ok(meta) => meta.page_size,
-        // The first meta is damaged: the second one is at some page size.
-        Err(_) => (0..15)
-            .map(|power| 1024 << power)
-            .find(|&size| read(u64::from(size)).is_ok_and(|meta| meta.is_ok_and(|meta| meta.page_size == size)))
-            .unwrap_or(DEFAULT_PAGE_SIZE),
+    let Some((metas, newest)) = Metas::find(read)?.and_then(|metas| Some((metas, metas.newest()?))) else {
+        return Err(Metas::of(DEFAULT_PAGE_SIZE, read)?.fault().into());
     };
-    let second = read(page_size.into())?;
-    let belongs = |meta: &Meta| meta.page_size == page_size;
-    let newest = [first.ok(), second.ok()].into_iter().flatten().filter(belongs).max_by_key(|meta| meta.txid);
-    match (newest, first) {
-        (Some(meta), _) if len >= 2 * u64::from(meta.page_size) => {
-            let is_whole = |meta: std::result::Result<Meta, MetaFault>| meta.is_ok_and(|meta| belongs(&meta));
-            let damaged = [first, second].into_iter().position(|meta| !is_whole(meta));
-            Ok((meta, damaged.map(|page| DamagedMeta { page: page as u64, newest_left: meta.txid, is_known: false })))
-        }
-        (Some(meta), _) => Err(Error::FileTooShort { len, needed: 2 * u64::from(meta.page_size) }),
-        // What is wrong with one that is a meta says more than that the other is none.
-        (None, Err(MetaFault::Magic)) => Err(second.err().unwrap_or(MetaFault::Magic).into()),
-        (None, Err(fault)) => Err(fault.into()),
-        (None, Ok(_)) => Err(Error::ChecksumMismatch),
+    let needed = 2 * u64::from(metas.page_size());
+    if len < needed {
+        return Err(Error::FileTooShort { len, needed });
     }
+    let damaged = metas.damaged().map(|page| DamagedMeta { page, newest_left: newest.txid, is_known: false });
+    Ok((newest, damaged))
 }
 
 /// Whether this process may write wherever the file of `len` bytes has pages. Who may not would acknowledge what no checkpoint

@@ -1,12 +1,12 @@
 //! A journal that is only bytes, for fuzz targets alone.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{FileJournal, Metas};
+use super::{FileJournal, FileMeta};
 use crate::disk::{HeapJournalFolder, JournalFolder};
-use crate::format::{META_BYTES, Meta};
+use crate::format::{MetaFields, Metas};
 use crate::handles::SegmentBytes;
-use crate::journal::DamagedPage;
 use crate::{Error, Result};
 
 impl FileJournal {
@@ -21,15 +21,11 @@ impl FileJournal {
     }
 }
 
-fn metas_of(file: &[u8]) -> Result<Metas> {
-    let bytes = |at: usize| file.get(at..).and_then(|page| page.first_chunk::<META_BYTES>()).copied();
-    let meta = |page: &[u8; META_BYTES]| Meta::decode(page).ok();
-    let size = bytes(0).as_ref().and_then(meta).map_or(1024, |meta| meta.page_size) as usize;
-    let pages = [bytes(0), bytes(size)];
-    let newest = pages.iter().flatten().filter_map(meta).max_by_key(|meta| meta.txid).ok_or(Error::ChecksumMismatch)?;
-    let damaged = pages.into_iter().zip(0..).find_map(|(bytes, page)| {
-        let bytes = bytes.filter(|bytes| meta(bytes).is_none())?;
-        Some(DamagedPage { page, bytes })
-    });
-    Ok(Metas { newest, damaged })
+fn metas_of(file: &[u8]) -> Result<FileMeta> {
+    let bytes = |at: u64| usize::try_from(at).ok().and_then(|at| file.get(at..)).unwrap_or_default();
+    let Ok(found) = Metas::find(|at| Ok::<_, Infallible>(MetaFields::read(bytes(at))));
+    FileMeta::of(&found.ok_or(Error::ChecksumMismatch)?, |at, page| {
+        page.iter_mut().zip(bytes(at)).for_each(|(to, from)| *to = *from);
+        Ok(())
+    })
 }

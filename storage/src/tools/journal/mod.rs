@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{JournalFolder, OsJournalFolder, journal_path};
-use crate::format::{META_BYTES, Meta, Pgid};
+use crate::format::{META_BYTES, Meta, Metas};
 use crate::journal::{DamagedPage, EntryKind, Header, Listing, Log, MetaBytes, read, refuse_missing, scan};
 use crate::tools::raw::RawFile;
 use crate::{Error, Result, TxId};
@@ -110,19 +110,19 @@ impl FileJournal {
             return Ok(if folder.is_none() { Self::missing(usual, file) } else { None });
         };
         let folder: Arc<dyn JournalFolder> = Arc::new(found);
-        Self::of(&folder, || Metas::of(file)).map(Some)
+        Self::of(&folder, || FileMeta::of_file(file)).map(Some)
     }
 
     /// Of a file that was left open, in whose journal's place there is nothing.
     fn missing(folder: PathBuf, file: &Path) -> Option<Self> {
         // An older meta may say what a damaged one did not.
-        let Metas { newest: meta, damaged: None } = Metas::of(file).ok()? else { return None };
+        let FileMeta { newest: meta, damaged: None } = FileMeta::of_file(file).ok()? else { return None };
         let state = Err(refuse_missing(&meta, &folder).err()?);
         Some(Self { file: Ok(meta.txid), listing: Listing::none(folder.clone()), folder, state })
     }
 
     /// What lies in that folder, beside a file with these metas.
-    fn of(folder: &Arc<dyn JournalFolder>, metas: impl FnOnce() -> Result<Metas>) -> Result<Self> {
+    fn of(folder: &Arc<dyn JournalFolder>, metas: impl FnOnce() -> Result<FileMeta>) -> Result<Self> {
         let listing = scan(folder)?.listing();
         let (file, state) = match metas() {
             Ok(metas) => {
@@ -192,8 +192,8 @@ impl FileJournal {
 }
 
 impl JournalState {
-    fn of(log: Log, metas: Metas, folder: &Path) -> Result<Self> {
-        let Metas { newest, damaged } = metas;
+    fn of(log: Log, metas: FileMeta, folder: &Path) -> Result<Self> {
+        let FileMeta { newest, damaged } = metas;
         let known = damaged.map_or(Ok(None), |page| log.meta_on(&page, &newest))?;
         let meta = known.unwrap_or(newest);
         let waiting = log.after(&MetaBytes::of(&meta))?;
@@ -213,27 +213,26 @@ impl JournalState {
     }
 }
 
-/// The metas of a file.
+/// What a file says by its metas.
 #[derive(Debug, Clone, Copy)]
-struct Metas {
+struct FileMeta {
     /// The newest of those that are valid.
     newest: Meta,
     /// The page of the other one, where that is not valid.
     damaged: Option<DamagedPage>,
 }
 
-impl Metas {
-    fn of(file: &Path) -> Result<Self> {
+impl FileMeta {
+    fn of_file(file: &Path) -> Result<Self> {
         let file = RawFile::open(file, None)?;
-        let is_valid = |page: Pgid| {
-            file.meta(page).is_some_and(|meta| meta.fault().is_none() && meta.page_size == file.page_size())
-        };
-        let newest = file.newest_meta().and_then(|meta| meta.validated().ok()).ok_or(Error::ChecksumMismatch)?;
-        let mut damaged = None;
-        if let Some(page) = (0..2).find(|&page| !is_valid(page)) {
-            let mut bytes = [0; META_BYTES];
-            file.read_at(&mut bytes, page * u64::from(file.page_size()))?;
-            damaged = Some(DamagedPage { page, bytes });
+        Self::of(file.metas(), |offset, page| file.read_at(page, offset).map(drop))
+    }
+
+    fn of(metas: &Metas, read: impl FnOnce(u64, &mut [u8]) -> Result<()>) -> Result<Self> {
+        let newest = metas.newest().ok_or(Error::ChecksumMismatch)?;
+        let mut damaged = metas.damaged().map(|page| DamagedPage { page, bytes: [0; META_BYTES] });
+        if let Some(DamagedPage { page, bytes }) = &mut damaged {
+            read(*page * u64::from(newest.page_size), bytes)?;
         }
         Ok(Self { newest, damaged })
     }

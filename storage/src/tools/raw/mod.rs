@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use crate::disk::MapOptions;
 use crate::disk::{Disk as _, FileDisk, Folder as _, OsFolder};
-use crate::format::{ELEMENT, MAX_ELEMENTS, META_BYTES, MetaFields, PAGE_HEADER, PageHeader, Pgid, is_page_size};
+use crate::format::{
+    ELEMENT, MAX_ELEMENTS, META_BYTES, MetaFields, Metas, PAGE_HEADER, PageHeader, Pgid, is_page_size, page_sizes,
+};
 use crate::{Error, Result};
 
 pub(crate) use page::Slot;
@@ -39,8 +41,7 @@ pub struct RawFile {
     disk: FileDisk,
     path: PathBuf,
     len: u64,
-    page_size: u32,
-    metas: [Option<MetaFields>; 2],
+    metas: Metas,
 }
 
 /// Everything that a page's elements can occupy: what is read of a page at once.
@@ -57,15 +58,17 @@ impl RawFile {
         let path = path.as_ref();
         let disk = folder().open(path, false).map_err(Error::io("open", Some(path)))?;
         let len = disk.len().map_err(Error::io("look at", Some(path)))?;
-        let mut file = Self { disk, path: path.into(), len, page_size: 0, metas: [None; 2] };
-        file.page_size = match page_size {
+        let read = |offset| meta_at(&disk, path, offset);
+        let metas = match page_size {
             Some(size) if !is_page_size(size) => return Err(Error::InvalidPageSize { found: size.into() }),
-            Some(size) => size,
+            Some(size) => Metas::of(size, read)?,
             None if len == 0 => return Err(Error::EmptyFile),
-            None => file.find_page_size()?.ok_or(Error::NotABoltFile)?,
+            None => match Metas::find(read)? {
+                Some(metas) => metas,
+                None => Metas::of(size_by_damaged(read)?.ok_or(Error::NotABoltFile)?, read)?,
+            },
         };
-        file.metas = file.read_metas()?;
-        Ok(file)
+        Ok(Self { disk, path: path.into(), len, metas })
     }
 
     /// The file itself.
@@ -89,7 +92,7 @@ impl RawFile {
     /// Bytes of a page: those given when it was opened, or found in a meta.
     #[must_use]
     pub fn page_size(&self) -> u32 {
-        self.page_size
+        self.metas.page_size()
     }
 
     /// Length in bytes, when it was opened.
@@ -102,26 +105,26 @@ impl RawFile {
     /// Whole pages in the file, in use or not.
     #[must_use]
     pub fn pages(&self) -> u64 {
-        self.len / u64::from(self.page_size)
+        self.len / u64::from(self.page_size())
     }
 
     /// The fields of the meta on page 0 or 1, as they were when the file was opened; `None` for
     /// other pages, and where the file ends before.
     #[must_use]
     pub fn meta(&self, page: Pgid) -> Option<MetaFields> {
-        self.metas.get(usize::try_from(page).ok()?).copied().flatten()
+        self.metas.fields(page)
     }
 
     /// The meta by which a database is opened: of those that are valid the one with the higher
     /// transaction number.
     #[must_use]
     pub fn newest_meta(&self) -> Option<MetaFields> {
-        self.newest_of(self.metas)
+        newest_of(&self.metas)
     }
 
     /// The same, as it is by now.
     pub(in crate::tools) fn read_newest_meta(&self) -> Result<Option<MetaFields>> {
-        self.read_metas().map(|metas| self.newest_of(metas))
+        self.read_metas().map(|metas| newest_of(&metas))
     }
 
     /// Goes on with the file as it is by now.
@@ -131,13 +134,13 @@ impl RawFile {
         Ok(())
     }
 
-    fn newest_of(&self, metas: [Option<MetaFields>; 2]) -> Option<MetaFields> {
-        let valid = |meta: &MetaFields| meta.fault().is_none() && meta.page_size == self.page_size;
-        metas.into_iter().flatten().filter(valid).max_by_key(|meta| meta.txid)
+    fn read_metas(&self) -> Result<Metas> {
+        Metas::of(self.page_size(), |offset| meta_at(&self.disk, &self.path, offset))
     }
 
-    fn read_metas(&self) -> Result<[Option<MetaFields>; 2]> {
-        Ok([self.meta_at(0)?, self.meta_at(self.page_size.into())?])
+    /// The metas, and which of them are valid.
+    pub(in crate::tools) fn metas(&self) -> &Metas {
+        &self.metas
     }
 
     /// The page from which on none is in use: the newest meta's high-water mark, as far as the file
@@ -180,7 +183,7 @@ impl RawFile {
             let what = format!("it is said to run on over {} pages, beyond the end of the file", header.overflow);
             return Err(Error::corrupt(id, what));
         }
-        let len = run * u64::from(self.page_size);
+        let len = run * u64::from(self.page_size());
         let mut head = vec![0; len.min(HEAD) as usize];
         let start = self.offset(id)?;
         let read = self.read_at(&mut head, start)?;
@@ -193,30 +196,35 @@ impl RawFile {
     /// Where a page begins, if the file has all of its first `page_size` bytes.
     fn offset(&self, id: Pgid) -> Result<u64> {
         if id < self.pages() {
-            return Ok(id * u64::from(self.page_size));
+            return Ok(id * u64::from(self.page_size()));
         }
         Err(Error::corrupt(id, format!("the file has only {} whole pages", self.pages())))
     }
+}
 
-    fn meta_at(&self, offset: u64) -> Result<Option<MetaFields>> {
-        let mut page = [0; META_BYTES];
-        let read = self.read_at(&mut page, offset)?;
-        Ok(MetaFields::read(&page[..read]))
+fn meta_at(disk: &FileDisk, path: &Path, offset: u64) -> Result<Option<MetaFields>> {
+    let mut page = [0; META_BYTES];
+    let read = disk.read_at(&mut page, offset).map_err(Error::io("read", Some(path)))?;
+    Ok(MetaFields::read(&page[..read]))
+}
+
+fn newest_of(metas: &Metas) -> Option<MetaFields> {
+    let newest = metas.newest()?;
+    [0, 1].into_iter().find(|&page| metas.meta(page) == Ok(newest)).and_then(|page| metas.fields(page))
+}
+
+/// The page size that a damaged meta names.
+fn size_by_damaged(mut read: impl FnMut(u64) -> Result<Option<MetaFields>>) -> Result<Option<u32>> {
+    let says = |meta: &MetaFields| meta.has_magic() && is_page_size(meta.page_size);
+    if let Some(first) = read(0)?.filter(says) {
+        return Ok(Some(first.page_size));
     }
-
-    /// As [`Db::open`](crate::Db::open) finds it, and after that by metas that are damaged.
-    fn find_page_size(&self) -> Result<Option<u32>> {
-        let first = self.meta_at(0)?;
-        let mut seconds = Vec::new();
-        for size in (0..15).map(|power| 1024 << power) {
-            let meta = self.meta_at(u64::from(size))?.filter(|meta| meta.page_size == size);
-            seconds.extend(meta);
+    for size in page_sizes() {
+        if read(size.into())?.is_some_and(|meta| says(&meta) && meta.page_size == size) {
+            return Ok(Some(size));
         }
-        let metas = || first.iter().filter(|meta| is_page_size(meta.page_size)).chain(&seconds);
-        let valid = metas().find(|meta| meta.fault().is_none());
-        let found = valid.or_else(|| metas().find(|meta| meta.has_magic()));
-        Ok(found.map(|meta| meta.page_size))
     }
+    Ok(None)
 }
 
 /// The file system; nothing of this room is mapped.

@@ -2,14 +2,15 @@
 //! of its pages belong to what, and nothing here can write.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::path::Path;
 
 use super::RepairOptions;
 use crate::disk::{Advice, MapOptions};
 use crate::disk::{Disk as _, FileDisk, Map, OsFolder};
 use crate::format::{
-    META_BYTES, MIN_PAGE_SIZE, Meta, MetaFields, NO_FREELIST, PAGE_HEADER, Page, PageHeader, PageKind, Pgid,
-    ends_in_first_meta, freelist_ids, is_page_size,
+    META_BYTES, Meta, MetaFields, Metas, NO_FREELIST, PAGE_HEADER, Page, PageHeader, PageKind, Pgid,
+    ends_in_first_meta, freelist_ids, is_page_size, page_sizes,
 };
 use crate::journal::DamagedPage;
 use crate::store::open_locked;
@@ -53,8 +54,8 @@ impl Image {
             Some(size) => size,
             None => page_size_of(&map).ok_or(Error::NotABoltFile)?,
         };
-        let meta_at = |offset: u32| meta_at(&map, offset.into()).filter(|meta| meta.page_size == page_size);
-        let metas = [meta_at(0), meta_at(page_size)];
+        let Ok(metas) = Metas::of(page_size, read_of(&map));
+        let metas = metas.valid();
         Ok(Self { page_size, pages: len.div_ceil(page_size.into()), metas, map, looked_at: Cell::new(0), _file: file })
     }
 
@@ -134,20 +135,16 @@ impl Image {
     }
 }
 
-fn meta_at(map: &Map, offset: u64) -> Option<Meta> {
-    map.bytes(offset, META_BYTES).and_then(|page| Meta::decode(page).ok())
+fn read_of(map: &Map) -> impl FnMut(u64) -> std::result::Result<Option<MetaFields>, Infallible> {
+    |offset| Ok(map.bytes(offset, META_BYTES).and_then(MetaFields::read))
 }
 
 /// The page size that a meta names; where none is whole, the one at which most pages stand where
 /// their headers say.
 fn page_size_of(map: &Map) -> Option<u32> {
-    let sizes = || (0..15).map(|power| MIN_PAGE_SIZE << power);
-    if let Some(meta) = meta_at(map, 0) {
-        return Some(meta.page_size);
-    }
-    let by_second = sizes().find(|&size| meta_at(map, size.into()).is_some_and(|meta| meta.page_size == size));
-    by_second.or_else(|| {
-        let in_place = sizes().map(|size| (pages_in_place(map, size.into()), size));
+    let Ok(metas) = Metas::find(read_of(map));
+    metas.map(|metas| metas.page_size()).or_else(|| {
+        let in_place = page_sizes().map(|size| (pages_in_place(map, size.into()), size));
         in_place.max_by_key(|&(pages, _)| pages).filter(|&(pages, _)| pages > 0).map(|(_, size)| size)
     })
 }
