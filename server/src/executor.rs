@@ -14,7 +14,7 @@ use crate::access::Standing;
 use crate::cold::Cold;
 use crate::commands::{
     Asker, Call, Clock, Expiration, Failure, NamedSnapshot, Reader, ReplyRoom, RespRun, RespWork, Run, Snapshot,
-    Snapshots, Turns, Watching, Write, earliest, refusal,
+    Snapshots, Transaction, Turns, Write, earliest, refusal,
 };
 use crate::health::Health;
 use crate::writer::{Pushed, Queue, Ticket};
@@ -152,7 +152,7 @@ impl Access<'_> {
     }
 
     /// Begins a transaction of the Redis dialect that changes nothing.
-    pub(crate) fn exec(self, work: (Vec<Call>, Option<&Watching>), version: Version) -> Result<RespRun, Failure> {
+    pub(crate) fn exec(self, work: Transaction, version: Version) -> Result<RespRun, Failure> {
         let Executor { db, expiry, room, .. } = self.executor;
         let tx = db.begin().map_err(refusal)?;
         RespRun::exec(Arc::new(tx), version, work, expiry.clock.now(), room.clone())

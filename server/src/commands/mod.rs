@@ -49,8 +49,8 @@ pub(crate) use number::parse as parse_number;
 pub(crate) use read::{ColdReads, Reader, Snapshot, answer_at, fault_in, is_resident_at};
 pub(crate) use refusal::refusal;
 pub(crate) use resp::{
-    Call, Database, Failure, Gaps, KeyCount, Owner, RespRun, RespWork, Stepped, WatchedKeys, Watching, What,
-    key_counts, named_so, too_large, write_time,
+    Call, Database, Failure, Gaps, KeyCount, Owner, RespRun, RespWork, Stepped, Transaction, WatchedKeys, Watching,
+    What, key_counts, named_so, too_large, write_time,
 };
 pub(crate) use results::{Outcome, ReplyRoom};
 pub(crate) use run::{Run, Turns};

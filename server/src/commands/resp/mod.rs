@@ -62,7 +62,7 @@ pub(crate) use sizes::{KeyCount, key_counts};
 pub(in crate::commands) use walk::answer_short;
 pub(crate) use watching::{WatchedKeys, Watching};
 pub(super) use work::apply;
-pub(crate) use work::{Call, Gaps, RespDone, RespWork, What, too_large};
+pub(crate) use work::{Call, Gaps, RespDone, RespWork, Transaction, What, too_large};
 pub(crate) use write::write_time;
 
 /// Those of some names that one of the patterns means, whatever their letter case.

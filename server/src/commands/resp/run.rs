@@ -10,8 +10,7 @@ use bytes::BytesMut;
 use super::exec::Exec;
 use super::failure::Failure;
 use super::walk::Walk;
-use super::watching::Watching;
-use super::work::Call;
+use super::work::{Call, Transaction};
 use crate::commands::expiry::{Moment, View};
 use crate::commands::read::ColdReads;
 use crate::commands::results::ReplyRoom;
@@ -67,10 +66,11 @@ impl RespRun {
     pub(crate) fn exec(
         tx: Arc<Tx>,
         version: Version,
-        (calls, watching): (Vec<Call>, Option<&Watching>),
+        transaction: Transaction,
         now: u64,
         room: ReplyRoom,
     ) -> Result<Self, Failure> {
+        let Transaction { calls, watching, .. } = transaction;
         let has_changed = watching.map_or(Ok(false), |watching| watching.has_changed_in(&tx, now))?;
         Ok(Self { tx, version, now, doing: Doing::Exec(Exec::new(calls, !has_changed, room)) })
     }

@@ -48,17 +48,22 @@ pub(crate) enum What {
     One(Call),
     /// Keys are to be watched for a connection.
     Watch(Call, Arc<Watching>),
-    /// All of these as one, if nothing has changed that the connection watches.
-    Exec(Vec<Call>, Option<Arc<Watching>>),
-    /// The same, where none of them changes anything.
-    Reads(Vec<Call>, Option<Arc<Watching>>),
+    Exec(Transaction),
 }
 
-impl What {
-    /// All of these as one.
-    pub(crate) fn transaction(calls: Vec<Call>, watching: Option<Arc<Watching>>) -> Self {
+/// Commands that are done as one, if nothing has changed that the connection watches.
+#[derive(Debug, Clone)]
+pub(crate) struct Transaction {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) watching: Option<Arc<Watching>>,
+    /// One of them changes something.
+    changes: bool,
+}
+
+impl Transaction {
+    pub(crate) fn new(calls: Vec<Call>, watching: Option<Arc<Watching>>) -> Self {
         let changes = calls.iter().any(|call| call.kind() == Kind::Write);
-        if changes { Self::Exec(calls, watching) } else { Self::Reads(calls, watching) }
+        Self { calls, watching, changes }
     }
 }
 
@@ -142,8 +147,8 @@ impl RespWork {
     pub(crate) fn kind(&self) -> Kind {
         match &self.what {
             What::One(call) => call.kind(),
-            What::Watch(..) | What::Exec(..) => Kind::Write,
-            What::Reads(..) => Kind::Walk,
+            What::Exec(transaction) if !transaction.changes => Kind::Walk,
+            What::Watch(..) | What::Exec(_) => Kind::Write,
         }
     }
 
@@ -151,7 +156,7 @@ impl RespWork {
     pub(crate) const fn command(&self) -> RespCommand {
         match &self.what {
             What::One(call) | What::Watch(call, _) => call.spec.command,
-            What::Exec(..) | What::Reads(..) => RespCommand::Exec,
+            What::Exec(_) => RespCommand::Exec,
         }
     }
 
@@ -167,7 +172,7 @@ impl RespWork {
     pub(crate) fn calls(&self) -> &[Call] {
         match &self.what {
             What::One(call) | What::Watch(call, _) => std::slice::from_ref(call),
-            What::Exec(calls, _) | What::Reads(calls, _) => calls,
+            What::Exec(transaction) => &transaction.calls,
         }
     }
 
@@ -178,7 +183,7 @@ impl RespWork {
             What::One(call) => What::One(detached(call)),
             What::Watch(call, watching) => What::Watch(detached(call), watching),
             // What was queued was copied then.
-            exec @ (What::Exec(..) | What::Reads(..)) => exec,
+            exec @ What::Exec(_) => exec,
         };
         Self { what, ..self }
     }
@@ -256,9 +261,7 @@ pub(in crate::commands) fn apply(
         match &work.what {
             What::One(call) => doing.one(call, &mut writer)?,
             What::Watch(call, watching) => doing.watch(call, watching, &mut writer)?,
-            What::Exec(calls, watching) | What::Reads(calls, watching) => {
-                doing.exec(calls, watching.as_deref(), &mut writer)?;
-            }
+            What::Exec(transaction) => doing.exec(transaction, &mut writer)?,
         }
         (changed, made) = (doing.changed, doing.made.take());
         if !writer.fits() {
@@ -327,8 +330,9 @@ impl Doing<'_, '_> {
 
     /// What a command is refused with is its own reply; the others are done all the same. Only where the engine fails,
     /// nothing is.
-    fn exec(&mut self, calls: &[Call], watching: Option<&Watching>, out: &mut Writer<'_>) -> Result<(), Failure> {
-        if watching.map_or(Ok(false), |watching| watching.has_changed(&self.timed.view()))? {
+    fn exec(&mut self, transaction: &Transaction, out: &mut Writer<'_>) -> Result<(), Failure> {
+        let Transaction { calls, watching, .. } = transaction;
+        if watching.as_deref().map_or(Ok(false), |watching| watching.has_changed(&self.timed.view()))? {
             out.null_array();
             return Ok(());
         }

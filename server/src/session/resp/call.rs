@@ -13,7 +13,7 @@ use super::own::{Own, Tag};
 use super::refusals::{auth_comes_first, failed, http, no_subcommand, protocol_error, unknown};
 use super::{client, server};
 use crate::clients::Client as Listed;
-use crate::commands::{Asker, Call, Database, Failure, Reader, RespWork, ScanRun, Watching, What};
+use crate::commands::{Asker, Call, Database, Failure, Reader, RespWork, ScanRun, Transaction, Watching, What};
 use crate::counters::Command;
 use crate::session::codec::{Asked, Asking, Codec, Due, MOST_OF_STRANGER, Step};
 use crate::session::input::Input;
@@ -149,7 +149,7 @@ impl RespCodec {
             let line = "EXECABORT Transaction discarded because of previous errors.";
             return Asked::Own(Own::Failed(failed(line)));
         }
-        let exec = self.work(What::transaction(multi.into_calls(), watching));
+        let exec = self.work(What::Exec(Transaction::new(multi.into_calls(), watching)));
         self.deciding = Deciding::between(self.last_id, selected, self.client.db);
         exec
     }

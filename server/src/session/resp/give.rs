@@ -34,7 +34,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
                     Err(failure) => self.fail(due, &failure),
                 };
             }
-            What::Exec(..) | What::Reads(..) => return self.begin_exec(due, *work),
+            What::Exec(_) => return self.begin_exec(due, *work),
         };
         if call.kind() == Kind::Walk {
             return self.answer_walk(due, call, version, reader);
@@ -98,8 +98,8 @@ impl<C: Codec, S: Socket> Session<C, S> {
 
     /// Begins a transaction that changes nothing.
     fn begin_exec(&mut self, due: Due<C::Tag>, work: RespWork) {
-        let (What::Exec(calls, watching) | What::Reads(calls, watching)) = work.what else { return };
-        match self.conn.shared.executor.admit(&self.caller).exec((calls, watching.as_deref()), work.version) {
+        let What::Exec(transaction) = work.what else { return };
+        match self.conn.shared.executor.admit(&self.caller).exec(transaction, work.version) {
             Ok(run) => {
                 self.codec.decided(due.id, run.is_done());
                 self.begin_run(due, Run::Resp(run));
