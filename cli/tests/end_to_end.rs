@@ -4,8 +4,9 @@
 mod common;
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use boltkv_client::Client;
+use boltkv_client::{Bucket, Client};
 use common::peer::peer;
 use common::run;
 use common::server::Server;
@@ -73,6 +74,52 @@ async fn more_counts_at_once_than_the_server_has_streams_are_all_answered() {
     for count in counts {
         assert_eq!(count.await.unwrap().unwrap(), 500);
     }
+}
+
+/// Begins scans one after the other, and gives each up after some of its entries.
+async fn give_up(bucket: Bucket, times: usize) {
+    for take in (0..times).map(|time| time * 37 % 300) {
+        let mut entries = bucket.scan().stream().await.unwrap();
+        for _ in 0..take {
+            entries.next().await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scans_that_are_given_up_cost_no_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("given-up.db"));
+    let client = Client::connect(server.addr()).await.unwrap();
+    let bucket = client.bucket("b").unwrap();
+    bucket.create_if_missing().await.unwrap();
+    // Several times what a stream may send before its client has taken anything.
+    let filled = (0..1000).fold(client.transaction(), |all, key: u32| all.set(&bucket, key.to_be_bytes(), [7; 1500]));
+    filled.commit().await.unwrap();
+    let accepted = async || {
+        let figures = client.stats().await.unwrap();
+        let accepted = figures.iter().find(|(name, _)| name == "connections_accepted").unwrap();
+        accepted.1.parse::<usize>().unwrap()
+    };
+    give_up(bucket.clone(), 400).await;
+    assert_eq!(accepted().await, 2, "one for requests, and one for scans");
+    let together: Vec<_> = (0..4).map(|_| tokio::spawn(give_up(bucket.clone(), 200))).collect();
+    for scans in together {
+        scans.await.unwrap();
+    }
+    let before = accepted().await;
+    assert!(before <= 5, "{before} for four scans at a time");
+    // So it is with snapshots, whose scans share one connection with what else is asked of them.
+    for take in 0..200 {
+        let snapshot = client.snapshot(Duration::from_secs(60)).await.unwrap();
+        let mut entries = snapshot.scan(bucket.scan()).await.unwrap();
+        for _ in 0..take {
+            entries.next().await.unwrap().unwrap();
+        }
+        drop(entries);
+        assert_eq!(snapshot.get(&bucket, "none").await.unwrap(), None);
+    }
+    assert_eq!(accepted().await, before);
 }
 
 // Promises: ops-any-file.

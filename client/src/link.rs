@@ -3,6 +3,9 @@
 //! Requests with one reply share one connection. A stream takes one of its own for as long as it runs: one that its caller
 //! reads as fast as the server sends would have all other replies wait behind its frames. So there is a bound to how many
 //! streams are open at a time.
+//!
+//! A stream that was given up is no reason to wait, nor for another connection: the server takes what follows a CANCEL after it,
+//! so that only what it had sent before comes first, which is bounded by the stream's credit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +20,9 @@ use crate::shared::Shared;
 
 /// How many connections without a stream are kept for the next one.
 const SPARE_CONNECTIONS: usize = 4;
+/// How many requests may be unanswered on a connection that is used again. A server that works answers them before what follows
+/// them, so that there are more only where much was given up at once; where it answers none, no more is sent there.
+const MOST_UNANSWERED: usize = 4;
 /// What counts as for ever, where a timeout is longer than clocks can tell.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
@@ -74,7 +80,8 @@ impl Link {
     }
 }
 
-/// Connections that no stream holds. One whose stream was given up may still be receiving the rest of it.
+/// Connections that no stream holds, in the order in which they were given back. One whose stream was given up may still be
+/// receiving the rest of it.
 #[derive(Debug, Default)]
 struct Spares {
     connections: Mutex<Vec<Arc<Connection>>>,
@@ -84,8 +91,15 @@ impl Spares {
     fn take(&self) -> Option<Arc<Connection>> {
         let mut connections = lock(&self.connections);
         connections.retain(|connection| connection.is_usable());
-        let idle = connections.iter().position(|connection| connection.is_idle())?;
-        Some(connections.swap_remove(idle))
+        // The first of those with the fewest: one that is at rest, or else the one that has had most time for it.
+        let unanswered = connections.iter().enumerate().filter_map(|(index, connection)| {
+            let number = connection.in_flight();
+            // One stream that was given up is waited for where the server allows no other beside it, several are not.
+            let can_follow = number <= 1 || number <= MOST_UNANSWERED && connection.has_stream_left();
+            can_follow.then_some((number, index))
+        });
+        let (_, best) = unanswered.min()?;
+        Some(connections.remove(best))
     }
 
     fn put(&self, connection: Arc<Connection>) {
@@ -94,8 +108,8 @@ impl Spares {
         connections.retain(|connection| connection.is_usable());
         if connections.len() > SPARE_CONNECTIONS {
             // One that is still receiving what nobody wants is the first to go.
-            let useless = connections.iter().position(|connection| !connection.is_idle());
-            connections.swap_remove(useless.unwrap_or(0));
+            let useless = connections.iter().position(|connection| connection.in_flight() > 0);
+            connections.remove(useless.unwrap_or(0));
         }
     }
 }

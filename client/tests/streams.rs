@@ -1,4 +1,4 @@
-//! Scans: entries over many frames, credit, an end at any time, and nobody held up by a slow reader.
+//! Scans: entries over many frames, credit, and nobody held up by a slow reader. Those that are given up: `given_up`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -7,40 +7,17 @@ mod common;
 use std::ops::Bound;
 use std::time::Duration;
 
-use boltkv_client::{Client, Entries, EntryKind, Error, ErrorCode, Loss};
-use common::{Conn, LAST, MORE, OK, Peer, entries_body, error_body, hex, value_body};
+use boltkv_client::{Client, EntryKind, Error, ErrorCode, Loss};
+use common::{ALL, LAST, MORE, OK, Peer, entries_body, error_body, hex, keys, open_scan, value_body};
 use futures_util::StreamExt;
 
-/// A whole scan of bucket `b`.
-const ALL: &str = "01 0001 62 00 00 00 0000000000000000";
 const MOMENT: Duration = Duration::from_millis(100);
-
-/// Opens a scan of all of bucket `b`, which the peer answers with a first frame; more follow.
-async fn open(peer: &Peer, client: &Client) -> (Entries, Conn, u32) {
-    let scene = async {
-        let mut conn = peer.accept().await;
-        let id = conn.expect(0x30, ALL).await;
-        conn.reply(id, OK, MORE, &entries_body(&[("a", b"1")])).await;
-        (conn, id)
-    };
-    let (entries, (conn, id)) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
-    (entries.unwrap(), conn, id)
-}
-
-/// The keys of all entries that are still to come.
-async fn keys(entries: &mut Entries) -> Result<Vec<String>, Error> {
-    let mut keys = Vec::new();
-    while let Some(entry) = common::soon(entries.next()).await {
-        keys.push(String::from_utf8(entry?.key.to_vec()).unwrap());
-    }
-    Ok(keys)
-}
 
 #[tokio::test]
 async fn entries_come_in_order_over_all_frames() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;
-    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let (mut entries, mut conn, id) = open_scan(&peer, &client).await;
     conn.reply(id, OK, MORE, &entries_body(&[("b", b"2"), ("c", b"3")])).await;
     conn.reply(id, OK, MORE, &entries_body(&[])).await;
     conn.reply(id, OK, MORE, &entries_body(&[("d", b"4")])).await;
@@ -146,7 +123,7 @@ async fn a_refused_scan_fails_when_it_is_opened_and_its_connection_serves_the_ne
 async fn an_error_ends_a_stream_after_what_came_before_it() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;
-    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let (mut entries, mut conn, id) = open_scan(&peer, &client).await;
     conn.reply(id, 21, LAST, &error_body("too slow")).await;
     assert_eq!(entries.next().await.unwrap().unwrap().key, &b"a"[..]);
     let error = entries.next().await.unwrap().unwrap_err();
@@ -175,7 +152,7 @@ async fn a_scan_whose_connection_is_lost_before_its_first_piece_is_sent_once_mor
 async fn a_stream_whose_connection_is_lost_fails_and_is_not_begun_again() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;
-    let (mut entries, conn, _) = open(&peer, &client).await;
+    let (mut entries, conn, _) = open_scan(&peer, &client).await;
     drop(conn);
     assert_eq!(entries.next().await.unwrap().unwrap().key, &b"a"[..]);
     let lost = entries.next().await.unwrap();
@@ -192,7 +169,7 @@ async fn a_bad_frame_within_a_stream_breaks_the_protocol() {
     ] {
         let peer = Peer::listen().await;
         let (client, _main) = peer.client().await;
-        let (mut entries, mut conn, _) = open(&peer, &client).await;
+        let (mut entries, mut conn, _) = open_scan(&peer, &client).await;
         conn.send(&hex(frame)).await;
         let result = keys(&mut entries).await;
         assert!(matches!(result, Err(Error::Protocol(_))), "{result:?}");
@@ -203,7 +180,7 @@ async fn a_bad_frame_within_a_stream_breaks_the_protocol() {
 async fn a_stream_without_its_next_piece_times_out_and_its_connection_is_closed() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.hasty_client(MOMENT).await;
-    let (mut entries, conn, _) = open(&peer, &client).await;
+    let (mut entries, conn, _) = open_scan(&peer, &client).await;
     let result = keys(&mut entries).await;
     assert!(matches!(result, Err(Error::Timeout(after)) if after == MOMENT), "{result:?}");
     let said = conn.closed().await;
@@ -214,7 +191,7 @@ async fn a_stream_without_its_next_piece_times_out_and_its_connection_is_closed(
 async fn credit_is_given_as_entries_are_taken() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;
-    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let (mut entries, mut conn, id) = open_scan(&peer, &client).await;
     let body = entries_body(&[("b", &vec![0; 100_000])]);
     conn.reply(id, OK, MORE, &body).await;
     assert!(conn.is_quiet(MOMENT).await, "credit for what nobody has taken");
@@ -228,69 +205,6 @@ async fn credit_is_given_as_entries_are_taken() {
     assert_eq!(credit.body, [id.to_be_bytes(), bytes.to_be_bytes()].concat());
     conn.reply(id, OK, LAST, &entries_body(&[])).await;
     assert_eq!(keys(&mut entries).await.unwrap(), [""; 0]);
-}
-
-#[tokio::test]
-async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
-    let peer = Peer::listen().await;
-    let (client, _main) = peer.client().await;
-    let (entries, mut conn, id) = open(&peer, &client).await;
-    drop(entries);
-    assert_eq!((conn.expect(0x71, &format!("{id:08x}")).await, id), (0, id));
-    conn.reply(id, OK, MORE, &entries_body(&[("b", b"2")])).await;
-    conn.reply(id, 22, LAST, &error_body("as you asked")).await;
-    // The connection is at rest again once the client has read that; then it serves the next scan.
-    tokio::time::sleep(MOMENT).await;
-    let scene = async {
-        let next = conn.expect(0x30, ALL).await;
-        assert_ne!(next, id);
-        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
-    };
-    let (entries, ()) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
-    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
-}
-
-#[tokio::test]
-async fn a_late_frame_may_be_as_long_as_any() {
-    let peer = Peer::listen().await;
-    let (client, _main) = peer.client().await;
-    let (bucket, long) = (client.bucket("b").unwrap(), vec![b'v'; 2 << 20]);
-    let scene = async {
-        let mut conn = peer.accept_raw().await;
-        conn.request().await;
-        // Frames of 4 MiB.
-        conn.reply(1, OK, LAST, &hex("01 00000000 00400000 00000004 00000002 00 0000")).await;
-        let id = conn.expect(0x30, ALL).await;
-        conn.reply(id, OK, MORE, &entries_body(&[("a", &long)])).await;
-        (conn, id)
-    };
-    let (entries, (mut conn, id)) = tokio::join!(bucket.scan().stream(), scene);
-    let mut entries = entries.unwrap();
-    entries.next().await.unwrap().unwrap();
-    drop(entries);
-    assert_eq!((conn.request().await.op, conn.request().await.op), (0x70, 0x71));
-    conn.reply(id, OK, MORE, &entries_body(&[("b", &long)])).await;
-    conn.reply(id, 22, LAST, &error_body("as you asked")).await;
-    tokio::time::sleep(MOMENT).await;
-    let scene = async {
-        let next = conn.expect(0x30, ALL).await;
-        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
-    };
-    let (entries, ()) = tokio::join!(bucket.scan().stream(), scene);
-    assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
-}
-
-#[tokio::test]
-async fn a_stream_given_up_before_its_first_piece_is_cancelled_too() {
-    let peer = Peer::listen().await;
-    let (client, _main) = peer.client().await;
-    let bucket = client.bucket("b").unwrap();
-    let opening = tokio::time::timeout(MOMENT, bucket.scan().stream());
-    let (given_up, mut conn) = tokio::join!(opening, peer.accept());
-    assert!(given_up.is_err());
-    let id = conn.expect(0x30, ALL).await;
-    conn.expect(0x71, &format!("{id:08x}")).await;
-    assert_eq!(conn.closed().await, b"");
 }
 
 #[tokio::test]
@@ -311,35 +225,10 @@ async fn a_scan_that_a_stopping_server_refuses_is_sent_once_more_on_a_new_connec
 }
 
 #[tokio::test]
-async fn a_stream_that_outlives_its_client_is_still_cancelled() {
-    let peer = Peer::listen().await;
-    let (client, _main) = peer.client().await;
-    let (entries, mut conn, id) = open(&peer, &client).await;
-    drop(client);
-    drop(entries);
-    conn.expect(0x71, &format!("{id:08x}")).await;
-    assert_eq!(conn.closed().await, b"");
-}
-
-#[tokio::test]
-async fn a_server_that_does_not_hear_cancel_is_hung_up_on() {
-    let peer = Peer::listen().await;
-    let (client, _main) = peer.client().await;
-    let (entries, mut conn, id) = open(&peer, &client).await;
-    drop(entries);
-    let body = entries_body(&[("b", &vec![0; 100_000])]);
-    let mut sent = 0;
-    while conn.try_reply(id, OK, MORE, &body).await.is_ok() {
-        sent += 1;
-        assert!(sent < 1_000, "it reads on and on");
-    }
-}
-
-#[tokio::test]
 async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
     let peer = Peer::listen().await;
     let (client, mut main) = peer.client().await;
-    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let (mut entries, mut conn, id) = open_scan(&peer, &client).await;
 
     // All that the stream has credit for, and the frame that overdraws it.
     let value = vec![0; 100_000];
@@ -366,7 +255,7 @@ async fn a_slow_reader_bounds_what_is_buffered_and_holds_up_nobody_else() {
 async fn a_server_that_sends_more_than_it_has_credit_for_loses_the_connection() {
     let peer = Peer::listen().await;
     let (client, _main) = peer.client().await;
-    let (mut entries, mut conn, id) = open(&peer, &client).await;
+    let (mut entries, mut conn, id) = open_scan(&peer, &client).await;
     for _ in 0..4 {
         let _ = conn.try_reply(id, OK, MORE, &entries_body(&[("b", &vec![0; 100_000])])).await;
     }
@@ -386,9 +275,15 @@ async fn a_scan_over_the_limit_waits_until_another_ends() {
     let peer = Peer::listen().await;
     let one = Client::builder(peer.addr.as_str()).max_scans(1).timeout(Duration::from_secs(2));
     let (client, _main) = peer.client_by(one).await;
-    let (first, _conn, _) = open(&peer, &client).await;
+    let (first, mut conn, id) = open_scan(&peer, &client).await;
     let error = client.bucket("b").unwrap().scan().stream().await.unwrap_err();
     assert!(matches!(error, Error::TooManyScans { limit: 1, .. }) && error.is_passing(), "{error}");
     drop(first);
-    let (_second, _conn, _) = open(&peer, &client).await;
+    let scene = async {
+        conn.expect(0x71, &format!("{id:08x}")).await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, OK, LAST, &entries_body(&[("b", b"2")])).await;
+    };
+    let (second, ()) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    assert_eq!(keys(&mut second.unwrap()).await.unwrap(), ["b"]);
 }

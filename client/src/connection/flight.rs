@@ -331,8 +331,9 @@ impl Flight {
         self.lock().unusable().is_none()
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.lock().pending.is_empty()
+    /// How many requests have not been answered to their end, and whether a stream need not wait for another one's.
+    pub(super) fn load(&self) -> (usize, bool) {
+        (self.lock().pending.len(), self.streams.available_permits() > 0)
     }
 
     fn reason(&self) -> Loss {

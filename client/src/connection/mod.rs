@@ -88,9 +88,14 @@ impl Connection {
         self.flight.leave();
     }
 
-    /// Whether nothing is in flight.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.flight.is_idle()
+    /// How many requests are in flight, those included whose answer nobody waits for any more.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.flight.load().0
+    }
+
+    /// Whether the server takes one more stream on it at once.
+    pub(crate) fn has_stream_left(&self) -> bool {
+        self.flight.load().1
     }
 
     /// Sends a request that has one reply, which looks like `expect`, and waits for it.

@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use boltkv_client::{Client, ClientBuilder};
+use boltkv_client::{Client, ClientBuilder, Entries, Error};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -50,6 +50,30 @@ pub(crate) fn entries_body(entries: &[(&str, &[u8])]) -> Vec<u8> {
 /// What must happen before the test's patience ends.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("nothing happened")
+}
+
+/// A whole scan of bucket `b`.
+pub(crate) const ALL: &str = "01 0001 62 00 00 00 0000000000000000";
+
+/// Opens a scan of all of bucket `b`, which the peer answers with a first frame on a new connection; more follow.
+pub(crate) async fn open_scan(peer: &Peer, client: &Client) -> (Entries, Conn, u32) {
+    let scene = async {
+        let mut conn = peer.accept().await;
+        let id = conn.expect(0x30, ALL).await;
+        conn.reply(id, OK, MORE, &entries_body(&[("a", b"1")])).await;
+        (conn, id)
+    };
+    let (entries, (conn, id)) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    (entries.unwrap(), conn, id)
+}
+
+/// The keys of all entries that are still to come.
+pub(crate) async fn keys(entries: &mut Entries) -> Result<Vec<String>, Error> {
+    let mut keys = Vec::new();
+    while let Some(entry) = soon(entries.next()).await {
+        keys.push(String::from_utf8(entry?.key.to_vec()).unwrap());
+    }
+    Ok(keys)
 }
 
 /// A listening peer.
