@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 
 use arbitrary::Arbitrary;
 use blocks::{BLOCK, Made, MetaOf, Number};
-use boltkv_storage::{Db, Durability, Error, FileJournal, JournalKeep, JournalOptions, Options, SegmentBytes};
+use boltkv_storage::{Db, Durability, Error, JournalKeep, JournalOptions, Options, SegmentBytes};
+use boltkv_storage::tools::FileJournal;
 use edit::{Edit, Parts};
 use libfuzzer_sys::fuzz_target;
 use model::Model;

@@ -37,7 +37,7 @@
 //! - `check`: looking for damage, on several threads
 //! - `store`: the open file: its newest state and its readers, its one writer, commit, options
 //! - `handles`: what people hold: `Db`, `Tx`, `Bucket`, `Cursor`, `Range`
-//! - `tools`, apart: what works on whole files: backup, compaction, repair, surgery, shrinking, inspection
+//! - [`tools`], apart: what works on whole files: backup, compaction, repair, surgery, shrinking, inspection
 //!
 //! # What is promised
 //! - A commit that returned is in the file, or in its journal where one is kept, after a crash or power cut too (as far
@@ -145,13 +145,13 @@ mod handles;
 mod journal;
 mod pages;
 mod store;
-mod tools;
+pub mod tools;
 mod tree;
 
 pub use base::{BucketPath, Error, Pgid, Result, TxId};
 pub use check::{CheckOptions, Problem};
 pub use disk::{Advice, remove_unfinished_files};
-pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE, MetaFields};
+pub use format::{MAX_KEY_SIZE, MAX_VALUE_SIZE};
 #[cfg(fuzzing)]
 pub use handles::SegmentBytes;
 pub use handles::{
@@ -161,12 +161,10 @@ pub use journal::{JournalKeep, JournalPosition};
 pub use store::{
     CommitStats, DamagedMeta, Displaced, Durability, FreelistStored, JournalFigures, JournalOptions, Options, Stats,
 };
-pub use tools::{
-    Abandoned, BucketStats, BucketStructure, Cleared, Committed, CommittedChanges, CommittedTransaction, Copied,
-    FileJournal, Follower, FollowerStop, JournalChange, JournalEffect, JournalEntry, JournalEntryKind, JournalSegment,
-    JournalState, MetaChange, MetaUpdated, Orphans, PageInfo, PageInfos, PageType, Peek, PeekState, Peeked,
-    PeekedEntries, RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage, Rebuilt, RepairAlternative,
-    RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal, Restore, RestoreMoment, RestoreTo,
-    Restored, Reverted, Shrinking, Shrunk, Structure, Surgery,
+pub use tools::bucket_stats::BucketStats;
+pub use tools::inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
+pub use tools::journal::{
+    Committed, CommittedChanges, CommittedTransaction, Follower, FollowerStop, JournalChange, JournalEffect,
 };
+pub use tools::shrink::{Shrinking, Shrunk};
 pub use tree::{Fill, Savepoint};

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use boltkv_storage::{Bucket, Db, Error, FreelistStored, JournalOptions, Options, Peek, PeekState};
+use boltkv_storage::tools::{Peek, PeekState};
+use boltkv_storage::{Bucket, Db, Error, FreelistStored, JournalOptions, Options};
 use common::peer::peer;
 use common::random::Random;
 use common::small_file::{PAGE, SmallFile, odd_numbers};

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use boltkv_storage::{Error, Pgid, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Error, Pgid};
 use clap::Args;
 use serde::Serialize;
 

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use boltkv_storage::{Error, MetaFields, RawFile, Stats};
+use boltkv_storage::tools::{MetaFields, RawFile};
+use boltkv_storage::{Error, Stats};
 use clap::Args;
 use serde::Serialize;
 

@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 
-use boltkv_storage::{MetaFields, PageType, Pgid, RawFile, RawLeafElement, RawPage};
+use boltkv_storage::tools::{MetaFields, RawFile, RawLeafElement, RawPage};
+use boltkv_storage::{PageType, Pgid};
 use clap::Args;
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use boltkv_storage::RawFile;
+use boltkv_storage::tools::RawFile;
 use bytes::Bytes;
 use clap::Args;
 use serde::Serialize;

@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{
-    Error, Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
+use boltkv_storage::Error;
+use boltkv_storage::tools::{
+    Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
 };
 use clap::Args;
 use serde::Serialize;

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use boltkv_storage::{Error, Restore as Found, RestoreMoment, RestoreTo, Restored};
+use boltkv_storage::Error;
+use boltkv_storage::tools::{Restore as Found, RestoreMoment, RestoreTo, Restored};
 use clap::Args;
 use serde::Serialize;
 

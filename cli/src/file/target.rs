@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use boltkv_storage::{Advice, Db, Error, Options, Pgid, RawFile, Surgery};
+use boltkv_storage::tools::{RawFile, Surgery};
+use boltkv_storage::{Advice, Db, Error, Options, Pgid};
 use clap::Args;
 
 use super::{holder, waiting};

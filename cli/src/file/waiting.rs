@@ -5,7 +5,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Once;
 
-use boltkv_storage::{Error, FileJournal};
+use boltkv_storage::Error;
+use boltkv_storage::tools::FileJournal;
 
 use super::holder;
 use crate::failure::{Failure, Outcome, journal_beside, journal_command, one_line};

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use boltkv_lines::{Line, Reader};
-use boltkv_storage::RawFile;
+use boltkv_storage::tools::RawFile;
 
 use crate::failure::{Failure, Outcome};
 use crate::file::Progress;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use boltkv_lines::Sink;
-use boltkv_storage::RawFile;
+use boltkv_storage::tools::RawFile;
 use tempfile::NamedTempFile;
 
 use super::Partial;

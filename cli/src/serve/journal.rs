@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_server::{Config, Server};
-use boltkv_storage::{Durability, Error, FileJournal, JournalKeep, JournalOptions, RawFile};
+use boltkv_storage::tools::{FileJournal, RawFile};
+use boltkv_storage::{Durability, Error, JournalKeep, JournalOptions};
 use clap::Args;
 
 use super::settings::Wrong;

@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{Db, Error, Fill, FreelistStored, Options, PageType, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Error, Fill, FreelistStored, Options, PageType};
 use tempfile::TempDir;
 
 use super::peer::{Bbolt, bbolt};
@@ -97,7 +98,7 @@ impl Table {
     pub fn page(&self, page_type: PageType, count: u16) -> (String, u16) {
         let file = RawFile::open(&self.source, None).unwrap();
         let mut headers = (2..file.end()).rev().map(|id| (id, file.header(id).unwrap()));
-        let of_type = |(id, header): &(u64, boltkv_storage::RawHeader)| {
+        let of_type = |(id, header): &(u64, boltkv_storage::tools::RawHeader)| {
             header.id == *id && header.page_type() == page_type && header.count >= count
         };
         let (id, header) = headers.find(of_type).unwrap();

@@ -153,7 +153,7 @@ fn pages_that_are_counted_wrong_are_called_as_bbolt_calls_them() {
     let folder = both.files.folder.path();
     let table = Table::new();
     let source = &table.source;
-    let file = boltkv_storage::RawFile::open(source, None).unwrap();
+    let file = boltkv_storage::tools::RawFile::open(source, None).unwrap();
     let list = usize::try_from(file.newest_meta().unwrap().freelist * u64::from(file.page_size())).unwrap();
     let in_use = Db::open(source).unwrap().begin().unwrap().bucket("data").unwrap().root_page().unwrap();
     let bytes = fs::read(source).unwrap();

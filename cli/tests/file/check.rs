@@ -8,7 +8,8 @@ use std::process::Command;
 
 use crate::common::linked::Linked;
 use crate::common::{Ran, run, run_unread, unread};
-use boltkv_storage::{Db, Error, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Error};
 
 const PAGE: u64 = 4096;
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{peer, run, run_unread};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use boltkv_storage::{BucketMut, Db, Error, RawFile, TxMut};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{BucketMut, Db, Error, TxMut};
 use serde_json::{Value as Json, json};
 
 fn make(file: &Path, write: impl FnOnce(&mut TxMut) -> Result<(), Error>) -> PathBuf {

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::common::boltkv;
-use boltkv_storage::{Db, Durability, Error, Options, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Durability, Error, Options};
 
 /// Enough for a command to be met at work.
 fn make(file: &Path, entries: u32) {

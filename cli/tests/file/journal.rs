@@ -10,7 +10,8 @@ use std::path::Path;
 
 use crate::common::run;
 use crate::killed::{Killed, copy};
-use boltkv_storage::{Db, FileJournal, JournalOptions, Options};
+use boltkv_storage::tools::FileJournal;
+use boltkv_storage::{Db, JournalOptions, Options};
 
 fn value(file: &Path, path: &[&str], key: &str) -> Option<Vec<u8>> {
     let db = Db::open(file).unwrap();

@@ -5,7 +5,8 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::{Db, FileJournal, JournalOptions, Options};
+use boltkv_storage::tools::FileJournal;
+use boltkv_storage::{Db, JournalOptions, Options};
 
 use crate::common::{Ran, run_with_input};
 

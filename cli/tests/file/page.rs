@@ -5,7 +5,8 @@ use std::fs;
 
 use crate::common::files::{ALL, files};
 use crate::common::run;
-use boltkv_storage::{Db, RawFile};
+use boltkv_storage::Db;
+use boltkv_storage::tools::RawFile;
 
 #[test]
 fn pages_are_printed_as_bbolt_does() {

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 
 use crate::common::files::files;
 use crate::common::run;
-use boltkv_storage::{Db, PageType, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, PageType};
 
 #[test]
 fn elements_are_printed_as_bbolt_does() {

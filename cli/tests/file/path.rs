@@ -3,7 +3,7 @@
 
 use crate::common::run;
 use crate::common::surgery::Table;
-use boltkv_storage::RawFile;
+use boltkv_storage::tools::RawFile;
 
 #[test]
 fn the_way_leads_from_the_root_to_the_leaf_that_holds_the_key() {

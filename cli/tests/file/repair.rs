@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::common::{peer, run, run_unread};
-use boltkv_storage::{Db, Error, Options, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Error, Options};
 use serde_json::{Value, json};
 
 const PAGE: u64 = 4096;

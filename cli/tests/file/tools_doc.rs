@@ -13,7 +13,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use boltkv_storage::{Db, Fill, JournalOptions, Options, RawFile, Result};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Fill, JournalOptions, Options, Result};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/file-tools.md");
 const ANY_LINES: &str = "...";

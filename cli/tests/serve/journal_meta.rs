@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::server::Server;
 use crate::common::{Ran, boltkv, run};
-use boltkv_storage::{Db, FileJournal, JournalOptions, Options, RawFile};
+use boltkv_storage::tools::{FileJournal, RawFile};
+use boltkv_storage::{Db, JournalOptions, Options};
 
 /// Kills a server after a stop and a write; then the newest meta has no bytes left.
 fn killed_with_a_damaged_meta(folder: &Path) -> PathBuf {

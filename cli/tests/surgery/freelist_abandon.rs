@@ -15,7 +15,7 @@ fn the_copy_opens_and_lost_nothing() {
     let said = table.run(&["freelist", "abandon"], &["--json"]).done();
     let said: serde_json::Value = serde_json::from_slice(&said).unwrap();
     assert_eq!(said, serde_json::json!({"meta_pages": [0, 1]}));
-    let file = boltkv_storage::RawFile::open(&table.output, None).unwrap();
+    let file = boltkv_storage::tools::RawFile::open(&table.output, None).unwrap();
     assert!((0..2).all(|page| !file.meta(page).unwrap().stores_freelist()));
     assert_eq!(entries(&table.output), entries(&table.source));
 }
@@ -28,6 +28,6 @@ fn a_damaged_meta_stays_as_it_is_and_is_named() {
     std::fs::write(&table.source, bytes).unwrap();
     let said = table.run(&["freelist", "abandon"], &[]).done_text();
     assert!(said.contains("meta page 1 is damaged"), "{said}");
-    let file = boltkv_storage::RawFile::open(&table.output, None).unwrap();
+    let file = boltkv_storage::tools::RawFile::open(&table.output, None).unwrap();
     assert!(file.meta(1).unwrap().fault().is_some());
 }

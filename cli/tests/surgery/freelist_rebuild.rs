@@ -19,7 +19,7 @@ fn a_freelist_that_was_abandoned_is_rebuilt_and_the_file_is_sound() {
     let said: serde_json::Value = serde_json::from_slice(&said.done()).unwrap();
     assert!(said["free_pages"].as_u64().unwrap() > 2, "{said}");
     crate::common::run(args!["file", "check", &rebuilt]).done();
-    let file = boltkv_storage::RawFile::open(&rebuilt, None).unwrap();
+    let file = boltkv_storage::tools::RawFile::open(&rebuilt, None).unwrap();
     assert!(file.newest_meta().unwrap().stores_freelist());
 }
 

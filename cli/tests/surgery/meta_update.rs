@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::surgery::{Table, entries};
-use boltkv_storage::{MetaFields, RawFile};
+use boltkv_storage::tools::{MetaFields, RawFile};
 
 fn meta(table: &Table, page: u64) -> MetaFields {
     RawFile::open(&table.output, Some(4096)).unwrap().meta(page).unwrap()

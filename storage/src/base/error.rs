@@ -106,7 +106,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A file that is read without its lock ([`Peek`](crate::Peek)) has changed each time before the reading was done. Less
+    /// A file that is read without its lock ([`Peek`](crate::tools::Peek)) has changed each time before the reading was done. Less
     /// at a time may fit between two commits.
     #[error("{} has changed {times} times while this was read", path.display())]
     FileChanging {
@@ -187,7 +187,7 @@ pub enum Error {
     },
     /// One of the file's metas is damaged, and the journal knows of a newer one than the other, which is left: pages of that one
     /// may have been written over since. What the damaged one was cannot be told for sure; where it can, it is put back. Nothing
-    /// was written. [`RepairOptions`](crate::RepairOptions) salvages what can be reached.
+    /// was written. [`RepairOptions`](crate::tools::RepairOptions) salvages what can be reached.
     #[error(
         "meta {page} is damaged, and the journal in {} knows of transaction {newest} in the file: pages of {left}, the \
          newest that is left, may be written over",
@@ -279,7 +279,7 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
-    /// What was asked of [`Surgery`](crate::Surgery) cannot be done to this file. Nothing was written.
+    /// What was asked of [`Surgery`](crate::tools::Surgery) cannot be done to this file. Nothing was written.
     #[error("{what}")]
     Surgery {
         /// Why not.

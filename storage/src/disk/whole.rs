@@ -101,7 +101,7 @@ impl Drop for Unfinished<'_> {
 }
 
 /// Removes what this process has written of files that are not whole yet, under their temporary names: of a
-/// [`Surgery`](crate::Surgery), a repair, a copy, or of [`Tx::compact_to_file`](crate::Tx::compact_to_file). A file that
+/// [`Surgery`](crate::tools::Surgery), a repair, a copy, or of [`Tx::compact_to_file`](crate::Tx::compact_to_file). A file that
 /// has its own name already stays.
 ///
 /// For a process that ends next, on a signal for instance, while other threads are still writing: they can begin and

@@ -105,7 +105,7 @@ impl Db {
 
     /// As [`Self::begin`], on a state that is durable in the file itself: does what [`Self::checkpoint`] does before, without
     /// a write in between. What a backup is made of: no crash takes back any of it, and where a journal is kept,
-    /// it names this state, so that [`Restore`](crate::Restore) can go on from it. A database that is open
+    /// it names this state, so that [`Restore`](crate::tools::Restore) can go on from it. A database that is open
     /// read-only has such states only.
     ///
     /// # Errors

@@ -10,29 +10,24 @@
 //! - `raw`: pages as they lie in a file, which need not open; `surgery`: single pages changed, on a copy
 
 mod backup;
-mod bucket_stats;
+pub(crate) mod bucket_stats;
 mod compact;
-mod inspect;
-mod journal;
+pub(crate) mod inspect;
+pub(crate) mod journal;
 mod peek;
 mod raw;
 mod repair;
 mod restore;
 mod rewrite;
-mod shrink;
+pub(crate) mod shrink;
 mod surgery;
 
-pub use bucket_stats::BucketStats;
-pub use inspect::{BucketStructure, PageInfo, PageInfos, PageType, Structure};
-pub use journal::{
-    Committed, CommittedChanges, CommittedTransaction, FileJournal, Follower, FollowerStop, JournalChange,
-    JournalEffect, JournalEntry, JournalEntryKind, JournalSegment, JournalState,
-};
+pub use crate::format::MetaFields;
+pub use journal::{FileJournal, JournalEntry, JournalEntryKind, JournalSegment, JournalState};
 pub use peek::{Peek, PeekState, Peeked, PeekedEntries};
 pub use raw::{RawBranchElement, RawFile, RawHeader, RawLeafElement, RawPage};
 pub use repair::{
     Orphans, RepairAlternative, RepairEvent, RepairOptions, RepairPlace, RepairRoot, Repaired, RepairedJournal,
 };
 pub use restore::{Restore, RestoreMoment, RestoreTo, Restored};
-pub use shrink::{Shrinking, Shrunk};
 pub use surgery::{Abandoned, Cleared, Copied, MetaChange, MetaUpdated, Rebuilt, Reverted, Surgery};

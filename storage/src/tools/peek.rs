@@ -29,7 +29,7 @@ const LARGE: u32 = 1 << 20;
 /// has open. What a [`look`](Self::look) answers is of one transaction.
 ///
 /// It sees what is in the file. Of a database with a journal that is the state of the last checkpoint: what was committed
-/// after it lies in the journal ([`FileJournal`](crate::FileJournal)); of one that this crate writes without syncing each
+/// after it lies in the journal ([`FileJournal`](crate::tools::FileJournal)); of one that this crate writes without syncing each
 /// commit ([`Durability`](crate::Durability)) it is the state of the last sync. It goes on with the file that was opened: one that
 /// takes its place is not noticed. On a file system that is shared between machines, what one machine writes must show
 /// to the others at once and in its order, which network file systems do not promise.
@@ -40,7 +40,7 @@ const LARGE: u32 = 1 << 20;
 /// # let path = folder.path().join("app.db");
 /// # let db = boltkv_storage::Db::open(&path)?;
 /// # db.update(|tx| { let mut users = tx.create_bucket("users")?; users.put("ada", "1815")?; users.put("bob", "2") })?;
-/// use boltkv_storage::Peek;
+/// use boltkv_storage::tools::Peek;
 ///
 /// // The file is open, and locked, somewhere else.
 /// let mut peek = Peek::open(&path)?;

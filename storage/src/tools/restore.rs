@@ -22,7 +22,8 @@ use crate::{Error, Result, TxId};
 /// # fn main() -> boltkv_storage::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = |name: &str| folder.path().join(name);
-/// use boltkv_storage::{Db, JournalKeep, JournalOptions, Options, Restore, RestoreTo};
+/// use boltkv_storage::{Db, JournalKeep, JournalOptions, Options};
+/// use boltkv_storage::tools::{Restore, RestoreTo};
 ///
 /// let journal = JournalOptions::new().keep(JournalKeep::Bytes(1 << 30));
 /// let db = Options::new().journal(journal).open(path("app.db"))?;

@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::{assert_check_clean, committed, copy_as_killed};
-use boltkv_storage::{
-    Db, Durability, Error, FileJournal, JournalOptions, Options, RawFile, RepairEvent, RepairOptions,
-};
+use boltkv_storage::tools::{FileJournal, RawFile, RepairEvent, RepairOptions};
+use boltkv_storage::{Db, Durability, Error, JournalOptions, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
 

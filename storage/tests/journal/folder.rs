@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::common::{copy_as_killed, folder_in_memory};
 
-use boltkv_storage::{Db, Displaced, Error, FileJournal, JournalOptions, Options};
+use boltkv_storage::tools::FileJournal;
+use boltkv_storage::{Db, Displaced, Error, JournalOptions, Options};
 
 #[test]
 fn a_journal_that_is_named_and_not_there_or_no_folder_is_an_error() {

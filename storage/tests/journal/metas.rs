@@ -2,9 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::{assert_check_clean, committed, copy_as_killed, folder_in_memory};
-use boltkv_storage::{
-    Db, Error, FileJournal, JournalKeep, JournalOptions, Options, RawFile, RepairEvent, RepairOptions, RepairRoot,
-};
+use boltkv_storage::tools::{FileJournal, RawFile, RepairEvent, RepairOptions, RepairRoot};
+use boltkv_storage::{Db, Error, JournalKeep, JournalOptions, Options};
 use std::fs;
 use std::path::Path;
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{committed, copy_as_killed};
-use boltkv_storage::{Db, Error, FileJournal, JournalOptions, Options, Restore, RestoreTo, Result};
+use boltkv_storage::tools::{FileJournal, Restore, RestoreTo};
+use boltkv_storage::{Db, Error, JournalOptions, Options, Result};
 
 /// A file, and the folder of its journal.
 struct Place(tempfile::TempDir);

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "test code: a panic is how it reports")]
 
 use crate::common::{assert_check_clean, committed, copy_as_killed, folder_in_memory};
-use boltkv_storage::{Db, FileJournal, JournalKeep, JournalOptions, Options};
+use boltkv_storage::tools::FileJournal;
+use boltkv_storage::{Db, JournalKeep, JournalOptions, Options};
 use std::fs;
 use std::path::Path;
 

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::copy_as_killed;
-use boltkv_storage::{Db, Error, JournalKeep, JournalOptions, Options, Restore};
+use boltkv_storage::tools::Restore;
+use boltkv_storage::{Db, Error, JournalKeep, JournalOptions, Options};
 
 fn options() -> Options {
     Options::new().journal(JournalOptions::new().keep(JournalKeep::Bytes(1 << 30)))

@@ -5,7 +5,8 @@
 use crate::common::random::Random;
 use crate::common::small_file::{CHECKSUM, MAGIC, PAGE, PAGE_SIZE, SmallFile, TXID, VERSION, odd_numbers, reseal};
 use crate::common::{assert_check_clean, committed};
-use boltkv_storage::{Bucket, Db, Error, Options, RawFile, TxMut};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Bucket, Db, Error, Options, TxMut};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

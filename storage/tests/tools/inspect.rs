@@ -7,7 +7,8 @@ use crate::common::generator::Generator;
 use crate::common::model::{Model, hex};
 use crate::common::peer::Peer;
 use crate::common::setup::Setup;
-use boltkv_storage::{Bucket, BucketStats, Db, Error, Fill, Options, PageType, Surgery, Tx};
+use boltkv_storage::tools::Surgery;
+use boltkv_storage::{Bucket, BucketStats, Db, Error, Fill, Options, PageType, Tx};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::common::small_file::{CHECKSUM, MAGIC, PAGE, PAGE_SIZE, SmallFile, VERSION, odd_numbers};
-use boltkv_storage::{Db, Error, Fill, Options, PageType, Pgid, RawFile};
+use boltkv_storage::tools::RawFile;
+use boltkv_storage::{Db, Error, Fill, Options, PageType, Pgid};
 
 const PAGE_U32: u32 = 1024;
 

@@ -9,10 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::common::model::Model;
 use crate::common::random::Random;
 use crate::common::{assert_check_clean, committed, copy_as_killed, followed};
-use boltkv_storage::{
-    Db, Durability, Error, FileJournal, JournalKeep, JournalOptions, Options, Restore, RestoreMoment, RestoreTo,
-    Restored, Result, TxId,
-};
+use boltkv_storage::tools::{FileJournal, Restore, RestoreMoment, RestoreTo, Restored};
+use boltkv_storage::{Db, Durability, Error, JournalKeep, JournalOptions, Options, Result, TxId};
 
 /// A file and its journal, and where a kill and a restore put theirs.
 struct Place {

@@ -5,9 +5,8 @@
 use crate::common::assert_check_clean;
 use crate::common::random::Random;
 use crate::common::small_file::{CHECKSUM, PAGE, SmallFile, TXID, odd_numbers};
-use boltkv_storage::{
-    Db, Error, Fill, FreelistStored, MetaChange, Options, PageType, Problem, RawFile, Result, Surgery,
-};
+use boltkv_storage::tools::{MetaChange, RawFile, Surgery};
+use boltkv_storage::{Db, Error, Fill, FreelistStored, Options, PageType, Problem, Result};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use boltkv_storage::RawFile;
+use boltkv_storage::tools::RawFile;
 use bytes::Bytes;
 use clap::ValueEnum as _;
 

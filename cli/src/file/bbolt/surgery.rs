@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use boltkv_storage::{MetaChange, Surgery};
+use boltkv_storage::tools::{MetaChange, Surgery};
 
 use super::super::format::quoted;
 use super::super::surgery::OnCopy;

@@ -3,9 +3,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use boltkv_storage::{
-    Error, FileJournal, JournalChange, JournalEffect, JournalEntryKind, JournalSegment, JournalState,
-};
+use boltkv_storage::tools::{FileJournal, JournalEntryKind, JournalSegment, JournalState};
+use boltkv_storage::{Error, JournalChange, JournalEffect};
 use serde::Serialize;
 
 use super::super::output::{Base64, Out, Printed};

@@ -8,9 +8,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use boltkv_storage::{
-    Error, FileJournal, JournalEffect, JournalEntry, JournalEntryKind, JournalKeep, JournalOptions, Options, RawFile,
-};
+use boltkv_storage::tools::{FileJournal, JournalEntry, JournalEntryKind, RawFile};
+use boltkv_storage::{Error, JournalEffect, JournalKeep, JournalOptions, Options};
 use clap::Args;
 use lines::{Effect, Entry, Line, at, counted, head, kind, print_segment, print_state, transactions};
 

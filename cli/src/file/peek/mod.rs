@@ -52,7 +52,7 @@ enum What {
 impl Peek {
     pub(crate) fn run(&self) -> Outcome {
         waiting::note_of_journal(&self.path);
-        let peek = storage::Peek::open(&self.path).map_err(|error| Failure::open(&self.path, &error))?;
+        let peek = storage::tools::Peek::open(&self.path).map_err(|error| Failure::open(&self.path, &error))?;
         let mut pieces = Pieces::new(peek, &self.path);
         match &self.what {
             What::Get(get) => get.run(&mut pieces, self.json),

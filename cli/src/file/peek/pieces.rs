@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 use std::ops::Bound;
 use std::path::Path;
 
-use boltkv_storage::{Error, Peek, PeekState, PeekedEntries};
+use boltkv_storage::Error;
+use boltkv_storage::tools::{Peek, PeekState, PeekedEntries};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};

@@ -1,6 +1,6 @@
 //! `boltkv file surgery clear-page`: all elements out of a page.
 
-use boltkv_storage::Cleared;
+use boltkv_storage::tools::Cleared;
 use clap::Args;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! `boltkv file surgery freelist abandon`: metas that refer to no freelist.
 
-use boltkv_storage::Surgery;
+use boltkv_storage::tools::Surgery;
 use clap::Args;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! `boltkv file surgery freelist rebuild`: a freelist where there was none.
 
-use boltkv_storage::Surgery;
+use boltkv_storage::tools::Surgery;
 use clap::Args;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! `boltkv file surgery meta update`: fields of a meta set by hand.
 
-use boltkv_storage::MetaChange;
+use boltkv_storage::tools::MetaChange;
 use clap::Args;
 use serde::Serialize;
 

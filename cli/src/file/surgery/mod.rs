@@ -14,7 +14,8 @@ mod revert_meta_page;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use boltkv_storage::{Error, RawFile, Result, Surgery as Operation};
+use boltkv_storage::tools::{RawFile, Surgery as Operation};
+use boltkv_storage::{Error, Result};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! `boltkv file surgery revert-meta-page`: back by one transaction.
 
-use boltkv_storage::Surgery;
+use boltkv_storage::tools::Surgery;
 use clap::Args;
 use serde::Serialize;
 

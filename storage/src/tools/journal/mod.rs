@@ -27,7 +27,8 @@ pub use follow::{Follower, FollowerStop};
 /// # fn main() -> boltkv_storage::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("app.db");
-/// use boltkv_storage::{FileJournal, JournalOptions, Options};
+/// use boltkv_storage::{JournalOptions, Options};
+/// use boltkv_storage::tools::FileJournal;
 ///
 /// assert!(FileJournal::find(&path, None)?.is_none());
 /// let db = Options::new().journal(JournalOptions::new()).open(&path)?;

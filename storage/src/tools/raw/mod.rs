@@ -29,7 +29,8 @@ pub use page::{RawBranchElement, RawHeader, RawLeafElement, RawPage};
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("app.db");
 /// # drop(boltkv_storage::Db::open(&path)?);
-/// use boltkv_storage::{PageType, RawFile};
+/// use boltkv_storage::PageType;
+/// use boltkv_storage::tools::RawFile;
 ///
 /// let file = RawFile::open(&path, None)?;
 /// let root = file.newest_meta().map_or(3, |meta| meta.root);

@@ -53,7 +53,8 @@ const MOST_NAMES: usize = 1000;
 /// # fn main() -> boltkv_storage::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let (broken, new) = (folder.path().join("broken.db"), folder.path().join("new.db"));
-/// use boltkv_storage::{Db, RepairEvent, RepairOptions};
+/// use boltkv_storage::Db;
+/// use boltkv_storage::tools::{RepairEvent, RepairOptions};
 /// # Db::open(&broken)?.update(|tx| tx.create_bucket("b")?.put("k", "v"))?;
 ///
 /// let repaired = RepairOptions::new().repair(&broken, &new, |event| {

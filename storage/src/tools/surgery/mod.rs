@@ -41,7 +41,8 @@ const PIECE: u64 = 1 << 20;
 /// # fn main() -> boltkv_storage::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let (source, output) = (folder.path().join("app.db"), folder.path().join("reverted.db"));
-/// use boltkv_storage::{Db, Surgery};
+/// use boltkv_storage::Db;
+/// use boltkv_storage::tools::Surgery;
 ///
 /// let db = Db::open(&source)?;
 /// db.update(|tx| tx.create_bucket("kept").map(drop))?;
