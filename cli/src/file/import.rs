@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use boltkv_lines::Line;
 use boltkv_storage::{BucketMut, Db, Options, TxMut};
 use clap::Args;
-use serde::Serialize;
 
 use super::interrupt::Interrupt;
-use super::output::json_line;
 use super::target::Target;
 use crate::failure::{Failure, Outcome};
 use crate::lines::Input;
@@ -41,14 +39,9 @@ pub(crate) struct Import {
     /// Read comma-separated values, as `boltkv file export --csv` writes them
     #[arg(long)]
     csv: bool,
-    /// Say as a JSON object how many lines were put in: {"lines":N}
+    /// Say as a JSON object how many lines were put in: {"lines":N}, of CSV records
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct Done {
-    lines: u64,
 }
 
 impl Import {
@@ -67,17 +60,10 @@ impl Import {
             in_file.store(committed, Ordering::Relaxed);
             match batch.end {
                 End::Full => {}
-                End::OfInput => return self.done(committed),
+                End::OfInput => return lines.print_count(committed, self.json),
                 End::Refused(why) => return Err(self.refused(&lines, committed, &why)),
             }
         }
-    }
-
-    fn done(&self, lines: u64) -> Outcome {
-        if !self.json {
-            return Ok(());
-        }
-        self.target.print(|out| Ok(json_line(&Done { lines }, out)?))
     }
 
     /// A signal may come while a transaction is committed: at least those lines are in the file that were committed before.

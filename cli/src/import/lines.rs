@@ -1,6 +1,5 @@
 //! An export's lines, put in.
 
-use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -9,19 +8,13 @@ use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
 use boltkv_lines::{IS_CSV, Line};
 use boltkv_protocol::{Cond, Txn, WriteRequest, text};
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::times::{Times, is_own};
 use super::{BATCH, BATCH_BYTES, Import, LONGEST_PAUSE, may_be_sent_again};
 use crate::failure::{Failure, Outcome};
-use crate::file::{Interrupt, json_line};
+use crate::file::Interrupt;
 use crate::lines::Input;
 use crate::words::counted;
-
-#[derive(Serialize)]
-struct Done {
-    lines: u64,
-}
 
 /// Why lines were not put in.
 enum Refused {
@@ -72,7 +65,7 @@ impl Import {
             match end {
                 Some(Ok(())) => {
                     self.put_times(client, times).await?;
-                    return self.done(input, put - self.skip);
+                    return input.print_count(put - self.skip, self.json);
                 }
                 Some(Err(why)) if put == 0 && why == IS_CSV => {
                     return Err(Failure::usage(format!("{}: {why}", input.name)));
@@ -81,16 +74,6 @@ impl Import {
                 None => {}
             }
         }
-    }
-
-    fn done(&self, input: &Input, lines: u64) -> Outcome {
-        let mut out = io::stdout().lock();
-        let printed = if self.json {
-            json_line(&Done { lines }, &mut out)
-        } else {
-            writeln!(out, "{}", counted(lines, input.counted))
-        };
-        printed.map_err(|error| Failure::result(&error))
     }
 
     /// Puts lines in; answers how many of them are there, and why no more.

@@ -1,15 +1,22 @@
 //! Where lines are read from.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::Path;
 
 use boltkv_lines::{Line, Reader};
 use boltkv_storage::tools::RawFile;
+use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::file::Progress;
+use crate::file::{Progress, json_line};
 use crate::shell::quoted_for_shell;
+use crate::words::counted;
+
+#[derive(Serialize)]
+struct Count {
+    lines: u64,
+}
 
 /// Lines of an export, from a file or from standard input.
 pub(crate) struct Input {
@@ -88,5 +95,16 @@ impl Input {
     pub(crate) fn peek(&mut self) -> Result<Option<&Line>, String> {
         self.ahead = self.next()?;
         Ok(self.ahead.as_ref().map(|(line, _)| line))
+    }
+
+    /// Says how many of its lines, or records, were put in.
+    pub(crate) fn print_count(&self, lines: u64, json: bool) -> Outcome {
+        let mut out = io::stdout().lock();
+        let printed = if json {
+            json_line(&Count { lines }, &mut out)
+        } else {
+            writeln!(out, "{}", counted(lines, self.counted))
+        };
+        printed.map_err(|error| Failure::result(&error))
     }
 }

@@ -31,19 +31,27 @@ fn what_was_exported_comes_back_over_several_batches() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new.db");
     let text = lines(25_000);
-    assert_eq!(import(&file, &text).done_text(), "");
+    assert_eq!(import(&file, &text).done_text(), "25,001 lines\n");
     assert!(export(&file) == text, "what was imported is not what is exported");
     run(args!["file", "check", &file]).done();
 }
 
 #[test]
-fn with_json_it_says_how_many_lines_were_put_in() {
+fn it_says_how_many_lines_or_records_were_put_in_as_the_import_into_a_server_does() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("new.db");
-    let import = |lines: &str| run_with_input(args!["file", "import", "--json", &file], lines.as_bytes());
-    assert_eq!(import(&lines(10_000)).done_text(), "{\"lines\":10001}\n");
-    assert_eq!(import("").done_text(), "{\"lines\":0}\n");
-    assert_eq!(import("{").failed(1).matches("line 1").count(), 1);
+    let import = |option: &[&str], lines: &str| {
+        let args = args!["file", "import", &file].into_iter().chain(option.iter().map(Into::into));
+        run_with_input(args, lines.as_bytes())
+    };
+    assert_eq!(import(&["--json"], &lines(10_000)).done_text(), "{\"lines\":10001}\n");
+    assert_eq!(import(&["--json"], "").done_text(), "{\"lines\":0}\n");
+    assert_eq!(import(&["--json"], "{").failed(1).matches("line 1").count(), 1);
+    assert_eq!(import(&[], "").done_text(), "0 lines\n");
+    assert_eq!(import(&[], &format!("\n{}\n \n", lines(1))).done_text(), "2 lines\n", "blank ones are not counted");
+    let records = "bucket,key,value\n\nb,k,\"v\nw\"\n\n";
+    assert_eq!(import(&["--csv"], records).done_text(), "1 record\n");
+    assert_eq!(import(&["--csv", "--json"], records).done_text(), "{\"lines\":1}\n");
 }
 
 // Promises: ops-export.
