@@ -23,7 +23,7 @@ const BATCH_BYTES: u64 = 64 << 20;
 /// Reads what `boltkv file export` and `boltkv export` write, into a new file or beside what a file holds: buckets that are missing are made,
 /// their sequences set, entries put, nothing deleted. A bucket's line must come before what is in it. Lines are committed
 /// 10,000 (or 64 MiB) at a time. The first line that cannot be used ends it: then all lines before that one are in the
-/// file, nothing of it or after it is, and the message says which line it was. Blank lines are passed over, and not counted.
+/// file, nothing of it or after it is, and the message says which line it was. Blank lines are passed over, and not counted, also in messages.
 /// To import the same lines again does no harm.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -39,28 +39,13 @@ impl Import {
             }
         })?;
         let mut times = Times::default();
-        for number in 0..self.skip {
-            match input.pass_over() {
-                Ok(Some((line, _))) => line.iter().for_each(|line| times.note(line)),
-                Ok(None) => {
-                    let (name, one, skip) = (&input.name, input.counted, self.skip);
-                    return Err(Failure::usage(format!("{name} has only {number} {one}s, and --skip says {skip}")));
-                }
-                Err(why) => {
-                    let (name, one) = (&input.name, input.counted);
-                    return Err(Failure::not_done(format!("{name}, {one} {}: {why}", number + 1)));
-                }
-            }
-        }
+        self.pass_over(input, &mut times)?;
         loop {
-            let (lines, end) = gather(input);
-            for line in &lines {
-                times.note(line);
-            }
+            let (lines, end) = gather(input, &mut times);
             let (put, refused) = self.put(client, &lines).await;
             let put = there.fetch_add(put as u64, Relaxed) + put as u64;
             if let Some(refused) = refused {
-                return Err(failure(input, put, refused));
+                return Err(failure(input, put, &times, refused));
             }
             match end {
                 Some(Ok(())) => {
@@ -70,10 +55,26 @@ impl Import {
                 Some(Err(why)) if put == 0 && why == IS_CSV => {
                     return Err(Failure::usage(format!("{}: {why}", input.name)));
                 }
-                Some(Err(why)) => return Err(failure(input, put, Refused::At(0, Failure::not_done(why)))),
+                Some(Err(why)) => return Err(failure(input, put, &times, Refused::At(0, Failure::not_done(why)))),
                 None => {}
             }
         }
+    }
+
+    /// Goes past the lines that --skip says; the times among them are set again.
+    fn pass_over(&self, input: &mut Input, times: &mut Times) -> Outcome {
+        for number in 0..self.skip {
+            let passed = input.pass_over();
+            let (name, one, skip) = (&input.name, input.counted, self.skip);
+            match passed {
+                Ok(Some((line, _))) => line.iter().for_each(|line| times.note_passed_over(line)),
+                Ok(None) => {
+                    return Err(Failure::usage(format!("{name} has only {number} {one}s, and --skip says {skip}")));
+                }
+                Err(why) => return Err(Failure::not_done(format!("{name}, {one} {}: {why}", number + 1))),
+            }
+        }
+        Ok(())
     }
 
     /// Puts lines in; answers how many of them are there, and why no more.
@@ -151,13 +152,14 @@ impl Import {
 }
 
 /// What is said after a failure: where, why, what is there, and how to go on.
-fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
+fn failure(input: &Input, there: u64, times: &Times, refused: Refused) -> Failure {
     let (one, first) = (input.counted, there + 1);
     let state = match there {
         0 => "nothing was put in".to_owned(),
         1 => format!("the {one} before is there"),
         there => format!("the {} before are there", counted(there, one)),
     };
+    let state = if times.is_empty() { state } else { format!("{state}, and no key was given its time yet") };
     let behind = if there == 0 { String::new() } else { format!(", and --skip {there} goes on behind that") };
     let (place, failure, way) = match refused {
         Refused::At(_, failure) => {
@@ -173,12 +175,16 @@ fn failure(input: &Input, there: u64, refused: Refused) -> Failure {
     failure.prefixed(&format!("{}, {place}", input.name)).followed_by(&format!("; {state}{way}"))
 }
 
-/// As many lines as are sent together; and whether they are the last, or the one after them cannot be read.
-fn gather(input: &mut Input) -> (Vec<Line>, Option<Result<(), String>>) {
+/// As many lines as are sent together, whose times are noted; and whether they are the last, or the one after them cannot be
+/// used.
+fn gather(input: &mut Input, times: &mut Times) -> (Vec<Line>, Option<Result<(), String>>) {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     while lines.len() < BATCH && bytes < BATCH_BYTES {
         match input.next() {
             Ok(Some((line, len))) => {
+                if let Err(why) = times.note(&line) {
+                    return (lines, Some(Err(why.into())));
+                }
                 lines.push(line);
                 bytes += len;
             }

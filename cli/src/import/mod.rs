@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 ///
 /// Reads what `boltkv export` and `boltkv file export` write: buckets that are missing are made, their sequences set, entries
 /// put, nothing deleted. A bucket's line must come before what is in it, but for `default`, which is made when it is missing.
-/// Lines are put in 1,000 (or 1 MiB) at a time, each time as one transaction. Blank lines are passed over, and not counted. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
+/// Lines are put in 1,000 (or 1 MiB) at a time, each time as one transaction. Blank lines are passed over, and not counted: not in messages, and not by --skip. A server that is restarted, or busy, is waited for, as long as --timeout. The first line that
 /// cannot be used ends it: then all lines before that one are there, nothing of it or after it is, and the message says how
 /// many they were. To import the same lines again does no harm, but to times: keys whose times an export of a file has are
 /// given these at the end; lines of `boltkv export` have none, and keys that they put never expire, also those that did before.
@@ -56,7 +56,7 @@ pub(crate) struct Import {
     /// record for each entry or bucket
     #[arg(long)]
     csv: bool,
-    /// Pass over the first so many lines (of CSV: records), which are there already, or cannot be used
+    /// Pass over the first so many lines (of CSV: records) that are not blank, which are there already, or cannot be used
     #[arg(long, value_name = "LINES", default_value_t = 0)]
     skip: u64,
     #[command(flatten)]

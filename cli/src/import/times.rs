@@ -1,16 +1,14 @@
 //! Times at which keys expire. An export of a file has them as lines of `boltkv.expires`, which nobody may write over the
 //! wire; they are gathered, and the keys are given them when these are all there: a value that is put stays.
 
-use std::fmt::Write as _;
-use std::io::{self, Write as _};
-
 use boltkv_client::{Client, ErrorCode, Path, TxnPart};
 use boltkv_lines::Line;
 use boltkv_protocol::{ExpireCond, ExpireTo, Txn, WriteRequest};
 use boltkv_server::KeptTime;
 
 use super::{BATCH, Import};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, note};
+use crate::words::counted;
 
 /// Names take no more memory than this; times beyond are left out.
 const MOST_BYTES: usize = 256 << 20;
@@ -21,6 +19,8 @@ pub(super) struct Times {
     ahead: Vec<Time>,
     bytes: usize,
     left_out: u64,
+    /// Of lines that were passed over, and tell no time where they should.
+    passed_over: u64,
 }
 
 struct Time {
@@ -31,18 +31,44 @@ struct Time {
 
 impl Times {
     /// Keeps what a line says of a time, if it does.
-    pub(super) fn note(&mut self, line: &Line) {
-        let Line::Entry { path, key, value } = line else { return };
-        let Some(KeptTime { bucket, at_ms }) = KeptTime::of_entry(path, value) else { return };
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub(super) fn note(&mut self, line: &Line) -> Result<(), &'static str> {
+        let Line::Entry { path, key, value } = line else { return Ok(()) };
+        let Some(KeptTime { bucket, at_ms }) = KeptTime::of_entry(path, value)? else { return Ok(()) };
         self.bytes += size_of::<Time>() + key.len() + bucket.names_on_the_wire().len();
         if self.bytes > MOST_BYTES {
             self.left_out += 1;
-            return;
+            return Ok(());
         }
         // Those of a bucket come one after the other.
         let last = self.ahead.last().map(|time| &time.bucket);
         let bucket = last.filter(|last| **last == bucket).cloned().unwrap_or(bucket);
         self.ahead.push(Time { bucket, key: key.clone(), at_ms });
+        Ok(())
+    }
+
+    /// As [`Self::note`], of a line that is passed over, whatever is wrong with it.
+    pub(super) fn note_passed_over(&mut self, line: &Line) {
+        self.passed_over += u64::from(self.note(line).is_err());
+    }
+
+    /// Whether keys are still to be given times.
+    pub(super) fn is_empty(&self) -> bool {
+        self.ahead.is_empty()
+    }
+
+    /// Tells of those that no key was given.
+    fn tell_what_is_left_out(&self) {
+        let tell = |count, why: &str| {
+            if count > 0 {
+                note(&format!("left out {} at which keys expire: {why}", counted(count, "time")));
+            }
+        };
+        let most = MOST_BYTES >> 20;
+        tell(self.left_out, &format!("their buckets are not there, or they are more than {most} MiB"));
+        tell(self.passed_over, "their lines were passed over, and cannot be used");
     }
 }
 
@@ -72,11 +98,7 @@ impl Import {
                 times.left_out += (before - these.len()) as u64;
             }
         }
-        if times.left_out > 0 {
-            let mut line = format!("{} times at which keys expire were left out:", times.left_out);
-            let _ = write!(line, " their buckets are not there, or they are more than {} MiB", MOST_BYTES >> 20);
-            let _ = writeln!(io::stderr(), "{line}");
-        }
+        times.tell_what_is_left_out();
         Ok(())
     }
 }

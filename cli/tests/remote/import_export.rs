@@ -79,56 +79,6 @@ fn what_a_server_has_comes_to_another_in_every_form() {
     }
 }
 
-#[test]
-fn the_times_that_a_files_lines_have_come_along_and_a_servers_lines_have_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("from.db");
-    let server = Server::start(&file);
-    server.run(["bucket", "create", "app/inner"]).done();
-    for (bucket, key, at) in
-        [("default", "a", "2100-01-01T00:00:00Z"), ("app/inner", "\u{e9} b", "2101-01-01T00:00:00Z")]
-    {
-        server.run(["set", "-b", bucket, key, "v", "--expires", at]).done();
-    }
-    server.run(["set", "stays", "v"]).done();
-    server.run(["expire", "-b", "app", "inner", "--at", "2102-01-01T00:00:00Z"]).done();
-    let of_server = server.run(["export"]).done_text();
-    server.stop();
-    let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
-        run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()
-    });
-    let text = String::from_utf8(of_file[1].clone()).unwrap();
-    let without: String = text.split_inclusive('\n').filter(|line| !line.contains("boltkv.expires")).collect();
-    assert_eq!(of_server, without, "but for boltkv's own, both are the same");
-
-    for (number, lines) in of_file.into_iter().enumerate() {
-        let csv = if lines.starts_with(b"{") { &[][..] } else { &["--csv"] };
-        let server = Server::start(&folder.path().join(format!("{number}.db")));
-        let count = lines.split(|byte| *byte == b'\n').count() - 1 - csv.len();
-        let said = server.run_with_input([&["import", "--json"], csv].concat(), &lines).done_text();
-        assert_eq!(said, format!("{{\"lines\":{count}}}\n"));
-        let when = |bucket, key| server.run(["ttl", "--at", "-b", bucket, key]).done_text();
-        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
-        assert_eq!(when("app/inner", "\u{e9} b"), "2101-01-01T00:00:00.000Z\n");
-        assert_eq!(when("app", "inner"), "2102-01-01T00:00:00.000Z\n");
-        assert_eq!(when("default", "stays"), "never\n");
-        // Those that were passed over have times, too, and nothing else is put in.
-        server.run(["persist", "a"]).done();
-        let skip = count.to_string();
-        server.run_with_input([&["import", "--skip", &skip], csv].concat(), &lines).done();
-        assert_eq!(when("default", "a"), "2100-01-01T00:00:00.000Z\n");
-        server.stop();
-    }
-
-    // Of buckets that are not there, times are counted and left out.
-    let server = Server::start(&folder.path().join("part.db"));
-    let part: String = text.split_inclusive('\n').filter(|line| !line.contains(r#""bucket":"app"#)).collect();
-    let said = server.run_with_input(["import"], part.as_bytes());
-    assert!(said.stderr.starts_with("2 times at which keys expire were left out"), "{}", said.stderr);
-    assert_eq!(said.code, Some(0));
-    assert_eq!(server.run(["ttl", "--at", "a"]).done_text(), "2100-01-01T00:00:00.000Z\n");
-}
-
 // Promises: ops-import.
 #[test]
 fn a_line_that_cannot_be_used_ends_it_and_what_is_there_is_told_and_passed_over() {
@@ -185,6 +135,24 @@ fn what_cannot_be_used_is_passed_over_when_told_in_either_form() {
     let refused = server.run_with_input(["import"], csv.as_bytes()).failed(2);
     assert_eq!(refused, "boltkv: standard input: it is CSV, which --csv reads\n");
     assert!(server.run(args!["import", folder.path()]).failed(3).contains("is a directory"));
+}
+
+#[test]
+fn blank_lines_are_counted_neither_in_messages_nor_by_skip_nor_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("app.db"));
+    let json = "\n{\"bucket\":\"b\"}\n\n \t\r\n\nno line\n\n{\"bucket\":\"b\",\"key\":\"k\",\"value\":\"v\"}\n\n";
+    let csv = "\nbucket,key,value\n\nb,,\r\n\r\n\"no\n\nrecord\"\n\nb,c,v\n\n";
+    for (form, one, lines) in [(&[][..], "line", json), (&["--csv"], "record", csv)] {
+        let import = |skip| server.run_with_input([&["import", "--skip", skip], form].concat(), lines.as_bytes());
+        let refused = import("0").failed(1);
+        assert!(refused.contains(&format!("standard input, {one} 2: ")), "{refused}");
+        assert!(refused.contains(&format!("the {one} before is there")), "{refused}");
+        assert_eq!(import("2").done_text(), format!("1 {one}\n"));
+        assert_eq!(import("3").done_text(), format!("0 {one}s\n"));
+        assert!(import("4").failed(2).contains(&format!("has only 3 {one}s, and --skip says 4")));
+    }
+    assert_eq!(server.run(["scan", "-b", "b"]).done_text(), "c v\nk v\n");
 }
 
 #[test]

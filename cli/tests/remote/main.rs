@@ -13,6 +13,7 @@ mod expire;
 mod get;
 mod help;
 mod import_export;
+mod import_times;
 mod incr;
 mod ping;
 mod restore;
