@@ -35,7 +35,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             self.tell(due, &reply);
             self.codec.reply(due, &reply, &mut self.conn.wire.output);
         } else {
-            self.refuse(due, self.no_memory());
+            self.refuse(due, self.no_memory_of(len));
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::common::{TestServer, eventually};
+use crate::common::binary::frame;
+use crate::common::{TestServer, Text, eventually};
 use boltkv_protocol::{ErrorCode, OperatorRequest, Reply};
 
 /// Rows as text.
@@ -129,4 +130,40 @@ fn rows_come_as_many_as_fit_and_the_rest_is_asked_for() {
     let before = *first.last().unwrap();
     let next = ids(&rows(binary.ask(&OperatorRequest::SlowLog { most: 2, before }.into())));
     assert_eq!(next, [before - 1, before - 2]);
+}
+
+/// A list that takes more than a connection has of its own needs memory, which others may have.
+#[test]
+fn where_the_servers_memory_is_taken_a_long_list_is_refused_and_not_cut() {
+    const FRAME: usize = 1 << 20;
+    let server = TestServer::start_with(|config| {
+        config.limits.max_frame = FRAME;
+        config.limits.memory = Some(4 * FRAME);
+    });
+    let mut text = server.text();
+    let mut many: Vec<_> = (0..300).map(|_| server.text()).collect();
+    for client in &mut many {
+        assert_eq!(client.ask("PING"), "PONG");
+    }
+    let used = |text: &mut Text| -> usize {
+        let figures = text.ask_all("STATS");
+        figures.iter().find_map(|line| line.strip_prefix("memory_used ")).unwrap().parse().unwrap()
+    };
+    assert_eq!(text.ask_all("CLIENT LIST").len(), 301);
+    // Half of it is the connections', and two frames that do not end take all of that.
+    let frames = [1, 2].map(|frames| {
+        let mut client = server.binary();
+        let whole = frame(9, 0x02, 0, &vec![b'p'; FRAME - 100]);
+        client.send(&whole[..whole.len() - 1]);
+        eventually(|| used(&mut text) == frames * FRAME);
+        client
+    });
+    for _ in 0..2 {
+        let refused = text.ask("CLIENT LIST");
+        assert!(refused.starts_with("ERR OVERLOADED there is no memory for the reply; "), "{refused}");
+    }
+    assert_eq!(text.ask("PING"), "PONG", "nothing stands behind the error");
+    drop((frames, many));
+    eventually(|| used(&mut text) == 0);
+    eventually(|| text.ask_all("CLIENT LIST").len() == 1);
 }
