@@ -28,27 +28,30 @@ pub(crate) fn key_seconds(text: &str) -> Result<Duration, String> {
 
 /// As [`seconds`], for what cannot be had in no time: an answer.
 pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
-    not_none(text, "no answer comes in no time")
+    of_some_length(seconds(text), "it must be longer than zero: no answer comes in no time")
 }
 
 /// As [`seconds`], for how long something is good.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
-    not_none(text, NO_LIFETIME)
+    of_some_length(seconds(text), NO_LIFETIME)
 }
 
 /// As [`key_seconds`], for a key that is put.
 pub(crate) fn key_lifetime(text: &str) -> Result<Duration, String> {
-    of_some_length(key_seconds(text)?, NO_LIFETIME)
+    of_some_length(key_seconds(text), NO_LIFETIME)
 }
 
 const NO_LIFETIME: &str = "it must be longer than zero";
 
-fn not_none(text: &str, why: &str) -> Result<Duration, String> {
-    of_some_length(seconds(text)?, why)
-}
+/// What is said of a time or a number that is negative, where nothing is the least.
+pub(crate) const BELOW_ZERO: &str = "it must not be below zero";
 
-fn of_some_length(time: Duration, why: &str) -> Result<Duration, String> {
-    if time.is_zero() { Err(why.to_owned()) } else { Ok(time) }
+fn of_some_length(time: Result<Duration, String>, why: &str) -> Result<Duration, String> {
+    match time {
+        Ok(Duration::ZERO) => Err(why.to_owned()),
+        Err(other) if other == BELOW_ZERO => Err(why.to_owned()),
+        time => time,
+    }
 }
 
 /// As [`seconds`], but in milliseconds where it has no unit.
@@ -68,7 +71,7 @@ fn time(text: &str, usual_unit: &str, most: Duration) -> Result<Duration, String
     };
     let number: f64 = number.parse().map_err(|_| "not a time such as 5s, 200ms or 2m".to_owned())?;
     if number < 0.0 {
-        return Err("less than no time".to_owned());
+        return Err(BELOW_ZERO.to_owned());
     }
     Duration::try_from_secs_f64(number * seconds)
         .ok()
@@ -98,7 +101,10 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, unit) = number_and_unit(text);
-        let number: u64 = number.parse().map_err(|_| "not a size such as 65536, 64KiB or 16MiB")?;
+        let number: u64 = number.parse().map_err(|_| {
+            let is_negative = number.parse().is_ok_and(|number: i64| number < 0);
+            if is_negative { BELOW_ZERO } else { "not a size such as 65536, 64KiB or 16MiB" }
+        })?;
         let factor = factor(unit).ok_or("the units of a size are B, KiB, MiB, GiB, TiB, and kB, MB, GB, TB")?;
         number.checked_mul(factor).map(Self).ok_or("more bytes than can be counted")
     }
@@ -255,8 +261,9 @@ mod tests {
         for text in ["0", "0ms", "0.0000000001", "soon"] {
             assert!(some_seconds(text).is_err(), "{text}");
         }
-        assert!(some_seconds("-5s").is_err_and(|why| why.contains("less than")));
-        assert!(lifetime("0s").is_err_and(|why| why.contains("longer than zero")));
+        assert!(seconds("-5s").is_err_and(|why| why == BELOW_ZERO));
+        assert!(some_seconds("-5s").is_err_and(|why| why.contains("longer than zero")));
+        assert!(["0s", "-1h"].iter().all(|time| lifetime(time).is_err_and(|why| why == NO_LIFETIME)));
     }
 
     #[test]
@@ -275,6 +282,7 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
+        assert_eq!("-1KiB".parse::<Size>(), Err(BELOW_ZERO));
         for text in ["", "MiB", "1.5GiB", "-1", "1 PiB", "1e6", "20000000TiB", "99999999999999999999"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }

@@ -24,8 +24,7 @@ use crate::remote::OneKey;
 Exit codes: 1 there is no such key; 4 there was no answer: it may have been done or not.")]
 pub(crate) struct Expire {
     /// After how long, such as 10s, 5m, 2h or 30d, by the server's clock; seconds where there is no unit
-    #[arg(value_name = "TIME", index = 2, value_parser = key_seconds, required_unless_present = "at",
-          allow_negative_numbers = true)]
+    #[arg(value_name = "TIME", index = 2, value_parser = key_seconds, required_unless_present = "at")]
     after: Option<Duration>,
     /// At this time, such as 2030-01-01T00:00:00Z, 2030-01-01 in UTC, or 1893456000 in seconds since 1970; one that is
     /// past removes the key

@@ -49,7 +49,7 @@ pub(crate) struct Set {
     #[command(flatten)]
     condition: SetCondition,
     /// The key is gone after this long, such as 10s, 5m or 30d, by the server's clock; without this it stays
-    #[arg(long, value_name = "TIME", value_parser = key_lifetime, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = key_lifetime)]
     ttl: Option<Duration>,
     /// The key is gone from this time on, such as 2030-01-01T00:00:00Z, 2030-01-01 in UTC, or 1893456000 in seconds since 1970
     #[arg(long, value_name = "TIME", value_parser = moment::point, conflicts_with = "ttl")]

@@ -8,6 +8,7 @@ mod words;
 use std::env;
 use std::error::Error as _;
 use std::ffi::OsString;
+use std::iter;
 use std::num::ParseIntError;
 
 use clap::builder::StyledStr;
@@ -15,7 +16,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, Error};
 
 use self::words::{COMMANDS, OF_FILES, OPTIONS, PHRASES};
-use crate::arguments::why_no_value;
+use crate::arguments::{BELOW_ZERO, why_no_value};
 use crate::shell::quoted_for_shell;
 
 /// The error of a command line, without the program's name, with what helps.
@@ -25,6 +26,12 @@ pub(crate) fn with_tips(mut error: Error, program: &mut Command, args: &[OsStrin
     match error.kind() {
         ErrorKind::DisplayHelp => return of_host(program, asked, args).unwrap_or(error),
         ErrorKind::ValueValidation => return of_value(error, asked, args),
+        ErrorKind::UnknownArgument => {
+            let word = word(&error, ContextKind::InvalidArg);
+            if let Some(of_value_itself) = word.and_then(|word| of_negative(program, asked, &word, args)) {
+                return of_value(of_value_itself, asked, args);
+            }
+        }
         _ => {}
     }
     if error.get(ContextKind::Usage).is_some() {
@@ -74,6 +81,29 @@ fn of_host(program: &Command, asked: &Command, args: &[OsString]) -> Option<Erro
     Some(error)
 }
 
+/// For a number below zero, which clap takes for an option: what is said of it as the value that it is meant to be.
+fn of_negative(program: &Command, asked: &Command, word: &str, args: &[OsString]) -> Option<Error> {
+    if !is_negative_number(word) {
+        return None;
+    }
+    let at = args.iter().position(|arg| arg.to_str().is_some_and(|arg| arg.starts_with(word)))?;
+    let (before, value, behind) = (args.get(..at)?, args.get(at)?, args.get(at + 1..)?);
+    let meant = match before.split_last() {
+        Some((name, before)) if name.to_str().and_then(|name| option(asked, name)).is_some_and(takes_value) => {
+            let joined = [name.as_os_str(), "=".as_ref(), value].into_iter().collect();
+            [before, &[joined], behind].concat()
+        }
+        _ => [before, &["--".into(), value.clone()], behind].concat(),
+    };
+    let name = OsString::from(program.get_name());
+    let error = program.clone().try_get_matches_from(iter::once(name).chain(meant)).err()?;
+    (error.kind() == ErrorKind::ValueValidation).then_some(error)
+}
+
+fn is_negative_number(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 /// For a value that cannot be used: where it comes from, and what of a number is wrong.
 fn of_value(mut error: Error, asked: &Command, args: &[OsString]) -> Error {
     let named = |kind| word(&error, kind);
@@ -82,7 +112,9 @@ fn of_value(mut error: Error, asked: &Command, args: &[OsString]) -> Error {
     };
     let place = variable_of(asked, &argument, &value, args).unwrap_or(argument);
     if let Some(source) = error.source().filter(|source| source.is::<ParseIntError>()) {
-        let said = format!("invalid value '{value}' for '{place}': {}", why_no_value(source));
+        let is_negative = value.parse().is_ok_and(|number: i64| number < 0);
+        let why = if is_negative { BELOW_ZERO.to_owned() } else { why_no_value(source) };
+        let said = format!("invalid value '{value}' for '{place}': {why}");
         return Error::raw(ErrorKind::ValueValidation, format!("{said}\n\nFor more information, try '--help'.\n"));
     }
     error.insert(ContextKind::InvalidArg, ContextValue::String(place));
@@ -121,13 +153,13 @@ fn of_phrase(args: &[OsString]) -> Option<String> {
 /// meant where it is not taken.
 fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<String> {
     let typed: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
-    let is_number = word.starts_with('-') && word[1..].starts_with(|first: char| first.is_ascii_digit());
+    let is_number = is_negative_number(word);
     let is_meant = |arg: &&str| arg.starts_with(word) && (is_number || arg.len() > 2) && !arg.starts_with("--");
     let at = typed.iter().position(|arg| is_meant(arg) && arg.starts_with('-'))?;
     let (before, name) = (typed.get(at.checked_sub(1)?)?, typed.get(at)?);
     let is_its_value = option(asked, before).is_some_and(takes_value);
-    if is_number {
-        return is_its_value.then(|| format!("{before} takes nothing below zero"));
+    if is_number && !is_its_value {
+        return None;
     }
     let name = quoted_for_shell(name);
     Some(if is_its_value {

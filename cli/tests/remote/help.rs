@@ -188,7 +188,7 @@ fn what_stands_in_the_wrong_place_is_led_to_the_right_one() {
         ("bucket create -b x", "the bucket stands without an option: boltkv bucket create PATH"),
         ("file get -b users my.db ada", "the bucket stands without an option: boltkv file get FILE BUCKET KEY"),
         ("file export -b users my.db", "`boltkv export` takes --bucket"),
-        ("set k v --ttl -5s", "--ttl takes nothing below zero"),
+        ("scan --from -5", "behind `=`: --from=-5"),
         ("file check -dash.db", "comes after `--`: -- -dash.db"),
     ] {
         assert_tip(typed, tip);
@@ -216,6 +216,24 @@ fn a_value_that_cannot_be_used_is_told_by_what_has_given_it_and_a_number_in_plai
     for words in ["incr cnt 1.5", "clients kill x", "file page my.db x", "slowlog -n x", "scan --limit x"] {
         let said = said(&mut boltkv(words.split(' ')));
         assert!(said.starts_with("error: invalid value ") && said.ends_with(": not a whole number"), "{said}");
+    }
+    for (words, why) in [
+        ("set k v --ttl -5s", "'-5s' for '--ttl <TIME>': it must be longer than zero"),
+        ("set k v --ttl -5", "'-5' for '--ttl <TIME>': it must be longer than zero"),
+        (
+            "ping --timeout -1ms",
+            "'-1ms' for '--timeout <TIME>': it must be longer than zero: no answer comes in no time",
+        ),
+        ("expire k -5s", "'-5s' for '[TIME]': it must not be below zero"),
+        ("set k v --expires -5", "'-5' for '--expires <TIME>': not a time such as "),
+        ("serve --request-timeout -1s", "'-1s' for '--request-timeout <TIME>': it must not be below zero"),
+        ("serve --max-frame -1MiB --read-only", "'-1MiB' for '--max-frame <SIZE>': it must not be below zero"),
+        ("scan --limit -1 users", "'-1' for '--limit <N>': it must not be below zero"),
+        ("bench -n -1", "'-1' for '--requests <N>': it must not be below zero"),
+        ("file check app.db --timeout -2.5", "'-2.5' for '--timeout <TIME>': it must not be below zero"),
+    ] {
+        let said = said(&mut boltkv(words.split(' ')));
+        assert!(said.starts_with(&format!("error: invalid value {why}")), "{said}");
     }
     let too_large = said(&mut boltkv(["scan", "--limit", "99999999999999999999"]));
     assert!(too_large.contains("too large"), "{too_large}");
