@@ -70,29 +70,35 @@ fn locked(command: &Mutex<Command>) -> std::sync::MutexGuard<'_, Command> {
     command.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "what would be dropped was removed before, or a second signal says not to"
-)]
+#[expect(clippy::disallowed_methods, reason = "what would be dropped was removed before")]
 fn listen(command: Arc<Mutex<Command>>) -> io::Result<()> {
+    at_first_signal(move |number, name| {
+        // A thread that cannot be had must not keep the process from ending.
+        let tidying = thread::Builder::new().spawn(move || {
+            tidy(&command, name);
+            process::exit(128 + number);
+        });
+        tidying.is_ok()
+    })
+}
+
+/// From now on signals come here. The first one's number and name are for `act`, on a thread of its own; a second one, or one
+/// for which `act` can do nothing, ends the process at once.
+#[expect(clippy::disallowed_methods, reason = "a second signal says that nothing is to be tidied up")]
+pub(crate) fn at_first_signal(act: impl FnOnce(i32, &'static str) -> bool + Send + 'static) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
-    let signals = Signals::new(&runtime)?;
+    let mut signals = Signals::new(&runtime)?;
     thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(async move {
-            let mut signals = signals;
-            let (number, name) = signals.next().await;
-            // A thread that cannot be had must not keep the process from ending.
-            let tidying = thread::Builder::new().spawn(move || {
-                tidy(&command, name);
-                process::exit(128 + number);
-            });
+        runtime.block_on(async {
+            let (mut number, name) = signals.next().await;
             let first = Instant::now();
-            let mut last = if tidying.is_ok() { signals.next().await } else { (number, name) };
-            // `timeout` signals its child, and then the group that the child is in: that is one wish.
-            while tidying.is_ok() && first.elapsed() < ONE_WISH {
-                last = signals.next().await;
+            if act(number, name) {
+                (number, _) = signals.next().await;
+                // `timeout` signals its child, and then the group that the child is in: that is one wish.
+                while first.elapsed() < ONE_WISH {
+                    (number, _) = signals.next().await;
+                }
             }
-            let (number, _) = last;
             process::exit(128 + number);
         });
     })?;
@@ -115,7 +121,7 @@ fn tidy(command: &Mutex<Command>, signal: &str) {
 }
 
 /// The signals that ask a command to end.
-pub(crate) struct Signals {
+struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hang_up: Option<Signal>,
@@ -124,7 +130,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn new(runtime: &Runtime) -> io::Result<Self> {
+    fn new(runtime: &Runtime) -> io::Result<Self> {
         let _entered = runtime.enter();
         let ignored = ignored();
         let unless_ignored = |kind: SignalKind| {
@@ -140,7 +146,7 @@ impl Signals {
     }
 
     /// The next one's number and name.
-    pub(crate) async fn next(&mut self) -> (i32, &'static str) {
+    async fn next(&mut self) -> (i32, &'static str) {
         let (kind, name) = tokio::select! {
             () = next(&mut self.interrupt) => (SignalKind::interrupt(), "SIGINT"),
             () = next(&mut self.terminate) => (SignalKind::terminate(), "SIGTERM"),

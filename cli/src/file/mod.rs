@@ -44,7 +44,7 @@ mod tree;
 mod waiting;
 
 use clap::Subcommand;
-pub(crate) use interrupt::{Interrupt, Signals};
+pub(crate) use interrupt::{Interrupt, at_first_signal};
 pub(crate) use output::{json_line, number_line};
 pub(crate) use progress::Progress;
 pub(crate) use target::{must_be_new, must_have_no_journal, same_file};
