@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Bound;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use boltkv_client::{Client, Entries, EntryKind, Error, ErrorCode, Path, Snapshot};
 use boltkv_lines::{Format, Line, Lines};
@@ -14,11 +14,9 @@ use crate::failure::{Failure, Outcome, note};
 use crate::file::Progress;
 use crate::lines::{Destination, Partial, write_failed};
 use crate::moment;
+use crate::patience::Patience;
 use crate::remote::{Remote, path_parser};
 use crate::words::counted;
-
-/// The longest pause before a server that is away or busy is asked again; the first is a tenth.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long the server keeps the state while nothing of it is asked for.
 const LEASE: Duration = Duration::from_secs(60);
@@ -226,7 +224,7 @@ impl Export {
         lines: &mut Lines,
         progress: &Progress,
     ) -> Outcome<Found> {
-        let (mut since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
+        let mut patience = Patience::new(self.remote.timeout());
         loop {
             let low = level.after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let lost = match state.scan(&level.path, low).await {
@@ -250,40 +248,35 @@ impl Export {
                     }
                     progress.advance(1);
                     level.after = Some(entry.key);
-                    (since, pause) = (Instant::now(), LONGEST_PAUSE / 10);
+                    patience = Patience::new(self.remote.timeout());
                 },
             };
-            self.wait_after(state, lost, since, &mut pause).await?;
+            self.wait_after(state, lost, &mut patience).await?;
         }
     }
 
     /// A bucket's sequence; `None` where it was deleted since it was seen.
     async fn sequence(&self, state: &State, path: &Path) -> Outcome<Option<u64>> {
-        let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
+        let mut patience = Patience::new(self.remote.timeout());
         loop {
             match state.sequence(path).await {
                 Ok(sequence) => return Ok(Some(sequence)),
                 Err(error) if error.code() == Some(ErrorCode::BucketNotFound) && path.depth() > self.bucket.depth() => {
                     return Ok(None);
                 }
-                Err(error) => self.wait_after(state, error, since, &mut pause).await?,
+                Err(error) => self.wait_after(state, error, &mut patience).await?,
             }
         }
     }
 
     /// Waits a little where it may help to ask again; otherwise fails with the error.
-    async fn wait_after(&self, state: &State, error: Error, since: Instant, pause: &mut Duration) -> Outcome {
+    async fn wait_after(&self, state: &State, error: Error, patience: &mut Patience) -> Outcome {
         let may_help = error.is_passing() || error.code() == Some(ErrorCode::SnapshotExpired);
         if may_help && matches!(state, State::Held(..)) {
             let lost = "; with it the state that was exported is lost: begin anew, or use --live, or --resume";
             return Err(Failure::from(error).followed_by(lost));
         }
-        if !may_help || since.elapsed() + *pause >= self.remote.timeout() {
-            return Err(error.into());
-        }
-        tokio::time::sleep(*pause).await;
-        *pause = (2 * *pause).min(LONGEST_PAUSE);
-        Ok(())
+        if may_help && patience.is_left().await { Ok(()) } else { Err(error.into()) }
     }
 }
 

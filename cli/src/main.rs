@@ -24,6 +24,7 @@ mod import;
 mod incr;
 mod lines;
 mod moment;
+mod patience;
 mod permission;
 mod ping;
 mod remote;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 use boltkv_client::{Client, Error, ErrorCode, Path, TxnPart};
 use boltkv_lines::{IS_CSV, Line};
@@ -10,10 +9,11 @@ use boltkv_protocol::{Cond, Txn, WriteRequest, text};
 use indicatif::HumanCount;
 
 use super::times::{Times, is_own};
-use super::{BATCH, BATCH_BYTES, Import, LONGEST_PAUSE, may_be_sent_again};
+use super::{BATCH, BATCH_BYTES, Import, may_be_sent_again};
 use crate::failure::{Failure, Outcome};
 use crate::file::Interrupt;
 use crate::lines::Input;
+use crate::patience::patiently;
 use crate::words::counted;
 
 /// Why lines were not put in.
@@ -138,16 +138,9 @@ impl Import {
 
     /// Has a transaction done, again where that can help and there is time.
     pub(super) async fn patiently(&self, client: &Client, txn: &Txn) -> Result<(), Error> {
-        let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
-        loop {
-            let Err(error) = client.execute(txn.clone()).await else { return Ok(()) };
-            let is_refused = matches!(error.failed_part(), Some(TxnPart::Request(_)));
-            if is_refused || !may_be_sent_again(&error) || since.elapsed() + pause >= self.remote.timeout() {
-                return Err(error);
-            }
-            tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(LONGEST_PAUSE);
-        }
+        let is_refused = |error: &Error| matches!(error.failed_part(), Some(TxnPart::Request(_)));
+        let helps = |error: &Error| !is_refused(error) && may_be_sent_again(error);
+        patiently(self.remote.timeout(), helps, async || client.execute(txn.clone()).await.map(drop)).await
     }
 }
 

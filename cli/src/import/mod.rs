@@ -7,7 +7,6 @@ mod redis;
 mod times;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use boltkv_client::{Error, ErrorCode};
 use clap::Args;
@@ -21,8 +20,6 @@ use redis::RedisArgs;
 const BATCH: usize = 1_000;
 /// and no further one once they have so many bytes.
 const BATCH_BYTES: u64 = 1 << 20;
-/// The longest pause before a server that is away or busy is tried again; the first is a tenth.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Put the lines of an export, or what a Redis has, into the file of a running server
 ///

@@ -1,6 +1,6 @@
 //! What is put into the server: changes, many as one transaction; and what is there already.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use boltkv_client::{Bucket, Client, Error, ErrorCode, Lifetime, Path, TxnPart};
 use boltkv_protocol::{Txn, WriteRequest};
@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 
 use crate::failure::{Failure, Outcome};
-use crate::import::{LONGEST_PAUSE, may_be_sent_again};
+use crate::import::may_be_sent_again;
+use crate::patience;
 
 /// The server that is put into.
 #[derive(Clone)]
@@ -232,16 +233,7 @@ impl Target {
         helps: impl Fn(&Error) -> bool,
         act: impl AsyncFn() -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let (since, mut pause) = (Instant::now(), LONGEST_PAUSE / 10);
-        loop {
-            let done = act().await;
-            match done {
-                Err(error) if helps(&error) && since.elapsed() + pause < self.timeout => {}
-                done => return done,
-            }
-            tokio::time::sleep(pause).await;
-            pause = (2 * pause).min(LONGEST_PAUSE);
-        }
+        patience::patiently(self.timeout, helps, act).await
     }
 }
 
