@@ -38,17 +38,19 @@ fn key(random: &mut Random, size: Size) -> Vec<u8> {
 }
 
 fn path(random: &mut Random) -> Vec<Vec<u8>> {
-    let names: [&[&str]; 5] = [&["a"], &["a"], &["b"], &["b", "in b"], &["b", "in b", "deeper"]];
+    let names: [&[&str]; 6] = [&["a"], &["a"], &["b"], &["c"], &["b", "in b"], &["b", "in b", "deeper"]];
     names[random.below(names.len())].iter().map(|name| name.as_bytes().to_vec()).collect()
 }
 
-/// Mostly puts and deletions of single entries; seldom something that takes many of them away.
+/// Mostly puts and deletions of single entries; seldom something that takes many of them away. Buckets are moved by few
+/// names, several in one transaction.
 fn edit(random: &mut Random, size: Size) -> Edit {
     let (path, len) = (path(random), [0, 10, 60, 60, 200, 700][random.below(6)]);
     match random.below(1000) {
         0..640 => return Edit::Put(path, key(random, size), random.bytes(len)),
         640..940 => return Edit::Delete(path, key(random, size)),
         940..950 => return Edit::CreateIfMissing(path),
+        950..960 => return Edit::Move(path, self::path(random)),
         _ => {}
     }
     let to = self::path(random);

@@ -351,7 +351,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
     let meta = snapshot.meta;
     let taken = prepared.allocated.iter().map(|run| run.len).sum();
     writer.detached.committed(meta.txid, &mut work.detached, snapshot.pages(), taken);
-    work.patches_committed(sync.is_point(), !writer.detached.is_accounted_for());
+    work.patches_committed(sync.is_point());
     shared.readers.publish(snapshot);
     match sync {
         Sync::Journal | Sync::Later => {

@@ -6,7 +6,7 @@ use super::Shared;
 use super::commit::LONGEST_WRITE;
 use crate::format::{LeafPage, PatchId, Patched, Pgid, bucket_value};
 use crate::pages::{Pages, Run, Snapshot};
-use crate::tree::{Child, Names, Root, Source, leaf_in};
+use crate::tree::{Child, Names, PatchedLeaf, Root, Source, leaf_in};
 use crate::{Error, Result};
 
 /// So many leaves are looked up ahead at a time.
@@ -21,6 +21,12 @@ pub(super) struct Ahead<'a> {
     /// By now this may be another leaf's.
     pub(super) page: Pgid,
     pub(super) patch: PatchId,
+}
+
+impl<'a> Ahead<'a> {
+    pub(super) fn patched(&self) -> PatchedLeaf<'a> {
+        PatchedLeaf { number: self.bucket, key: self.key, page: self.page }
+    }
 }
 
 /// One that was written, as this patch told of it.

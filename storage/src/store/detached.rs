@@ -76,18 +76,18 @@ impl Writer {
                 Some(_) => {}
             }
         }
-        self.note_cut_off();
+        self.note_found();
     }
 
     /// Frees all of what was detached.
     pub(crate) fn free_all_detached(&mut self, pages: Pages<'_>) {
         while self.free_next_detached(pages).is_some() {}
-        self.note_cut_off();
+        self.note_found();
     }
 
-    fn note_cut_off(&mut self) {
-        if let Some(patcher) = &mut self.spare.patcher {
-            patcher.note_cut_off(!self.detached.is_accounted_for());
+    fn note_found(&mut self) {
+        if let Some(patcher) = self.spare.patcher.as_mut().filter(|_| self.detached.is_accounted_for()) {
+            patcher.found_all();
         }
     }
 

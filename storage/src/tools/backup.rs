@@ -74,7 +74,7 @@ impl Tx {
             let Some(patch) = recents.find(id) else { continue };
             let written = page.to_vec();
             if let Ok(Page::Leaf(leaf)) = Page::parse(id, &written)
-                && leaf.fits(patch)
+                && leaf.check_fit(patch).is_ok()
             {
                 leaf.write_anew(patch, page, id);
             }

@@ -16,6 +16,16 @@ use crate::format::{Page, Patched, Pgid, Piece};
 use crate::pages::{MAX_DEPTH, Oldest, Pages, Recents, Run};
 use crate::{Error, Result};
 
+/// A leaf of which memory has something.
+#[derive(Clone, Copy)]
+pub(crate) struct PatchedLeaf<'a> {
+    /// Its bucket's.
+    pub(crate) number: u32,
+    /// One that leads to it.
+    pub(crate) key: &'a [u8],
+    pub(crate) page: Pgid,
+}
+
 impl Work {
     /// Takes a patched leaf apart. What the patch has added is copied: the memory may be given back before the transaction
     /// ends.
@@ -60,31 +70,35 @@ impl Work {
     /// Takes the patched leaves of a bucket apart, and of those in it: patches say by names whose leaves they are of, and it
     /// is about to get another.
     pub(super) fn take_bucket_apart(&mut self, bucket: BucketId) -> Result<()> {
-        let path = self.names_up_from(bucket);
-        let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
-        patcher.numbers.clear();
-        let names = &patcher.names;
-        match path.iter().rev().try_fold(0, |within, name| names.known(within, name)) {
-            Some(number) => self.take_apart_within(number, None),
-            None => Ok(()),
-        }
+        self.spare.patcher.iter_mut().for_each(|patcher| patcher.numbers.clear());
+        self.known_number(bucket).map_or(Ok(()), |number| self.take_apart_within(number, None))
     }
 
     fn take_apart_within(&mut self, above: u32, oldest: Option<&Oldest>) -> Result<()> {
         let Some(patcher) = self.spare.patcher.as_ref().filter(|patcher| patcher.live() > 0) else { return Ok(()) };
         let (Recents { table: Some(table), .. }, names) = patcher.to_be_written() else { return Ok(()) };
-        let freed: HashSet<Pgid, FnvBuildHasher> = self.freed.iter().map(|run| run.start).collect();
-        for (page, at) in table.all().filter(|(page, _)| !freed.contains(page)) {
-            let Some((header, key)) = table.header(at).zip(table.key(at)) else { continue };
+        let meant = table.all().filter_map(|(page, at)| {
+            let (header, key) = table.header(at).zip(table.key(at))?;
             let is_meant = oldest.is_none_or(|oldest| oldest.are_meant(header));
-            if is_meant && names.is_within(header.bucket.get(), above) {
-                match self.bucket_of_patch(&names.path(header.bucket.get()))? {
-                    Some(bucket) => self.take_leaf_apart(bucket, key, page)?,
-                    None => self.check_gone(page)?,
-                }
+            let leaf = PatchedLeaf { number: header.bucket.get(), key, page };
+            (is_meant && names.is_within(leaf.number, above)).then_some(leaf)
+        });
+        let mut meant = meant.peekable();
+        let done = if meant.peek().is_some() { self.pages_done_with() } else { HashSet::default() };
+        for leaf in meant.filter(|leaf| !done.contains(&leaf.page)) {
+            match self.bucket_of_patch(&names.path(leaf.number))? {
+                Some(bucket) => self.take_leaf_apart(bucket, leaf)?,
+                None => self.check_gone(leaf)?,
             }
         }
         Ok(())
+    }
+
+    /// Pages that this transaction has taken apart, or away. Where they were, another bucket may be by now, or none: memory has
+    /// them until the commit.
+    fn pages_done_with(&self) -> HashSet<Pgid, FnvBuildHasher> {
+        let apart = self.nodes.iter().filter_map(|node| node.page);
+        self.freed.iter().copied().chain(apart).map(|run| run.start).collect()
     }
 
     /// The bucket that names lead to; `None` where there is none any more.
@@ -96,9 +110,26 @@ impl Work {
         }
     }
 
-    /// Has the branch above a patched leaf lead to a copy of it, which was written to page `new`. `false` where that cannot
-    /// be: the leaf is a bucket's root, and is taken apart; or it is not there any more.
-    pub(crate) fn exchange(&mut self, bucket: BucketId, key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
+    /// Has the branch above a patched leaf lead to a copy of it, which was written to page `new`. `false` where no branch leads
+    /// to it: then it is taken apart.
+    ///
+    /// # Errors
+    /// As of [`Self::take_leaf_apart`].
+    pub(crate) fn exchange_or_take_apart(
+        &mut self,
+        bucket: BucketId,
+        leaf: PatchedLeaf<'_>,
+        new: Pgid,
+    ) -> Result<bool> {
+        let is_exchanged = self.exchange(bucket, leaf.key, leaf.page, new)?;
+        if !is_exchanged {
+            self.take_leaf_apart(bucket, leaf)?;
+        }
+        Ok(is_exchanged)
+    }
+
+    /// Has the branch above a leaf lead to a copy of it; `false` where there is none, or it does not lead there.
+    fn exchange(&mut self, bucket: BucketId, key: &[u8], old: Pgid, new: Pgid) -> Result<bool> {
         if matches!(self.root(bucket), Root::Inline(_)) {
             return Ok(false);
         }
@@ -151,17 +182,20 @@ impl Work {
     ///
     /// # Errors
     /// Where the way to it cannot be read, or leads elsewhere: what memory has of it must not be taken for done.
-    pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, key: &[u8], page: Pgid) -> Result<()> {
-        if self.page_of_leaf(bucket, key)? != Some(page) {
-            return self.check_gone(page);
+    pub(crate) fn take_leaf_apart(&mut self, bucket: BucketId, leaf: PatchedLeaf<'_>) -> Result<()> {
+        if self.page_of_leaf(bucket, leaf.key)? != Some(leaf.page) {
+            return self.check_gone(leaf);
         }
-        self.leaf_node(bucket, key).map(drop)
+        self.leaf_node(bucket, leaf.key).map(drop)
     }
 
-    /// That nothing leads to this leaf, which this transaction has not freed, is as it should be.
-    fn check_gone(&self, page: Pgid) -> Result<()> {
-        let patcher = self.spare.patcher.as_ref().filter(|_| self.detached.is_empty());
-        patcher.map_or(Ok(()), |patcher| patcher.check_gone(page))
+    /// That nothing leads to this leaf, which this transaction has not taken apart, is as it should be.
+    pub(crate) fn check_gone(&self, leaf: PatchedLeaf<'_>) -> Result<()> {
+        let Some(patcher) = &self.spare.patcher else { return Ok(()) };
+        if self.cut_off.iter().any(|&above| patcher.names.is_within(leaf.number, above)) {
+            return Ok(());
+        }
+        patcher.check_gone(leaf.page, leaf.number)
     }
 
     /// The page of the leaf to which `key` belongs, also where that is taken apart.

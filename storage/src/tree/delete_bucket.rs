@@ -42,6 +42,9 @@ impl Work {
         let opened = self.opened(parent, name);
         let fate = self.fate_of_bucket(opened, found.value)?;
         self.remove(parent, name)?;
+        if !fate.detached.is_empty() {
+            self.note_cut_off(parent, name);
+        }
         let freed = self.freed.len()..self.freed.len() + fate.freed.len();
         self.freed.extend(fate.freed);
         let detached = self.detached.len();
@@ -50,6 +53,15 @@ impl Work {
         self.note(|| Undo::Deleted { opened, freed, detached });
         self.record(parent, Done::BucketDeleted { name });
         Ok(())
+    }
+
+    /// Notes that nothing leads any more to leaves of which memory may have something. Where the deletion is taken back that
+    /// stays noted until all is found that was cut off, and meanwhile such a leaf is not missed.
+    fn note_cut_off(&mut self, parent: BucketId, name: &[u8]) {
+        let within = self.known_number(parent);
+        let names = self.spare.patcher.as_ref().map(|patcher| &patcher.names);
+        let number = names.zip(within).and_then(|(names, within)| names.known(within, name));
+        self.cut_off.extend(number);
     }
 
     /// The pages that a bucket and the buckets in it have in the file.

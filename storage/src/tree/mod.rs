@@ -33,11 +33,12 @@ mod view;
 mod walk;
 mod work;
 
+pub(crate) use apart::PatchedLeaf;
 pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refused, Replay};
 pub use fill::Fill;
 pub(crate) use names::Names;
 pub(crate) use patch::leaf_in;
-pub(crate) use patcher::{MemoryStats, Patcher, nothing_leads_to};
+pub(crate) use patcher::{MemoryStats, Patcher, check_gone};
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;
 pub(crate) use spill::Part;

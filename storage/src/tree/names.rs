@@ -1,6 +1,8 @@
 //! The buckets whose leaves have patches, by number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use fnv::FnvBuildHasher;
 
 /// Bytes of names of buckets at most, before leaves of others are written as if there were no memory.
 const MOST_NAMES: usize = 1 << 20;
@@ -12,6 +14,9 @@ pub(crate) struct Names {
     list: Vec<(u32, Box<[u8]>)>,
     numbers: HashMap<Box<[u8]>, u32>,
     bytes: usize,
+    /// Those that were deleted, and whose pages are still to be found: their leaves may have patches, and nothing leads to
+    /// them.
+    cut_off: HashSet<u32, FnvBuildHasher>,
 }
 
 impl Names {
@@ -58,6 +63,21 @@ impl Names {
         let mut path: Vec<_> = self.way_up(number).filter_map(|number| Some(self.get(number)?.1)).collect();
         path.reverse();
         path
+    }
+
+    /// These buckets were deleted, and their pages are still to be found.
+    pub(super) fn cut_off(&mut self, numbers: &[u32]) {
+        self.cut_off.extend(numbers);
+    }
+
+    /// All pages of buckets that were deleted are found.
+    pub(super) fn found_all(&mut self) {
+        self.cut_off.clear();
+    }
+
+    /// Whether a bucket was cut off, or one that it was in.
+    pub(crate) fn is_cut_off(&self, number: u32) -> bool {
+        !self.cut_off.is_empty() && self.way_up(number).any(|number| self.cut_off.contains(&number))
     }
 
     /// From now on what is called so has another number: the one that it had.

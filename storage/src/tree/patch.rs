@@ -232,7 +232,13 @@ impl Work {
         true
     }
 
-    /// The number by which patches call a bucket.
+    /// The number by which patches call a bucket, if one does.
+    pub(super) fn known_number(&self, bucket: BucketId) -> Option<u32> {
+        let names = &self.spare.patcher.as_ref()?.names;
+        self.names_up_from(bucket).iter().rev().try_fold(0, |within, name| names.known(within, name))
+    }
+
+    /// The same; it is given one where it has none.
     fn number_for_patch(&mut self, bucket: BucketId) -> Option<u32> {
         if bucket == ROOT_BUCKET {
             return Some(0);
@@ -316,12 +322,11 @@ impl Work {
         }
     }
 
-    /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory, and where it
-    /// `has_cut_off` buckets pages of these are still to be found.
-    pub(crate) fn patches_committed(&mut self, is_whole: bool, has_cut_off: bool) {
-        let Self { spare, freed, .. } = self;
+    /// What the commit has done is about to be shown: `is_whole` where nothing is left in memory.
+    pub(crate) fn patches_committed(&mut self, is_whole: bool) {
+        let Self { spare, freed, cut_off, .. } = self;
         if let Some(patcher) = &mut spare.patcher {
-            patcher.note_cut_off(has_cut_off);
+            patcher.names.cut_off(cut_off);
             patcher.committed(freed, &spare.branches, is_whole);
         }
     }

@@ -9,10 +9,6 @@ use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
 use crate::{Error, Result};
 
 /// The patches, as the writer has them. It goes from one write transaction to the next.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "what may be patched depends on each of them, whatever the others are"
-)]
 pub(crate) struct Patcher {
     /// Bytes of memory.
     bytes: usize,
@@ -32,9 +28,6 @@ pub(crate) struct Patcher {
     is_closing: bool,
     /// The file has no room for more leaves than have patches.
     is_short: bool,
-    /// There are buckets that were deleted whose pages are still to be found: their leaves may have patches, and nothing leads
-    /// to them.
-    has_cut_off: bool,
     /// The last transaction that found no memory.
     without: TxId,
     pub(super) changes: Changes,
@@ -76,7 +69,6 @@ impl Patcher {
             is_on: false,
             is_closing: false,
             is_short: false,
-            has_cut_off: false,
             without: 0,
             changes: Changes::default(),
             patch: Vec::new(),
@@ -247,23 +239,18 @@ impl Patcher {
         self.clear_if_done(false);
     }
 
-    /// From now on there are buckets that were deleted whose pages are still to be found; or none any more.
-    pub(crate) fn note_cut_off(&mut self, has_cut_off: bool) {
-        self.has_cut_off = has_cut_off;
+    /// All pages of buckets that were deleted are found.
+    pub(crate) fn found_all(&mut self) {
+        self.names.found_all();
     }
 
-    /// Whether there are any.
-    pub(crate) fn has_cut_off(&self) -> bool {
-        self.has_cut_off
-    }
-
-    /// Nothing leads to this leaf, of which something is in memory.
+    /// Nothing leads to this leaf of a bucket, of which something is in memory.
     ///
     /// # Errors
-    /// Where there are no buckets to which it may have belonged, that were cut off: of any other that a commit takes away, it
-    /// knows the page. So one above it is another page, and what memory has would be lost.
-    pub(crate) fn check_gone(&self, page: Pgid) -> Result<()> {
-        if self.has_cut_off { Ok(()) } else { Err(nothing_leads_to(page)) }
+    /// Where the bucket was not cut off with pages that are still to be found: of any other that a commit takes away, it knows
+    /// the page. So one above it is another page, and what memory has would be lost.
+    pub(crate) fn check_gone(&self, page: Pgid, bucket: u32) -> Result<()> {
+        check_gone(&self.names, page, bucket)
     }
 
     /// Whether the memory is so full that its oldest slabs are to be given back, which nobody was told yet.
@@ -335,9 +322,12 @@ impl Patcher {
     }
 }
 
-/// A leaf of which there are changes in memory that would be lost.
-pub(crate) fn nothing_leads_to(leaf: Pgid) -> Error {
-    Error::corrupt(leaf, "nothing leads to the leaf, of which there are changes in memory")
+/// That nothing leads to this leaf of a bucket is as it should be. See [`Patcher::check_gone`].
+pub(crate) fn check_gone(names: &Names, leaf: Pgid, bucket: u32) -> Result<()> {
+    if names.is_cut_off(bucket) {
+        return Ok(());
+    }
+    Err(Error::corrupt(leaf, "nothing leads to the leaf, of which there are changes in memory"))
 }
 
 impl fmt::Debug for Patcher {

@@ -32,6 +32,8 @@ pub(crate) struct Work {
     pub(crate) freed: Vec<Run>,
     /// The highest pages of what this transaction has cut off and not looked through. All below them is to be freed.
     pub(crate) detached: Vec<Pgid>,
+    /// The numbers of the buckets whose pages these are, where patches speak of them.
+    pub(super) cut_off: Vec<u32>,
     pub(crate) spare: Spare,
     /// What was done so far, for a journal.
     pub(super) effects: Effects,
@@ -60,6 +62,7 @@ impl Work {
             arena: std::mem::take(&mut spare.arena),
             freed: std::mem::take(&mut spare.freed),
             detached: Vec::new(),
+            cut_off: Vec::new(),
             effects: std::mem::take(&mut spare.effects),
             spare,
             undo: None,

@@ -4,15 +4,16 @@
 //! this patch or an earlier one of the page. So a leaf is read by its newest patch alone, and by an earlier one as it was
 //! then. What is in memory this process has written; it is read with every bound checked all the same.
 
+mod anew;
 mod change;
 mod moved;
 
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros as _, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Between, ELEMENT, LeafEntry, LeafPage, PAGE_HEADER, Page, PageWriter, Pgid, TxId};
+use super::{Between, LeafEntry, LeafPage, Page, TxId};
+use crate::Result;
 use crate::disk::{Slabs, UNIT};
-use crate::{Error, Result};
 pub(crate) use change::{Change, Changes};
 use change::{Place, Spot, spot, where_is};
 
@@ -298,49 +299,6 @@ impl<'a> LeafPage<'a> {
             }
         }
         Some(Err(among[..added].get(low).map_or(behind, |change| change.at())))
-    }
-
-    /// Whether it is the page that the patch is of, as far as that can be told: it has all elements that are meant, and with
-    /// what was added they take as many bytes.
-    pub(crate) fn fits(self, patch: Patched<'a>) -> bool {
-        if Page::Leaf(self.as_written()).packed_end().is_none() {
-            return false;
-        }
-        let mut size = PAGE_HEADER;
-        let has_all = patch.pieces().all(|piece| match piece {
-            Piece::Base(elements) if elements.end <= self.as_written().len() => {
-                size += Page::Leaf(self.as_written()).packed_part(elements).size();
-                true
-            }
-            Piece::Base(_) => false,
-            Piece::Added(_, data) => {
-                size += ELEMENT + data.len();
-                true
-            }
-        });
-        has_all && size == patch.size() && size <= self.bytes().len()
-    }
-
-    /// The same, before anything is made of both.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`]: a write was lost, or went to a wrong place.
-    pub(crate) fn check_fit(self, patch: Patched<'a>) -> Result<()> {
-        let what = "it is not the page of which memory has changes";
-        if self.fits(patch) { Ok(()) } else { Err(Error::corrupt(self.id(), what)) }
-    }
-
-    /// Writes what it has become over `page`, which will be page `id`. Its own page is packed.
-    pub(crate) fn write_anew(self, patch: Patched<'a>, page: &mut [u8], id: Pgid) {
-        let mut writer = PageWriter::leaf(page, id, 0, patch.len());
-        let base = Page::Leaf(self.as_written());
-        for piece in patch.pieces() {
-            match piece {
-                Piece::Base(elements) => writer.packed(&base.packed_part(elements)),
-                Piece::Added(key, data) => writer.entry(key, data, false),
-            }
-        }
-        writer.finish();
     }
 
     pub(crate) fn patch(&self) -> Option<Patched<'a>> {

@@ -25,7 +25,7 @@ use super::{Shared, What, Writer};
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Recents, Run, SLABS_TOGETHER, Snapshot};
-use crate::tree::{BucketId, Names, Spare, Work};
+use crate::tree::{BucketId, Names, Spare, Work, check_gone};
 use crate::{Error, Result};
 
 /// So many entries of a table are prepared at a time, and as often at most.
@@ -47,8 +47,6 @@ pub(crate) struct Beside<'a> {
     /// How many leaves it has to write, and how many of them nothing leads to.
     leaves: u64,
     gone: u64,
-    /// Buckets had been deleted whose pages were still to be found: only their leaves may be gone.
-    has_cut_off: bool,
     copies: Vec<Copy>,
     /// The keys of these.
     keys: Vec<u8>,
@@ -124,7 +122,7 @@ impl<'a> Beside<'a> {
             let Some(patcher) = &mut writer.spare.patcher else { return Ok(None) };
             let names = Arc::new(patcher.to_be_written().1);
             let Some((table, slots)) = patcher.begin_slab() else { return Ok(None) };
-            let (leaves, has_cut_off) = (patcher.live(), patcher.has_cut_off());
+            let leaves = patcher.live();
             let (meta, map) = (current.meta, Arc::clone(&current.map));
             writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
@@ -135,7 +133,6 @@ impl<'a> Beside<'a> {
                 slots: slots.into(),
                 leaves,
                 gone: 0,
-                has_cut_off,
                 copies: Vec::new(),
                 keys: Vec::new(),
                 recorded: writer.journal.as_ref().map_or(0, Journal::recorded),
@@ -203,7 +200,9 @@ impl<'a> Beside<'a> {
         let all = || copies.written.iter().filter_map(|copy| Some((copy.leaf.page, copy.to?)));
         let mut is_begun = false;
         let mut taken = Vec::new();
-        let left = writer.leave_gone(&copies.gone, self.has_cut_off);
+        // In the state that is written they are gone as well, whatever became of their pages since.
+        let mut gone = copies.gone.iter().map(|leaf| check_gone(&self.names, leaf.page, leaf.bucket));
+        let left = gone.try_for_each(|gone| gone).and_then(|()| writer.leave_gone(&copies.gone));
         let exchanged = left.and_then(|()| {
             commit(self.shared, writer, |work| {
                 // What memory has of who had these pages before.
@@ -251,15 +250,17 @@ impl<'a> Beside<'a> {
         copy: &Copied<'_>,
         last: &mut Option<(u32, Option<BucketId>)>,
     ) -> Result<bool> {
-        let &Ahead { bucket, key, page, .. } = copy.leaf;
-        let (Some(newest), Some(to)) = (work.newest_patch(page), copy.to) else { return Ok(false) };
-        let Some(bucket) = open_bucket(work, bucket, &self.names, last)? else { return Ok(false) };
+        let leaf = copy.leaf.patched();
+        let (Some(newest), Some(to)) = (work.newest_patch(leaf.page), copy.to) else { return Ok(false) };
+        let Some(bucket) = open_bucket(work, leaf.number, &self.names, last)? else {
+            return work.check_gone(leaf).map(|()| false);
+        };
         let is_same = newest == copy.patch;
         let is_told = is_same || !copy.has_buckets && self.rebase(work, copy, to);
         if copy.has_buckets || !is_told {
-            return work.take_leaf_apart(bucket, key, page).map(|()| false);
+            return work.take_leaf_apart(bucket, leaf).map(|()| false);
         }
-        let is_taken = work.exchange(bucket, key, page, to)?;
+        let is_taken = work.exchange_or_take_apart(bucket, leaf, to)?;
         if !is_taken && !is_same {
             work.take_rebased_back();
         }

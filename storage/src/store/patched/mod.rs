@@ -16,7 +16,7 @@ use super::durable::{in_work, is_full};
 use super::{Shared, Writer};
 use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
-use crate::tree::{BucketId, Names, Work, nothing_leads_to};
+use crate::tree::{BucketId, Names, Work};
 use crate::{Error, Result};
 
 /// Leaves of a batch: of more there are more below one branch, but commits wait for all of them. So there are as many as a few
@@ -192,18 +192,17 @@ fn sort_by_key(leaves: &mut [Ahead<'_>]) {
 }
 
 impl Writer {
-    /// No state that is still to come has these leaves, which were not found in one that `may` have lost some.
+    /// No state that is still to come has these leaves.
     ///
     /// # Errors
-    /// Where that is not so: a page above one of them is another one, and what memory has of it would be lost.
-    pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>], may: bool) -> Result<()> {
+    /// Where that is not so: see [`Patcher::check_gone`].
+    ///
+    /// [`Patcher::check_gone`]: crate::tree::Patcher::check_gone
+    pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>]) -> Result<()> {
         let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
         for gone in gone {
-            if !may {
-                return Err(nothing_leads_to(gone.page));
-            }
             if patcher.newest(gone.page) == Some(gone.patch) {
-                patcher.check_gone(gone.page)?;
+                patcher.check_gone(gone.page, gone.bucket)?;
                 patcher.leave(gone.page);
             }
         }
@@ -271,7 +270,7 @@ fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &N
     writer.commits.count_writes(copies.writes, copies.bytes);
     // Pages that are not taken stay free: all of them, unless the commit is begun, which then gives back its own.
     let mut left: Vec<Pgid> = copies.written.iter().filter_map(|copy| copy.to).collect();
-    let exchanged = writer.leave_gone(&copies.gone, true).and_then(|()| {
+    let exchanged = writer.leave_gone(&copies.gone).and_then(|()| {
         commit(shared, writer, |work| {
             let mut not_taken = Vec::new();
             let mut taken = Vec::new();
@@ -300,14 +299,14 @@ fn exchange_leaf(
     names: &Names,
     last: &mut Option<(u32, Option<BucketId>)>,
 ) -> Result<bool> {
-    let &Ahead { bucket, key, page, .. } = copy.leaf;
-    if work.newest_patch(page) != Some(copy.patch) {
+    let leaf = copy.leaf.patched();
+    if work.newest_patch(leaf.page) != Some(copy.patch) {
         return Ok(false);
     }
-    match (open_bucket(work, bucket, names, last)?, copy.to) {
-        (None, _) => Ok(false),
-        (Some(bucket), Some(to)) => work.exchange(bucket, key, page, to),
-        (Some(bucket), None) => work.take_leaf_apart(bucket, key, page).map(|()| false),
+    match (open_bucket(work, leaf.number, names, last)?, copy.to) {
+        (None, _) => work.check_gone(leaf).map(|()| false),
+        (Some(bucket), Some(to)) => work.exchange_or_take_apart(bucket, leaf, to),
+        (Some(bucket), None) => work.take_leaf_apart(bucket, leaf).map(|()| false),
     }
 }
 

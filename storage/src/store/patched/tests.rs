@@ -1,3 +1,5 @@
+mod gone;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -258,55 +260,6 @@ fn a_page_that_is_another_one_is_not_written_anew_with_what_memory_has() {
         file.write_all_at(&before, page * 1024).unwrap();
         let db = with_memory(1 << 20).open(&path).unwrap();
         assert!((0..leaves).all(|leaf| values(&db, "bucket")[7 + 20 * leaf as usize] == 1), "{leaves} leaves");
-    }
-}
-
-/// Has each of the first two children of the bucket's root stand where the other one did; done twice it is as before.
-fn exchange_children(folder: &tempfile::TempDir, db: &Db) {
-    let root = db.view(|tx| Ok(tx.bucket("bucket")?.root_page().unwrap())).unwrap();
-    let file = File::options().read(true).write(true).open(folder.path().join("a.db")).unwrap();
-    // Behind the page's header, and an element's place and length of its key.
-    let [one, other] = [16 + 8, 32 + 8].map(|at| root * 1024 + at);
-    let read = |at| {
-        let mut child = [0; 8];
-        file.read_exact_at(&mut child, at).unwrap();
-        child
-    };
-    let (first, second) = (read(one), read(other));
-    file.write_all_at(&second, one).unwrap();
-    file.write_all_at(&first, other).unwrap();
-}
-
-#[test]
-#[cfg_attr(miri, ignore = "the map of a file")]
-fn a_leaf_to_which_nothing_leads_was_not_taken_away_by_that() {
-    let checkpoints: [fn(&Db) -> Result<()>; 4] = [
-        |db| db.checkpoint().map(drop),
-        |db| db.0.shared.writer.with(|writer| commit(&db.0.shared, writer, |work| work.take_patched_apart(None))),
-        |db| {
-            let shared = &db.0.shared;
-            let is_made = shared.checkpoint_beside(&shared.turn_to_write())?;
-            assert!(!is_made);
-            db.checkpoint().map(drop)
-        },
-        |db| db.update(|tx| tx.move_bucket::<&str>("bucket", &[], &["other"])),
-    ];
-    for (number, checkpoint) in checkpoints.iter().enumerate() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = with_memory(1 << 20).freelist(FreelistStored::Never);
-        let db = database(&folder, &options, &["bucket", "large", "other"], 200);
-        // Whose pages are looked for, one at a time, and found: then nothing else is cut off.
-        db.update(|tx| tx.delete_bucket("large")).unwrap();
-        (0..100).for_each(|_| put(&db, "bucket", 199, 2));
-        (0..6).for_each(|leaf| put(&db, "bucket", 3 + 9 * leaf, 1));
-        exchange_children(&folder, &db);
-        assert!(matches!(checkpoint(&db), Err(Error::Corrupt { .. })), "{number}");
-        assert!(matches!(db.close(), Err(Error::Corrupt { .. })), "{number}");
-
-        let db = Options::new().read_only(true).journal(JournalOptions::new().discard(true));
-        exchange_children(&folder, &db.open(folder.path().join("a.db")).unwrap());
-        let db = options.open(folder.path().join("a.db")).unwrap();
-        assert!((0..6).all(|leaf| values(&db, "bucket")[3 + 9 * leaf] == 1), "{number}");
     }
 }
 
