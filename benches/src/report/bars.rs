@@ -6,6 +6,7 @@ use anyhow::Result;
 use plotters::prelude::*;
 
 use super::plot::{COLOURS, PANEL, ROW, said};
+use crate::goal::short;
 
 /// Pixels that the names of bars take.
 const NAMES: u32 = 220;
@@ -41,6 +42,7 @@ pub(super) fn draw(file: &Path, axis: &str, bars: &[Bar]) -> Result<()> {
         .map_err(said)?;
     let mut mesh = chart.configure_mesh();
     mesh.disable_y_mesh().disable_y_axis().light_line_style(TRANSPARENT).bold_line_style(BLACK.mix(0.12));
+    mesh.x_label_formatter(&|value| if *value > 0.0 { short(*value) } else { "0".to_owned() });
     mesh.x_desc(axis).label_style(("sans-serif", 14)).draw().map_err(said)?;
     for (bar, at) in bars.iter().zip(0_u32..) {
         let from_top = at * ROW + ROW / 2;

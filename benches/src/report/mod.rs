@@ -11,6 +11,7 @@ mod millions;
 mod page;
 mod peers;
 mod plot;
+mod redis;
 mod rounds;
 mod servers;
 mod shell;
@@ -79,10 +80,12 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
         page.note(&name(suite))?;
         left_out(&results.left_out, &mut page);
     }
-    let mut all_servers = measured.iter().rev().filter_map(Measured::servers);
-    if let Some(servers) = all_servers.next() {
-        servers::section(servers, &mut page)?;
-        all_servers.for_each(|elsewhere| servers::elsewhere(elsewhere, &mut page));
+    let all_servers: Vec<_> = measured.iter().rev().filter_map(Measured::servers).collect();
+    if let Some((servers, others)) = all_servers.split_first() {
+        servers::section(servers, others, &mut page)?;
+        for elsewhere in others {
+            servers::elsewhere(elsewhere, &mut page);
+        }
         page.note("servers")?;
         left_out(&servers.left_out, &mut page);
     }

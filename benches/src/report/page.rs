@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result};
 
 use super::bars::{self, Bar};
 use super::plot::{self, Panel, Rows};
+use super::redis;
+use crate::servers::Servers;
 
 /// Characters that a line of prose has at most.
 const WIDEST: usize = 120;
@@ -117,6 +119,17 @@ impl Page {
     /// Its file cannot be written.
     pub(super) fn bars(&mut self, name: &str, what: &str, axis: &str, bars: &[Bar]) -> Result<()> {
         bars::draw(&self.plots.join(format!("{name}.svg")), axis, bars)?;
+        let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
+        Ok(())
+    }
+
+    /// A plot of how boltkv stands to Redis, on this machine and on others.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub(super) fn beside_redis(&mut self, name: &str, what: &str, here: &Servers, others: &[&Servers]) -> Result<()> {
+        let all: Vec<_> = [here].into_iter().chain(others.iter().copied()).collect();
+        redis::draw(&self.plots.join(format!("{name}.svg")), &all)?;
         let _ = write!(self.text, "![{what}](benchmarks/{name}.svg)\n\n");
         Ok(())
     }

@@ -35,10 +35,15 @@ Stolen is the share of all processors' time that the host of this virtual machin
 does](bench.md#what-is-told)): nobody is answered meanwhile, and the slowest answers are those that it fell on.
 Latencies are in a closed loop, medians of the rounds but for the longest, which is that of all of them.";
 
+const AGED: &str = "\
+The bars are what was measured here, with their spread; the dots are medians of the other machines and disks, which are told
+below, each beside the Redis on it. The axis is logarithmic: left of the line Redis is ahead. The next picture has the bars
+again, beside those of the aged file; rows have the names that `--only` takes.";
+
 /// Bars of boltkv, of boltkv with an aged file, and of others.
 const KINDS: [Who; 2] = [Who::Fresh, Who::Aged];
 
-pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
+pub(super) fn section(servers: &Servers, others: &[&Servers], page: &mut Page) -> Result<()> {
     let command = format!("cargo build --release -p boltkv\n{}", servers.command);
     headed((&command, servers.quick), "## Servers", ABOUT, page);
     let rounds = servers.rounds;
@@ -49,6 +54,8 @@ pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
     let measured = || rows().iter().filter(|row| servers.runs.iter().any(|run| run.row == row.name));
     let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
     page.table(&head, &measured().map(|row| rates(servers, row)).collect::<Vec<_>>());
+    page.beside_redis("servers-redis", "rates as so many times those of Redis, here and elsewhere", servers, others)?;
+    page.paragraph(AGED);
     page.bars("servers", "rates as so many times those of Redis", "times Redis' rate", &bars(servers))?;
     goals::section(servers, page)?;
     page.paragraph(&files(servers));
@@ -188,8 +195,7 @@ fn bars(servers: &Servers) -> Vec<Bar> {
     let bar = |row: &Row, (kind, who): (usize, Who)| {
         let ratio = beside_redis(servers, row, who, |run| run.rate)?;
         let spread = (ratio.max - ratio.min) / 2.0;
-        // A scan is so many times as fast that nothing else would be seen.
-        (!row.scan).then(|| Bar { name: format!("{}: {who}", row.name), value: ratio.median, spread, kind })
+        Some(Bar { name: format!("{}: {who}", row.name), value: ratio.median, spread, kind })
     };
     rows().iter().flat_map(|row| KINDS.into_iter().enumerate().filter_map(move |kind| bar(row, kind))).collect()
 }
