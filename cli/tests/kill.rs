@@ -297,6 +297,7 @@ async fn with_a_journal_none_is_lost_that_was_never_to_be_synced() {
 async fn none_is_lost_where_the_journal_is_kept() {
     rounds(kept(&["--journal-keep=4MiB", "--journal-size=512KiB"])).await;
     rounds(kept(&["--durability=interval=5ms", "--journal-keep=1h", "--journal-size=1MiB"])).await;
+    rounds(kept(&["--durability=never", "--journal-keep=4MiB", "--journal-size=512KiB"])).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
