@@ -150,14 +150,7 @@ impl JournalArgs {
                 "; to serve the file as it is, without what only the journal has, give it up: `boltkv file journal --discard \
                  FILE` (a copy of its folder keeps what it has)"
             }
-            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::InvalidInput && self.is_needed(file) => {
-                "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: name its folder by \
-                 --journal DIR"
-            }
-            Error::JournalIo { .. } if self.is_needed(file) => {
-                "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
-                 lies, or mend what is said, and start again"
-            }
+            Error::JournalIo { path, source, .. } => of_io(source, path, file, self.is_needed(file)),
             Error::JournalWaits { .. } if is_read_only => "; serve it once without --read-only, which applies it",
             Error::JournalWaits { .. } => ", or serve it once with that journal, which applies it",
             Error::JournalWithoutFile { .. } => ", or let --discard-journal begin anew",
@@ -169,14 +162,6 @@ impl JournalArgs {
                  journal's folder is moved aside"
             }
             Error::JournalInUse { .. } => "; a journal belongs to one file",
-            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
-                "; raise what a file of this process may have (ulimit -f, LimitFSIZE=): 32 KiB are the least for a journal"
-            }
-            Error::JournalIo { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "; make room there, and start again: nothing is lost. Where there is no journal yet, one with \
-                 --journal-size 1MiB takes less, --journal DIR keeps it elsewhere, --journal off does without"
-            }
-            Error::JournalIo { .. } => "; --journal DIR keeps it elsewhere, --journal off does without",
             Error::FileOlderThanJournal { .. } => {
                 "; to keep it, let --discard-journal begin anew (a copy of the journal's folder keeps what it has); to have what \
                  came after it, \
@@ -216,6 +201,38 @@ fn replayed(transactions: u64, time: Duration) -> String {
     };
     let took = if time > LONG { format!(" in {:.1} s", time.as_secs_f64()) } else { String::new() };
     format!(", {what} done again from it{took}")
+}
+
+/// What can be done where a folder or segment of a journal, at `path`, cannot be used.
+fn of_io(error: &io::Error, path: &Path, file: &Path, is_needed: bool) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::InvalidInput if is_needed => {
+            "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: name its folder by \
+             --journal DIR"
+        }
+        _ if is_needed => {
+            "; the journal has what the file lacks, so that it cannot be left out or begun elsewhere: make room where it \
+             lies, or mend what is said, and start again"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "; raise what a file of this process may have (ulimit -f, LimitFSIZE=): 32 KiB are the least for a journal"
+        }
+        io::ErrorKind::StorageFull => {
+            "; make room there, and start again: nothing is lost. Where there is no journal yet, one with \
+             --journal-size 1MiB takes less, --journal DIR keeps it elsewhere, --journal off does without"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if is_in_usual_place(path, file) => {
+            "; the folder in the usual place is opened whatever --journal says, for what it may hold: let this process \
+             write in it, or move it aside: the file says that it does not need it"
+        }
+        _ => "; --journal DIR keeps it elsewhere, --journal off does without",
+    }
+}
+
+/// Whether a path is the folder that the journal of `file` usually has, or in it, and that folder is there.
+fn is_in_usual_place(path: &Path, file: &Path) -> bool {
+    let usual = file.canonicalize().map(|file| journal_beside(&file));
+    usual.is_ok_and(|usual| usual.is_dir() && path.starts_with(usual))
 }
 
 /// The journal's folder by the name that goes with the file's, where it has that.

@@ -12,6 +12,7 @@ mod full_disk;
 mod journal_full_start;
 mod journal_lost;
 mod journal_meta;
+mod journal_permission;
 mod journal_places;
 mod kubernetes;
 mod max_size;
