@@ -7,7 +7,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use crate::arguments::REDIS;
+use super::listening;
+use crate::arguments::{REDIS, UNIX};
 
 /// As many holders are named: a file can have any number of readers.
 const MOST_NAMED: usize = 3;
@@ -16,6 +17,8 @@ const LISTEN: &str = "BOLTKV_LISTEN";
 const CONFIG: &str = "BOLTKV_CONFIG";
 /// So much of a command line is shown.
 const MOST_SHOWN: usize = 160;
+/// Stands for an address that is not known.
+const SOMEWHERE: &str = "HOST:PORT";
 
 /// A process that has a lock on the file.
 struct Holder {
@@ -60,9 +63,9 @@ fn names(holders: &[Holder]) -> String {
 }
 
 /// Where the server listens that has the file; nothing if it is known that none of ours has it.
-fn server_to_ask(holders: &[Holder]) -> Option<&str> {
+fn server_to_ask(holders: &[Holder]) -> Option<String> {
     if holders.iter().all(|holder| holder.command.is_empty()) {
-        return Some("HOST:PORT");
+        return Some(SOMEWHERE.to_owned());
     }
     holders.iter().find_map(Holder::serves_on)
 }
@@ -87,7 +90,7 @@ impl Holder {
     }
 
     /// The address on which a server of ours listens for commands.
-    fn serves_on(&self) -> Option<&str> {
+    fn serves_on(&self) -> Option<String> {
         let args = self.serves()?;
         let after = args.iter().zip(args.iter().skip(1)).filter(|(arg, _)| *arg == "--listen").map(|(_, next)| &**next);
         let typed: Vec<&str> = after.chain(args.iter().filter_map(|arg| arg.strip_prefix("--listen="))).collect();
@@ -95,15 +98,27 @@ impl Holder {
         let places = match (&self.environment, &typed[..]) {
             (Some(_), []) => match (self.variable(LISTEN), configured || self.variable(CONFIG).is_some()) {
                 (Some(places), _) => places.split(',').map(str::trim).collect(),
-                (None, true) => vec!["HOST:PORT"],
+                (None, true) => vec![SOMEWHERE],
                 (None, false) => vec!["127.0.0.1:7878"],
             },
-            (None, []) => vec!["HOST:PORT"],
+            (None, []) => vec![SOMEWHERE],
             (_, [..]) => typed,
         };
         let listens = places.into_iter().find(|place| !place.starts_with(REDIS))?;
         // Who may connect to a socket is said behind its path, and only to the server.
-        Some(listens.rsplit_once("?mode=").map_or(listens, |(path, _)| path))
+        if let Some(socket) = listens.strip_prefix(UNIX) {
+            return Some(format!("{UNIX}{}", socket.rsplit_once("?mode=").map_or(socket, |(path, _)| path)));
+        }
+        let chosen = listens.rsplit_once(':').filter(|(_, port)| port.parse() == Ok(0_u16));
+        Some(chosen.map_or_else(|| listens.to_owned(), |(host, _)| self.listens_at(host)))
+    }
+
+    /// The address where the system has chosen the port: it can be told where the process listens at no other one.
+    fn listens_at(&self, host: &str) -> String {
+        match listening::ports(self.pid)[..] {
+            [port] => format!("{host}:{port}"),
+            _ => SOMEWHERE.to_owned(),
+        }
     }
 
     /// What a variable of its environment says, if anything.
@@ -155,12 +170,15 @@ fn texts_of(pid: u32, what: &str) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
+    /// No process has this number: of one that has, the ports could be found.
+    const NOBODY: u32 = u32::MAX;
+
     fn texts(texts: &[&str]) -> Vec<String> {
         texts.iter().map(ToString::to_string).collect()
     }
 
     fn holder(command: &[&str]) -> Holder {
-        Holder { pid: 7, command: texts(command), environment: Some(Vec::new()) }
+        Holder { pid: NOBODY, command: texts(command), environment: Some(Vec::new()) }
     }
 
     #[test]
@@ -180,7 +198,7 @@ mod tests {
 
     #[test]
     fn only_a_server_of_ours_or_one_of_which_nothing_is_known_can_be_asked() {
-        let served = |command: &[&str]| server_to_ask(&[holder(command)]).map(str::to_owned);
+        let served = |command: &[&str]| server_to_ask(&[holder(command)]);
         assert_eq!(served(&["etcd", "--data-dir", "serve"]), None);
         assert_eq!(served(&["boltkv", "file", "check", "a.db"]), None);
         assert_eq!(served(&["/usr/bin/boltkv", "serve"]).as_deref(), Some("127.0.0.1:7878"));
@@ -188,14 +206,27 @@ mod tests {
         assert_eq!(served(&["boltkv", "serve", "--listen=0.0.0.0:2"]).as_deref(), Some("0.0.0.0:2"));
         let socket = served(&["boltkv", "serve", "--listen", "unix:/run/a.sock?mode=0660"]);
         assert_eq!(socket.as_deref(), Some("unix:/run/a.sock"));
+        assert_eq!(served(&["boltkv", "serve", "--listen", "unix:/run/a:0"]).as_deref(), Some("unix:/run/a:0"));
         assert_eq!(served(&["boltkv", "serve", "--config", "a.toml"]).as_deref(), Some("HOST:PORT"));
         assert_eq!(served(&[]).as_deref(), Some("HOST:PORT"));
-        assert_eq!(server_to_ask(&[]), Some("HOST:PORT"));
+        assert_eq!(server_to_ask(&[]).as_deref(), Some("HOST:PORT"));
+    }
+
+    #[test]
+    fn a_port_that_the_system_has_chosen_is_told_or_none_is() {
+        let served = |pid, listen: &str| {
+            let command = texts(&["boltkv", "serve", "--listen", listen]);
+            server_to_ask(&[Holder { pid, command, environment: None }]).unwrap()
+        };
+        for listen in ["127.0.0.1:0", "[::1]:0", "localhost:00"] {
+            assert_eq!(served(NOBODY, listen), SOMEWHERE, "{listen}");
+        }
+        assert_eq!(served(NOBODY, "127.0.0.1:10"), "127.0.0.1:10");
     }
 
     #[test]
     fn a_port_for_clients_of_redis_is_not_where_commands_are_answered() {
-        let served = |command: &[&str]| server_to_ask(&[holder(command)]).map(str::to_owned);
+        let served = |command: &[&str]| server_to_ask(&[holder(command)]);
         let both = ["boltkv", "serve", "--listen", "redis://127.0.0.1:1", "--listen", "127.0.0.1:2"];
         assert_eq!(served(&both).as_deref(), Some("127.0.0.1:2"));
         assert_eq!(served(&both[..4]), None);
@@ -206,8 +237,8 @@ mod tests {
     fn what_is_not_typed_the_environment_says() {
         let on = |environment: Option<&[&str]>, typed: &[&str]| {
             let command = texts(&[&["boltkv", "serve"], typed].concat());
-            let holder = Holder { pid: 7, command, environment: environment.map(texts) };
-            server_to_ask(&[holder]).map(str::to_owned)
+            let holder = Holder { pid: NOBODY, command, environment: environment.map(texts) };
+            server_to_ask(&[holder])
         };
         let listens = "BOLTKV_LISTEN=redis://0.0.0.0:1, 0.0.0.0:7000";
         assert_eq!(on(Some(&["A=b", listens]), &[]).as_deref(), Some("0.0.0.0:7000"));

@@ -26,6 +26,7 @@ mod inspect;
 mod interrupt;
 mod journal;
 mod keys;
+mod listening;
 mod memory;
 mod output;
 mod page;
