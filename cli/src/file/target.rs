@@ -143,7 +143,8 @@ impl RawTarget {
 
     /// Opens the file without a lock, as bbolt does: also one that a server has open can be looked into.
     pub(super) fn open(&self) -> Outcome<RawFile> {
-        waiting::note_of_journal(&self.path);
+        // A page is there or not, whatever the journal has.
+        let _ = waiting::note_of_journal(&self.path);
         RawFile::open(&self.path, self.page_size).map_err(|error| match error {
             Error::NotABoltFile if self.page_size.is_none() => Failure::unreachable(format!(
                 "{}: {error} (if it is one all the same, say the size of its pages: --page-size 4096)",

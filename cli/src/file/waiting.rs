@@ -13,32 +13,48 @@ use crate::failure::{Failure, Outcome, journal_beside, journal_command, one_line
 
 /// Says on standard error, once, that a journal waits; `what` is concerned.
 pub(super) fn warn_of_journal(file: &Path, what: &str) {
-    static SAID: Once = Once::new();
     if let Some(why) = waits(file) {
-        SAID.call_once(|| {
-            let line = format!("warning: {}: {why}; {what}", file.display());
-            // If standard error is closed, nobody can be told.
-            let _ = writeln!(io::stderr(), "{}", one_line(&line));
-        });
+        warn(file, &why, what);
     }
 }
 
-/// As [`warn_of_journal`], of a file that somebody may have open: a journal that is being written is not looked into.
-pub(super) fn note_of_journal(file: &Path) {
-    if holder::named(file).is_empty() {
-        return warn_of_journal(file, "what is shown lies in the file");
-    }
-    let Ok(real) = file.canonicalize() else { return };
-    let folder = journal_beside(&real);
-    if folder.is_dir() {
-        let (file, folder) = (file.display(), folder.display());
-        let line = format!(
-            "note: {file} has a journal in {folder}, which may hold newer transactions: whoever has it open knows them, and a \
-             server tells them (`boltkv scan`)"
-        );
+fn warn(file: &Path, why: &str, what: &str) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        let line = format!("warning: {}: {why}; {what}", file.display());
         // If standard error is closed, nobody can be told.
         let _ = writeln!(io::stderr(), "{}", one_line(&line));
+    });
+}
+
+/// As [`warn_of_journal`], of a file that somebody may have open: a journal that is being written is not looked into. What
+/// comes back is to be said behind "not found", for whoever reads that alone; empty where the file is all there is.
+pub(super) fn note_of_journal(file: &Path) -> String {
+    if holder::named(file).is_empty() {
+        let Some(why) = waits(file) else { return String::new() };
+        warn(file, &why, "what is shown lies in the file");
+        return format!("; its journal may hold it: {why}");
     }
+    let Some(place) = journal_in_use(file) else { return String::new() };
+    let line = format!(
+        "note: {} has a journal {place}, which may hold newer transactions: whoever has it open knows them, and a server \
+         tells them (`boltkv scan`)",
+        file.display()
+    );
+    // If standard error is closed, nobody can be told.
+    let _ = writeln!(io::stderr(), "{}", one_line(&line));
+    "; its journal may hold it: whoever has the file open knows, and a server tells it (`boltkv get`)".to_owned()
+}
+
+/// Where the journal is of a file that somebody has open, if it has one.
+fn journal_in_use(file: &Path) -> Option<String> {
+    let folder = journal_beside(&file.canonicalize().ok()?);
+    if folder.is_dir() {
+        return Some(format!("in {}", folder.display()));
+    }
+    // Of one that is kept elsewhere the file itself says that there is one, and not where.
+    let found = FileJournal::find(file, None);
+    matches!(found, Err(Error::JournalMissing { .. })).then(|| "that is not beside it".to_owned())
 }
 
 /// Refuses a file whose journal waits; `otherwise` goes on all the same.

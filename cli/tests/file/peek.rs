@@ -107,6 +107,55 @@ fn of_a_served_file_it_is_said_that_the_journal_may_know_more() {
     assert_eq!(run(args!["file", "peek", &file, "get", "default", "k"]).done_text(), "v\n");
 }
 
+/// Who reads the error alone, or has standard error cut to its last line, is not to take "not found" for an answer.
+#[test]
+fn what_only_a_journal_may_hold_is_not_said_to_be_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let [file, elsewhere] = ["served.db", "elsewhere"].map(|name| folder.path().join(name));
+    let server = Server::start(&file);
+    server.run(["set", "old", "v"]).done();
+    server.stop().done();
+    let missing = |names: [&str; 3]| {
+        let ran = run(args!["file", "peek", &file].into_iter().chain(names.iter().map(Into::into)));
+        assert_eq!(ran.code, Some(1), "{names:?}: {}", ran.stderr);
+        ran.stderr.lines().last().unwrap().to_owned()
+    };
+    let everywhere = || [["get", "default", "new"], ["get", "later", "k"], ["scan", "later", "-k"]].map(missing);
+    // The file is all there is.
+    for said in everywhere() {
+        assert!(!said.contains("journal") && said.contains(": no "), "{said}");
+    }
+    for journal in ["on".into(), elsewhere.clone().into_os_string()] {
+        let server = Server::start_with(&file, args!["--journal", journal]);
+        server.run(["set", "new", "v"]).done();
+        server.run(["bucket", "create", "later"]).done();
+        for said in everywhere() {
+            assert!(
+                said.contains(": no ") && said.contains("; its journal may hold it: whoever has the file"),
+                "{said}"
+            );
+            assert!(said.contains("`boltkv get`"), "{said}");
+        }
+        server.run(["delete", "new"]).done();
+        server.run(["bucket", "delete", "later"]).done();
+        server.stop().done();
+    }
+
+    let server = Server::start(&file);
+    server.run(["set", "new", "v"]).done();
+    server.kill();
+    for said in everywhere() {
+        assert!(
+            said.contains("; its journal may hold it: ") && said.contains("boltkv file journal --apply "),
+            "{said}"
+        );
+    }
+    std::fs::remove_dir_all(crate::common::journal_of(&file)).unwrap();
+    for said in everywhere() {
+        assert!(said.contains("; its journal may hold it: ") && said.contains("`boltkv file journal "), "{said}");
+    }
+}
+
 #[test]
 fn what_is_no_file_or_no_database_is_said_to_be_none() {
     let folder = tempfile::tempdir().unwrap();

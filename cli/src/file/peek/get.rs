@@ -43,7 +43,7 @@ impl Get {
         };
         let key = self.parse_format.parse(key).map_err(|why| Failure::usage(format!("the key: {why}")))?;
         let Some(value) = pieces.look(|state| state.get(bucket, &key))? else {
-            return Err(Failure::not_done(format!("{}: no key {}", pieces.path().display(), quoted(&key))));
+            return Err(pieces.not_found(&format!("key {}", quoted(&key))));
         };
         let txid = pieces.read().last_txid;
         print(pieces.path(), |out| {

@@ -21,7 +21,8 @@ use crate::failure::{Failure, Outcome};
 /// and nobody waits. What one look reads is of one transaction, or is read again. What takes longer than the other process
 /// leaves time for is read in pieces, each of one transaction; a line on standard error says so, and of which they are.
 ///
-/// Shown is what lies in the file. A boltkv server with a journal has newer writes in that: ask the server for them.
+/// Shown is what lies in the file. A boltkv server with a journal has newer writes in that: ask the server for them. Where
+/// a key or bucket is not found and a journal may hold it, the error says so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file peek /var/lib/etcd/member/snap/db get meta consistent_index --format hex
@@ -51,9 +52,9 @@ enum What {
 
 impl Peek {
     pub(crate) fn run(&self) -> Outcome {
-        waiting::note_of_journal(&self.path);
+        let elsewhere = waiting::note_of_journal(&self.path);
         let peek = storage::tools::Peek::open(&self.path).map_err(|error| Failure::open(&self.path, &error))?;
-        let mut pieces = Pieces::new(peek, &self.path);
+        let mut pieces = Pieces::new(peek, &self.path, elsewhere);
         match &self.what {
             What::Get(get) => get.run(&mut pieces, self.json),
             What::Scan(scan) => scan.run(&mut pieces, self.json),

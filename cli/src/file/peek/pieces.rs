@@ -18,6 +18,8 @@ const PIECE: usize = 256 * 1024;
 pub(super) struct Pieces<'a> {
     peek: Peek,
     path: &'a Path,
+    /// What is said behind "not found"; empty where what is not in the file is nowhere.
+    elsewhere: String,
     read: Read,
 }
 
@@ -35,8 +37,8 @@ pub(super) struct Read {
 pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
 
 impl<'a> Pieces<'a> {
-    pub(super) fn new(peek: Peek, path: &'a Path) -> Self {
-        Self { peek, path, read: Read::default() }
+    pub(super) fn new(peek: Peek, path: &'a Path, elsewhere: String) -> Self {
+        Self { peek, path, elsewhere, read: Read::default() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -53,13 +55,24 @@ impl<'a> Pieces<'a> {
 
     /// One look at the file.
     pub(super) fn look<T>(&mut self, read: impl FnMut(&PeekState<'_>) -> Result<T, Error>) -> Outcome<T> {
-        let looked = self.peek.look(read).map_err(|error| Failure::storage(self.path, &error))?;
+        let looked = self.peek.look(read).map_err(|error| {
+            let failure = Failure::storage(self.path, &error);
+            match error {
+                Error::BucketNotFound { .. } => failure.followed_by(&self.elsewhere),
+                _ => failure,
+            }
+        })?;
         if self.read.pieces == 0 {
             self.read.first_txid = looked.txid;
         }
         self.read.pieces += 1;
         self.read.last_txid = looked.txid;
         Ok(looked.value)
+    }
+
+    /// The failure where the file does not have `what`.
+    pub(super) fn not_found(&self, what: &str) -> Failure {
+        Failure::not_done(format!("{}: no {what}{}", self.path.display(), self.elsewhere))
     }
 
     /// Some entries of a bucket, from a place on: the longer the file leaves no time for a piece, the smaller it gets.
