@@ -114,18 +114,18 @@ impl Bench {
             if !self.work {
                 interrupt.remove(folder.path());
             }
-            return self.run_in(&folder.path().join("bench.db"), batch_size);
+            return self.run_in(&folder.path().join("bench.db"), batch_size, &interrupt);
         };
         must_be_free(path)?;
         if !self.work {
             interrupt.remove(path);
         }
-        self.run_in(path, batch_size)
+        self.run_in(path, batch_size, &interrupt)
     }
 
     /// Runs on a file that is not there, and will not be.
-    fn run_in(&self, path: &Path, batch_size: u32) -> Outcome {
-        let measured = self.measure(path, batch_size);
+    fn run_in(&self, path: &Path, batch_size: u32, interrupt: &Interrupt) -> Outcome {
+        let measured = self.measure(path, batch_size, interrupt);
         if self.work {
             // If standard error is closed, the file is where it was told to be.
             let _ = writeln!(io::stderr(), "work: {}", path.display());
@@ -137,10 +137,10 @@ impl Bench {
         self.print(write, read).map_err(|error| Failure::stdout(&error))
     }
 
-    fn measure(&self, path: &Path, batch_size: u32) -> Outcome<(Measured, Measured)> {
+    fn measure(&self, path: &Path, batch_size: u32, interrupt: &Interrupt) -> Outcome<(Measured, Measured)> {
         let durability = if self.no_sync { Durability::Never } else { Durability::Always };
         let options = Options::new().page_size(self.page_size).initial_map_size(self.initial_mmap_size);
-        let opened = options.durability(durability).open(path);
+        let opened = interrupt.undisturbed(|| options.durability(durability).open(path));
         let db: Db = opened.map_err(|error| match error {
             Error::InvalidPageSize { .. } => Failure::usage(error.to_string()),
             error => Failure::open(path, &error),

@@ -58,6 +58,13 @@ impl Interrupt {
     pub(crate) fn remove(&self, unfinished: &Path) {
         locked(&self.0).unfinished = Some(unfinished.into());
     }
+
+    /// Does what takes a moment and makes what is to be removed: a signal waits for its end. Otherwise the file could get its
+    /// name behind the back of who removes it.
+    pub(crate) fn undisturbed<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _held = locked(&self.0);
+        work()
+    }
 }
 
 impl Drop for Interrupt {
