@@ -209,7 +209,7 @@ fn files(servers: &Servers) -> String {
     };
     let ratios: Vec<_> = rows().iter().filter(|row| row.writes).filter_map(ratio).collect();
     format!(
-        "The aged file is {growth} × as long as it was when it was loaded, free pages and all ([how much of it is in \
+        "The aged file is, with its journal, {growth} × as long as it was when it was loaded, free pages and all ([how much of it is in \
          use](operations.md#what-is-new-stays-in-memory)). Rates on it beside the fresh one's: {}.",
         ratios.join("; ")
     )
