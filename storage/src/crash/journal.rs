@@ -58,7 +58,7 @@ fn newest_meta(file: &dyn Disk) -> MetaBytes {
     for slot in 0..2 {
         let mut bytes = [0; 64];
         file.read_at(&mut bytes, slot * SECTOR as u64).unwrap();
-        if crc32c::crc32c(&bytes[..56]).to_le_bytes() == bytes[56..60] {
+        if crc32c::crc32c(&bytes[..56]).to_le_bytes() == bytes[56..60] && bytes[60..] == [0; 4] {
             metas.push(MetaBytes(bytes));
         }
     }

@@ -202,6 +202,8 @@ impl<'a> Worker<'a> {
         match run(db, change) {
             // A batch is committed for the others in it, too.
             Err(None) => self.ground.trap().sprung().is_none(),
+            // One that was to fail has begun no state, wherever the process was killed.
+            Err(Some(error)) if fails => !self.is_killed(Err::<(), _>(error)),
             Err(Some(error)) => self.committed(model, Err(error), false),
             Ok(()) => self.committed(model, Ok(()), false),
         }
