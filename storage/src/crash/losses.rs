@@ -1,7 +1,7 @@
 //! Which of the ways in which a crash may go are tried.
 
 use super::random::Random;
-use crate::disk::sim::{Loss, Platter};
+use crate::disk::sim::{Harm, Loss, Platter};
 
 /// With up to this many pieces every selection is tried.
 const FEW: usize = 3;
@@ -16,9 +16,10 @@ const MOST_SHORN: usize = 79;
 /// them, taken over all moments: this one's is everything.
 pub(super) fn losses(platter: &Platter, random: &mut Random) -> Vec<Loss> {
     let selections = if platter.pieces() <= FEW { every_selection(platter) } else { chosen(platter, random) };
-    let loss = |kept| Loss { kept, shorn: None, len: platter.len() };
+    let loss = |kept| Loss { kept, harmed: None, len: platter.len() };
     let mut losses: Vec<Loss> = selections.into_iter().map(loss).collect();
     losses.extend(shorn(platter, random));
+    losses.extend(destroyed(platter, random));
     // Whatever came through, the length may be an older one.
     if platter.lengths().len() > 1 {
         let older = &platter.lengths()[..platter.lengths().len() - 1];
@@ -34,8 +35,24 @@ pub(super) fn losses(platter: &Platter, random: &mut Random) -> Vec<Loss> {
 fn shorn(platter: &Platter, random: &mut Random) -> Vec<Loss> {
     let Some(newest) = platter.changes().pop() else { return Vec::new() };
     let pieces = [newest.start, newest.start + random.below(newest.len())];
-    let shorn = pieces.map(|piece| Some((piece, 1 + random.below(MOST_SHORN))));
-    shorn.map(|shorn| Loss { kept: vec![true; platter.pieces()], shorn, len: platter.len() }).into()
+    let harms = pieces.map(|piece| Some((piece, Harm::Shorn(1 + random.below(MOST_SHORN)))));
+    harms.map(|harmed| Loss { kept: vec![true; platter.pieces()], harmed, len: platter.len() }).into()
+}
+
+/// Everything came, but one sector of the newest change was destroyed: its first one, or some other. And of all that is on
+/// its way something came, and one sector of it was destroyed.
+fn destroyed(platter: &Platter, random: &mut Random) -> Vec<Loss> {
+    let Some(newest) = platter.changes().pop() else { return Vec::new() };
+    let pieces = platter.pieces();
+    let some = if random.once_in(2) { newest.start } else { newest.start + random.below(newest.len()) };
+    let any = random.below(pieces);
+    let coins = (0..pieces).map(|at| at == any || random.once_in(2)).collect();
+    let ways = [(some, vec![true; pieces]), (any, coins)];
+    let loss = |(piece, kept)| {
+        let harmed = Some((piece, Harm::Destroyed(random.next())));
+        Loss { kept, harmed, len: platter.len() }
+    };
+    ways.map(loss).into()
 }
 
 fn every_selection(platter: &Platter) -> Vec<Vec<bool>> {

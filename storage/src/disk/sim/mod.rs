@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use blocks::Blocks;
 pub(crate) use folder::{NameOp, Names, SimFolder};
 pub(crate) use journal::SimJournalFolder;
-pub(crate) use platter::{FileOp, Loss, Platter};
+pub(crate) use platter::{FileOp, Harm, Loss, Platter};
 pub(crate) use trap::{Call, Fault, Trap};
 
 use super::{Disk, HeapDisk, Map, Room};

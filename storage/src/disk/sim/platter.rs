@@ -1,9 +1,10 @@
 //! What a crash may leave of a file.
 //!
 //! What was synced is there. Of the rest any part may be: writes reach the disk in any order, cut
-//! at the borders of sectors, one sector may be shorn (its first bytes are new, the others old), and
-//! the length is any that the file had since. Bytes that the length takes in before their data has
-//! come are zeros; data that came before its length is lost.
+//! at the borders of sectors, and the length is any that the file had since. One sector that was on its
+//! way may be shorn (its first bytes are new, the others old), or destroyed: then it holds anything, also
+//! where the write was not to change it. Bytes that the length takes in before their data has come are
+//! zeros; data that came before its length is lost.
 
 use std::ops::Range;
 
@@ -31,10 +32,19 @@ struct Piece {
 pub(crate) struct Loss {
     /// For each piece, in the order of the changes, whether it came through.
     pub(crate) kept: Vec<bool>,
-    /// A piece that came through, but only its first bytes: so many.
-    pub(crate) shorn: Option<(usize, usize)>,
+    /// A piece that came through, but not as it was written, and what became of it.
+    pub(crate) harmed: Option<(usize, Harm)>,
     /// Bytes of the file.
     pub(crate) len: usize,
+}
+
+/// What a crash may make of the sector that is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Harm {
+    /// Only the first bytes of the piece are new: so many.
+    Shorn(usize),
+    /// The whole sector holds something else, which this number tells.
+    Destroyed(u64),
 }
 
 /// A file as the disk has it: what it holds for certain, and what is on its way.
@@ -119,15 +129,15 @@ impl Platter {
 
     /// What the file holds while nothing crashes.
     pub(crate) fn newest(&self) -> Vec<u8> {
-        self.after(&Loss { kept: vec![true; self.pieces.len()], shorn: None, len: self.len() })
+        self.after(&Loss { kept: vec![true; self.pieces.len()], harmed: None, len: self.len() })
     }
 
     /// What the file holds after a crash.
     pub(crate) fn after(&self, loss: &Loss) -> Vec<u8> {
         let mut bytes = self.synced.clone();
         for (at, piece) in self.pieces.iter().enumerate().filter(|(at, _)| loss.kept[*at]) {
-            let shorn = loss.shorn.filter(|&(shorn, _)| shorn == at).map(|(_, bytes)| bytes);
-            piece.write_to(&mut bytes, &self.pending, shorn);
+            let harm = loss.harmed.filter(|&(harmed, _)| harmed == at).map(|(_, harm)| harm);
+            piece.write_to(&mut bytes, &self.pending, harm);
         }
         set_len(&mut bytes, loss.len);
         bytes
@@ -135,18 +145,44 @@ impl Platter {
 }
 
 impl Piece {
-    /// Makes its part of its change, or only so many bytes of it.
-    fn write_to(&self, bytes: &mut Vec<u8>, pending: &[FileOp], shorn: Option<usize>) {
-        match &pending[self.op] {
-            FileOp::Write { offset, data } => {
-                let Range { start, end } = self.part;
-                let end = shorn.map_or(end, |bytes| end.min(start + bytes));
-                if bytes.len() < offset + end {
-                    set_len(bytes, offset + end);
-                }
-                bytes[offset + start..offset + end].copy_from_slice(&data[start..end]);
+    /// Makes its part of its change, or what the harm leaves of that.
+    fn write_to(&self, bytes: &mut Vec<u8>, pending: &[FileOp], harm: Option<Harm>) {
+        let (offset, data) = match &pending[self.op] {
+            FileOp::Write { offset, data } => (offset, data),
+            FileOp::SetLen(len) => return bytes.truncate(*len),
+        };
+        let Range { start, mut end } = self.part;
+        if let Some(Harm::Shorn(bytes)) = harm {
+            end = end.min(start + bytes);
+        }
+        if bytes.len() < offset + end {
+            set_len(bytes, offset + end);
+        }
+        bytes[offset + start..offset + end].copy_from_slice(&data[start..end]);
+        if let Some(Harm::Destroyed(seed)) = harm {
+            let sector = (offset + start) / SECTOR * SECTOR;
+            let end = bytes.len().min(sector + SECTOR);
+            destroy(&mut bytes[sector..end], seed);
+        }
+    }
+}
+
+/// What a destroyed sector holds: zeros, ones, noise, or what it was to hold with one bit that is wrong.
+fn destroy(sector: &mut [u8], seed: u64) {
+    let number = seed / 4;
+    match seed % 4 {
+        0 => sector.fill(0),
+        1 => sector.fill(0xFF),
+        2 => {
+            for (at, chunk) in sector.chunks_mut(8).enumerate() {
+                let noise = (number + at as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+                let noise = (noise ^ (noise >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                chunk.copy_from_slice(&noise.to_be_bytes()[..chunk.len()]);
             }
-            FileOp::SetLen(len) => bytes.truncate(*len),
+        }
+        _ => {
+            let bit = usize::try_from(number).unwrap_or(0) % (8 * sector.len());
+            sector[bit / 8] ^= 1 << (bit % 8);
         }
     }
 }
@@ -170,7 +206,7 @@ mod tests {
     }
 
     fn after(platter: &Platter, kept: &[bool], len: usize) -> Vec<u8> {
-        platter.after(&Loss { kept: kept.to_vec(), shorn: None, len })
+        platter.after(&Loss { kept: kept.to_vec(), harmed: None, len })
     }
 
     #[test]
@@ -188,8 +224,36 @@ mod tests {
     fn a_shorn_sector_is_new_at_its_beginning_only() {
         let mut platter = Platter::new(vec![1; 1024]);
         platter.push(write(0, 2, 1024));
-        let shorn = platter.after(&Loss { kept: vec![true, true], shorn: Some((1, 8)), len: 1024 });
+        let shorn = platter.after(&Loss { kept: vec![true, true], harmed: Some((1, Harm::Shorn(8))), len: 1024 });
         assert_eq!((shorn[511], shorn[519], shorn[520]), (2, 2, 1));
+    }
+
+    #[test]
+    fn a_destroyed_sector_holds_anything_and_the_sectors_beside_it_what_they_did() {
+        let mut platter = Platter::new(vec![1; 2048]);
+        platter.push(write(600, 2, 100));
+        let after =
+            |seed| platter.after(&Loss { kept: vec![true], harmed: Some((0, Harm::Destroyed(seed))), len: 2048 });
+        for seed in 0..100 {
+            let left = after(seed);
+            assert_eq!((&left[..512], &left[1024..]), (&[1; 512][..], &[1; 1024][..]), "{seed}: not what was written");
+            assert_ne!(left, platter.newest(), "{seed}: it came through");
+            assert_ne!(left, platter.synced(), "{seed}: it was lost");
+            assert_eq!(left, after(seed), "{seed}: the same seed, something else");
+        }
+        let all: Vec<_> = (0..100).map(after).collect();
+        assert!(all.iter().any(|left| left[512] != 1), "what the write did not touch is destroyed, too");
+        assert!(all.iter().any(|left| left[512..1024] == [0; 512]));
+    }
+
+    #[test]
+    fn a_sector_that_is_on_the_disk_is_not_destroyed_by_what_is_written_elsewhere() {
+        let mut platter = Platter::new(Vec::new());
+        platter.push(write(0, 2, 512));
+        platter.sync();
+        platter.push(write(512, 3, 512));
+        let harmed = Some((0, Harm::Destroyed(2)));
+        assert_eq!(platter.after(&Loss { kept: vec![true], harmed, len: 1024 })[..512], [2; 512]);
     }
 
     #[test]
