@@ -2,6 +2,7 @@
 //! state that was promised to be durable, or one that came after it; never less, never half of one.
 //!
 //! - `power`: random work, a power cut at every moment of it
+//! - `checkpoints`: what becomes of that where a checkpoint leaves out a step
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
 //! - `full`: a process is killed whose disk is full, and what it left is opened with no more room
@@ -14,6 +15,7 @@
 //! should lead to, `losses` chooses what a crash takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
 //! lies on it: the file, and its journal.
 
+mod checkpoints;
 mod creation;
 #[path = "../../tests/common/cursor_steps.rs"]
 #[allow(unreachable_pub, reason = "shared with the integration tests")]
