@@ -11,6 +11,13 @@ use common::{ALL, Conn, LAST, MORE, OK, Peer, entries_body, error_body, hex, key
 
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// Answers the next scan to its end, with one entry; its id.
+async fn answer_whole(conn: &mut Conn) -> u32 {
+    let id = conn.expect(0x30, ALL).await;
+    conn.reply(id, OK, LAST, &entries_body(&[("c", b"3")])).await;
+    id
+}
+
 #[tokio::test]
 async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
     let peer = Peer::listen().await;
@@ -20,12 +27,8 @@ async fn a_stream_dropped_early_is_cancelled_and_its_late_frames_are_ignored() {
     assert_eq!((conn.expect(0x71, &format!("{id:08x}")).await, id), (0, id));
     conn.reply(id, OK, MORE, &entries_body(&[("b", b"2")])).await;
     conn.reply(id, 22, LAST, &error_body("as you asked")).await;
-    let scene = async {
-        let next = conn.expect(0x30, ALL).await;
-        assert_ne!(next, id);
-        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
-    };
-    let (entries, ()) = tokio::join!(client.bucket("b").unwrap().scan().stream(), scene);
+    let (entries, next) = tokio::join!(client.bucket("b").unwrap().scan().stream(), answer_whole(&mut conn));
+    assert_ne!(next, id);
     assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
 }
 
@@ -50,11 +53,7 @@ async fn a_late_frame_may_be_as_long_as_any() {
     assert_eq!((conn.request().await.op, conn.request().await.op), (0x70, 0x71));
     conn.reply(id, OK, MORE, &entries_body(&[("b", &long)])).await;
     conn.reply(id, 22, LAST, &error_body("as you asked")).await;
-    let scene = async {
-        let next = conn.expect(0x30, ALL).await;
-        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
-    };
-    let (entries, ()) = tokio::join!(bucket.scan().stream(), scene);
+    let (entries, _) = tokio::join!(bucket.scan().stream(), answer_whole(&mut conn));
     assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
 }
 
@@ -145,10 +144,9 @@ async fn a_server_that_takes_one_stream_is_waited_for_until_it_has_ended_the_one
         conn.expect(0x71, &format!("{id:08x}")).await;
         assert!(conn.is_quiet(MOMENT).await, "it would be refused");
         conn.reply(id, 22, LAST, &error_body("as you asked")).await;
-        let next = conn.expect(0x30, ALL).await;
-        conn.reply(next, OK, LAST, &entries_body(&[("c", b"3")])).await;
+        answer_whole(&mut conn).await
     };
-    let (entries, ()) = tokio::join!(bucket.scan().stream(), scene);
+    let (entries, _) = tokio::join!(bucket.scan().stream(), scene);
     assert_eq!(keys(&mut entries.unwrap()).await.unwrap(), ["c"]);
 }
 

@@ -7,6 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::plot::{COLOURS, PANEL, ROW, said};
+use super::servers::beside_redis;
 use crate::servers::{Row, Servers, Who, rows};
 use crate::stats::Summary;
 
@@ -110,7 +111,7 @@ fn disk(servers: &Servers) -> String {
 
 /// boltkv's rate, on a fresh file, as so many times Redis'.
 fn ratio(servers: &Servers, row: &Row) -> Option<Summary> {
-    servers.ratio(row.name, [Who::Fresh, Who::Redis].map(Who::title), |run| run.rate)
+    beside_redis(servers, row, Who::Fresh, |run| run.rate)
 }
 
 #[cfg(test)]

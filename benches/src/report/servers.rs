@@ -187,7 +187,7 @@ fn cost(servers: &Servers, row: &Row, who: Who) -> Option<Vec<String>> {
 }
 
 /// A figure of a server as so many times that of Redis.
-fn beside_redis(servers: &Servers, row: &Row, who: Who, of: fn(&Run) -> f64) -> Option<Summary> {
+pub(super) fn beside_redis(servers: &Servers, row: &Row, who: Who, of: fn(&Run) -> f64) -> Option<Summary> {
     servers.ratio(row.name, [who, Who::Redis].map(Who::title), of)
 }
 
@@ -209,8 +209,8 @@ fn files(servers: &Servers) -> String {
     };
     let ratios: Vec<_> = rows().iter().filter(|row| row.writes).filter_map(ratio).collect();
     format!(
-        "The aged file is, with its journal, {growth} × as long as it was when it was loaded, free pages and all ([how much of it is in \
-         use](operations.md#what-is-new-stays-in-memory)). Rates on it beside the fresh one's: {}.",
+        "The aged file is {growth} × as long as it was when it was loaded, its journal, free pages and all ([how much of \
+         it is in use](operations.md#what-is-new-stays-in-memory)). Rates on it beside the fresh one's: {}.",
         ratios.join("; ")
     )
 }

@@ -106,8 +106,8 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// A file that is read without its lock ([`Peek`](crate::tools::Peek)) has changed each time before the reading was done. Less
-    /// at a time may fit between two commits.
+    /// A file that is read without its lock ([`Peek`](crate::tools::Peek)) has changed each time before the reading was
+    /// done. Less at a time may fit between two commits.
     #[error("{} has changed {times} times while this was read", path.display())]
     FileChanging {
         /// The file.

@@ -165,8 +165,8 @@ fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Syncs the pages, then writes and syncs the meta that refers to them: the one place where metas are written. Between the
-/// two the journal gets a link to it. When its state was the newest, so many bytes had been `recorded`.
+/// Syncs the pages, then writes and syncs the meta that refers to them: the one place where an open database gets a new meta.
+/// Between the two the journal gets a link to it. When its state was the newest, so many bytes had been `recorded`.
 pub(super) fn make_durable(meta: &Meta, recorded: u64, shared: &Shared, writer: &mut Writer) -> Result<()> {
     sync_file(shared, writer)?;
     if let Some(journal) = &mut writer.journal {

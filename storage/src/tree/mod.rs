@@ -38,7 +38,7 @@ pub(crate) use effects::{Batch, Effect, Reader as EffectsReader, Recorded, Refus
 pub use fill::Fill;
 pub(crate) use names::Names;
 pub(crate) use patch::leaf_in;
-pub(crate) use patcher::{MemoryStats, Patcher, check_gone};
+pub(crate) use patcher::{MemoryStats, Patcher};
 pub(crate) use slots::At;
 pub(crate) use spare::Spare;
 pub(crate) use spill::Part;

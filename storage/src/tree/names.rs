@@ -4,6 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use fnv::FnvBuildHasher;
 
+use crate::format::Pgid;
+use crate::{Error, Result};
+
 /// Bytes of names of buckets at most, before leaves of others are written as if there were no memory.
 const MOST_NAMES: usize = 1 << 20;
 
@@ -76,8 +79,20 @@ impl Names {
     }
 
     /// Whether a bucket was cut off, or one that it was in.
-    pub(crate) fn is_cut_off(&self, number: u32) -> bool {
+    fn is_cut_off(&self, number: u32) -> bool {
         !self.cut_off.is_empty() && self.way_up(number).any(|number| self.cut_off.contains(&number))
+    }
+
+    /// Nothing leads to this leaf of a bucket, of which something is in memory.
+    ///
+    /// # Errors
+    /// Where the bucket was not cut off with pages that are still to be found: of any other that a commit takes away, it knows
+    /// the page. So one above it is another page, and what memory has would be lost.
+    pub(crate) fn check_gone(&self, leaf: Pgid, bucket: u32) -> Result<()> {
+        if self.is_cut_off(bucket) {
+            return Ok(());
+        }
+        Err(Error::corrupt(leaf, "nothing leads to the leaf, of which there are changes in memory"))
     }
 
     /// From now on what is called so has another number: the one that it had.

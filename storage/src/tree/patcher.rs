@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::names::Names;
+use crate::Result;
 use crate::format::{Changes, PatchHeader, PatchId, Patched, Pgid, TxId, write_patch};
 use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
-use crate::{Error, Result};
 
 /// The patches, as the writer has them. It goes from one write transaction to the next.
 pub(crate) struct Patcher {
@@ -244,13 +244,9 @@ impl Patcher {
         self.names.found_all();
     }
 
-    /// Nothing leads to this leaf of a bucket, of which something is in memory.
-    ///
-    /// # Errors
-    /// Where the bucket was not cut off with pages that are still to be found: of any other that a commit takes away, it knows
-    /// the page. So one above it is another page, and what memory has would be lost.
+    /// As [`Names::check_gone`], of the newest state.
     pub(crate) fn check_gone(&self, page: Pgid, bucket: u32) -> Result<()> {
-        check_gone(&self.names, page, bucket)
+        self.names.check_gone(page, bucket)
     }
 
     /// Whether the memory is so full that its oldest slabs are to be given back, which nobody was told yet.
@@ -320,14 +316,6 @@ impl Patcher {
     pub(crate) fn to_be_written(&self) -> (Recents, Names) {
         (self.recents.clone(), self.names.clone())
     }
-}
-
-/// That nothing leads to this leaf of a bucket is as it should be. See [`Patcher::check_gone`].
-pub(crate) fn check_gone(names: &Names, leaf: Pgid, bucket: u32) -> Result<()> {
-    if names.is_cut_off(bucket) {
-        return Ok(());
-    }
-    Err(Error::corrupt(leaf, "nothing leads to the leaf, of which there are changes in memory"))
 }
 
 impl fmt::Debug for Patcher {

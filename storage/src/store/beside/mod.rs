@@ -25,7 +25,7 @@ use super::{Shared, What, Writer};
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Recents, Run, SLABS_TOGETHER, Snapshot};
-use crate::tree::{BucketId, Names, Spare, Work, check_gone};
+use crate::tree::{BucketId, Names, Spare, Work};
 use crate::{Error, Result};
 
 /// So many entries of a table are prepared at a time, and as often at most.
@@ -201,7 +201,7 @@ impl<'a> Beside<'a> {
         let mut is_begun = false;
         let mut taken = Vec::new();
         // In the state that is written they are gone as well, whatever became of their pages since.
-        let mut gone = copies.gone.iter().map(|leaf| check_gone(&self.names, leaf.page, leaf.bucket));
+        let mut gone = copies.gone.iter().map(|leaf| self.names.check_gone(leaf.page, leaf.bucket));
         let left = gone.try_for_each(|gone| gone).and_then(|()| writer.leave_gone(&copies.gone));
         let exchanged = left.and_then(|()| {
             commit(self.shared, writer, |work| {

@@ -195,9 +195,7 @@ impl Writer {
     /// No state that is still to come has these leaves.
     ///
     /// # Errors
-    /// Where that is not so: see [`Patcher::check_gone`].
-    ///
-    /// [`Patcher::check_gone`]: crate::tree::Patcher::check_gone
+    /// As of [`Names::check_gone`].
     pub(super) fn leave_gone(&mut self, gone: &[&Ahead<'_>]) -> Result<()> {
         let Some(patcher) = &mut self.spare.patcher else { return Ok(()) };
         for gone in gone {
