@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use boltkv_protocol::{ErrorReply, StreamRequest};
-use boltkv_storage::{Db, Tx};
+use boltkv_storage::{Db, Tx, TxId};
 
 use super::backup::{BackupRun, Backups};
 use super::bucket_stat::{BucketStatRun, BucketStats};
@@ -60,6 +60,16 @@ impl Run {
     /// Whether its reply was begun, and is to be told to its end: it has said how much is to come.
     pub(crate) fn is_told_whole(&self) -> bool {
         matches!(self, Self::Resp(run) if run.has_begun())
+    }
+
+    /// The snapshot that would be let go with it; `None` where it has none, or its client has one open.
+    pub(crate) fn snapshot(&self) -> Option<TxId> {
+        let tx = match self {
+            Self::Scan(run) => run.state(),
+            Self::Resp(run) => run.state(),
+            Self::BucketStat(_) | Self::Txn(_) | Self::Backup(_) | Self::Watch(_) | Self::Shrink(_) => return None,
+        };
+        (Arc::strong_count(tx) == 1).then(|| tx.id())
     }
 
     /// Begins one, from this state or the newest.

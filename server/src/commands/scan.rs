@@ -82,6 +82,11 @@ impl ScanRun {
         Ok(Self { tx, clock: clock.clone(), scanning })
     }
 
+    /// What it is a scan of.
+    pub(super) const fn state(&self) -> &Arc<Tx> {
+        &self.tx
+    }
+
     /// As [`Scanning::step`]. What has expired since the last step is not shown any more.
     pub(crate) fn step(&mut self, take: impl FnMut(&Entry<&[u8]>) -> ControlFlow<()>) -> Result<Progress, ErrorReply> {
         let view = View::new(&*self.tx, Moment::of(&self.clock));

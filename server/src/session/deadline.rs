@@ -36,6 +36,8 @@ pub(super) enum Overdue {
     Streams,
     /// The client gives a stream no credit.
     Credit,
+    /// Streams that stand still may keep memory that writes need.
+    Crowding,
     /// The client has ended its sending, may be gone, and is sent nothing of what it has asked for.
     Gone,
     /// The client's token has expired.
@@ -52,7 +54,7 @@ pub(super) enum Overdue {
     Idle,
 }
 
-type Deadline = (Instant, Overdue);
+pub(super) type Deadline = (Instant, Overdue);
 
 impl<C: Codec, S: Socket> Session<C, S> {
     /// Notes which transfers have begun and which have ended.
@@ -114,7 +116,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
         let executing = [self.stream_deadline(), self.credit_deadline(), self.memory_deadline()];
         let is_executing = !self.is_idle() || executing.iter().any(Option::is_some);
         let quiet = if is_executing { None } else { Some(self.quiet_deadline()) };
-        let others = [self.next_look(), quiet, lease];
+        let others = [self.next_look(), quiet, lease, self.crowding_deadline()];
         others.into_iter().chain(executing).fold(first, sooner)
     }
 
@@ -179,6 +181,7 @@ impl<C: Codec, S: Socket> Session<C, S> {
             Overdue::Output | Overdue::Gone => self.resetting = true,
             Overdue::Streams if self.owes_the_rest() => self.resetting = true,
             Overdue::Streams => self.end_streams(&stalled()),
+            Overdue::Crowding => self.end_crowding(),
             Overdue::Credit => self.end_streams_without_credit(),
             Overdue::Expired => self.close_with(Some(expired())),
             Overdue::Lease => self.leases.expire(Instant::now()),

@@ -18,6 +18,7 @@ mod alarm;
 mod binary;
 mod codec;
 mod credit;
+mod crowding;
 mod deadline;
 mod ending;
 mod faults;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::crowding::Looked;
 use super::flow::Flow;
 
 /// The least that a client has to move, in bytes a second, beyond the time that it has anyway.
@@ -42,6 +43,8 @@ pub(super) struct Paces {
     pub(super) item: Option<Pace>,
     /// The replies that are to leave.
     pub(super) output: Option<Pace>,
+    /// When it was last looked whether streams that stand still keep memory that writes need.
+    pub(super) looked: Option<Looked>,
 }
 
 #[cfg(test)]

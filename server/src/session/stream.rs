@@ -103,7 +103,11 @@ impl<T: Copy, R: Source> Streams<T, R> {
 
     /// Ends those early that have had no credit since `since`, or before.
     pub(super) fn end_without_credit_since(&mut self, since: Instant) -> Vec<Due<T>> {
-        let is_over = |stream: &Stream<T, R>| stream.credit.missing_since().is_some_and(|at| at <= since);
+        self.end_those(|stream| stream.credit.missing_since().is_some_and(|at| at <= since))
+    }
+
+    /// Ends those early of which that is so.
+    pub(super) fn end_those(&mut self, is_over: impl Fn(&Stream<T, R>) -> bool) -> Vec<Due<T>> {
         let (over, open) = self.open.drain(..).partition(is_over);
         self.open = open;
         let over: VecDeque<_> = over;

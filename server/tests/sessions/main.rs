@@ -11,6 +11,7 @@ mod binary;
 mod bucket_stat;
 mod closing;
 mod credit;
+mod crowding;
 mod dialects;
 mod document;
 mod expiry;

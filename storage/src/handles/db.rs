@@ -354,7 +354,7 @@ impl Db {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let meta = self.0.shared.readers.current().meta;
-        let (open_readers, oldest_reader_age) = self.0.shared.readers.count();
+        let (open_readers, oldest) = self.0.shared.readers.count();
         let Figures { free_pages, pending_pages, unsynced_commits, commits, journal } = self.0.shared.figures();
         Stats {
             txid: meta.txid,
@@ -364,7 +364,8 @@ impl Db {
             free_pages,
             pending_pages,
             open_readers,
-            oldest_reader_age,
+            oldest_reader_age: oldest.map(|(_, age)| age),
+            oldest_reader: oldest.map(|(txid, _)| txid),
             unsynced_commits,
             commits,
             journal,

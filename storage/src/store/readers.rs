@@ -187,16 +187,16 @@ impl Readers {
         !self.past().older.is_empty()
     }
 
-    /// How many readers there are, and for how long the oldest of their snapshots has not been the newest. Who only asks
+    /// How many readers there are; the oldest of their snapshots, and for how long it has not been the newest. Who only asks
     /// for [`Self::current`] at this moment may be taken for one.
-    pub(crate) fn count(&self) -> (usize, Option<Duration>) {
+    pub(crate) fn count(&self) -> (usize, Option<(TxId, Duration)>) {
         let older = &self.past().older;
         // Swapped for itself, so that its readers are counted.
         let newest = self.newest.swap(Token::clone(&self.newest.load()));
         // The registry has a token of each, and this function one of the newest.
         let of_newest = Token::strong_count(&newest) - 2;
         let of_older: usize = older.iter().map(|older| Token::strong_count(&older.token) - 1).sum();
-        (of_newest + of_older, older.first().map(|oldest| oldest.since.elapsed()))
+        (of_newest + of_older, older.first().map(|oldest| (oldest.snapshot().meta.txid, oldest.since.elapsed())))
     }
 
     /// The highest high-water mark of the newest snapshot and those that are being read.

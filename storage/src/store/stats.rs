@@ -30,6 +30,8 @@ pub struct Stats {
     /// For how long the oldest snapshot that is still read has not been the newest: from then on it keeps pages from
     /// being used again. `None` where all readers see the newest state.
     pub oldest_reader_age: Option<Duration>,
+    /// The transaction of that snapshot.
+    pub oldest_reader: Option<TxId>,
     /// Commits that are not durable yet.
     pub unsynced_commits: u64,
     /// What commits have done since the database was opened.
@@ -90,6 +92,8 @@ pub struct JournalFigures {
     pub memory_waits: u64,
     /// Transactions that found nothing of it free: readers had it, or writes came faster than it was given back.
     pub memory_missed: u64,
+    /// When it was last looked for some of it, readers of earlier states had all that they may keep from being used again.
+    pub memory_kept: bool,
 }
 
 impl JournalFigures {
@@ -124,6 +128,7 @@ impl JournalFigures {
             memory_passes: memory.passes,
             memory_waits: waits,
             memory_missed: memory.missed,
+            memory_kept: memory.is_kept,
         }
     }
 }

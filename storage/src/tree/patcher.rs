@@ -51,6 +51,8 @@ pub(crate) struct MemoryStats {
     pub(crate) passes: u64,
     /// Transactions that found none.
     pub(crate) missed: u64,
+    /// Readers of earlier states have all that could be had beside what is in use.
+    pub(crate) is_kept: bool,
     /// How full the last slab is, in thousandths; 0 where there are others.
     pub(crate) last_filled: u32,
 }
@@ -93,6 +95,7 @@ impl Patcher {
             leaves: self.live(),
             passes: self.passes,
             missed: self.missed,
+            is_kept: self.filling.is_kept(),
             last_filled: self.filling.last_filled(),
         }
     }

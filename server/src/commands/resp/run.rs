@@ -75,6 +75,11 @@ impl RespRun {
         Ok(Self { tx, version, now, doing: Doing::Exec(Exec::new(calls, !has_changed, room)) })
     }
 
+    /// What it reads.
+    pub(crate) const fn state(&self) -> &Arc<Tx> {
+        &self.tx
+    }
+
     /// Whether it is done at all.
     pub(crate) const fn is_done(&self) -> bool {
         match &self.doing {

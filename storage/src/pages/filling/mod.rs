@@ -46,6 +46,8 @@ pub(crate) struct Filling {
     live: u64,
     /// The branches above pages that were patched: these are written, too.
     above: HashSet<Pgid, FnvBuildHasher>,
+    /// When a slab was last looked for, readers of earlier states had all that may be.
+    is_kept: bool,
     due: Due,
 }
 
@@ -99,6 +101,7 @@ impl Filling {
             entries: 0,
             live: 0,
             above: HashSet::default(),
+            is_kept: false,
             due: Due::default(),
         };
         new.allow(bytes);
@@ -123,6 +126,11 @@ impl Filling {
     /// Bytes of all slabs that there are.
     pub(crate) fn allocated(&self) -> u64 {
         (self.slabs.iter().flatten().count() * self.each) as u64
+    }
+
+    /// Whether there is no slab to go on in because readers of earlier states have them.
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// How many pages of the newest state have patches.
@@ -196,6 +204,7 @@ impl Filling {
             }
             found = empty.or(Some(self.slabs.len() - 1));
         }
+        self.is_kept = found.is_none();
         u8::try_from(found?).ok()
     }
 
