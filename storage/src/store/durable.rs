@@ -330,7 +330,11 @@ impl Shared {
         self.written_back(|writer| {
             let store_freelist = self.stores_freelist();
             if writer.wants_checkpoint() { sync_point(self, writer, store_freelist).map(drop) } else { Ok(()) }
-        })
+        })?;
+        if near.is_none() {
+            self.let_memory_go();
+        }
+        Ok(())
     }
 
     /// Lets `then` have the writer once most of what a checkpoint writes is on the disk.

@@ -108,8 +108,9 @@ impl JournalOptions {
     /// a thread beside the commits, where memory is nearly full those first that have most in it, or for a checkpoint. So a
     /// commit costs less, and so does the disk, on which each leaf is written once for many commits.
     ///
-    /// So many bytes, which are taken as they are needed; where readers hold on to what they have seen, up to twice as many,
-    /// and up to four times while a file is opened whose journal has what it lacks.
+    /// So many bytes, which are taken as they are needed, and given back by a checkpoint that comes by
+    /// [`Self::checkpoint_every`]; where readers hold on to what they have seen, up to twice as many, and up to four times
+    /// while a file is opened whose journal has what it lacks.
     /// 0: no memory, each commit writes the pages that it changes. Other sizes count as the nearest from
     /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`], and a sixteenth of the file where that
     /// is more, up to [`Self::MOST_MEMORY`]: it grows with the file.

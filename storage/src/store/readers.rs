@@ -22,7 +22,7 @@ use loom::sync::{Arc as Token, Mutex, MutexGuard};
 
 use crate::disk::Disk;
 use crate::format::{Pgid, TxId};
-use crate::pages::Snapshot;
+use crate::pages::{Recents, Snapshot};
 
 /// What the tokens of a snapshot have in common.
 #[derive(Debug)]
@@ -111,6 +111,11 @@ impl Past {
             }
             is_read
         });
+        // Nor is what it has of memory that others may use.
+        let unused = spare.as_mut().and_then(Token::get_mut).and_then(|unused| Arc::get_mut(&mut unused.snapshot));
+        if let Some(unused) = unused {
+            unused.recents = Recents::default();
+        }
     }
 
     /// A token for a new snapshot.

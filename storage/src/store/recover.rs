@@ -284,6 +284,6 @@ impl Shared {
     fn begin_memory(&self, writer: &mut Writer) {
         let file = self.readers.current().meta.used_len();
         writer.spare.patcher = self.options.journal.as_ref().and_then(|options| options.patcher(file));
-        writer.memory = writer.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
+        writer.note_memory();
     }
 }

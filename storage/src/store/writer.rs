@@ -223,6 +223,11 @@ impl Writer {
         self.checkpoint_asked || self.checkpoint_due().is_some_and(|due| due <= Instant::now())
     }
 
+    /// Takes note of what is kept in memory now.
+    pub(super) fn note_memory(&mut self) {
+        self.memory = self.spare.patcher.as_ref().map(|patcher| patcher.stats()).unwrap_or_default();
+    }
+
     /// When the next checkpoint is due, however little is written.
     pub(crate) fn checkpoint_due(&self) -> Option<Instant> {
         self.unsynced.as_ref().filter(|_| self.journal.is_some()).and_then(|unsynced| unsynced.due)

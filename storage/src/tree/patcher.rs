@@ -236,6 +236,12 @@ impl Patcher {
         }
     }
 
+    /// Gives all memory back that nobody has.
+    pub(crate) fn let_go(&mut self) {
+        self.note_table();
+        self.filling.let_go();
+    }
+
     /// The newest state does not lead to this page any more.
     pub(crate) fn leave(&mut self, page: Pgid) {
         self.filling.leave(page);

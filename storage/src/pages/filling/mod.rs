@@ -320,6 +320,15 @@ impl Filling {
         (self.entries, self.live) = (0, 0);
     }
 
+    /// Gives all slabs back that nobody has, for nothing may be written for a while.
+    pub(crate) fn let_go(&mut self) {
+        for (slot, slab) in self.slabs.iter_mut().enumerate() {
+            let is_free = !self.row.iter().any(|part| usize::from(part.slot) == slot);
+            slab.take_if(|slab| is_free && Arc::get_mut(slab).is_some());
+        }
+        (self.former, self.is_kept) = (None, false);
+    }
+
     /// Whether so little is in use that it may stay, where no page has patches any more.
     pub(crate) fn is_little(&self) -> bool {
         self.row.len() < 2

@@ -97,6 +97,17 @@ impl Shared {
         }
     }
 
+    /// Gives the memory of patches back that nobody reads: little is written.
+    pub(super) fn let_memory_go(&self) {
+        // Nobody has to look at states that were read until now.
+        self.readers.any_older();
+        self.writer.with(|writer| {
+            writer.spare.patcher.iter_mut().for_each(|patcher| patcher.let_go());
+            writer.note_memory();
+            self.note_figures(writer);
+        });
+    }
+
     /// Writes the leaves that refer to the oldest slabs, or moves what they have in memory: where not all `may_move`, only of
     /// those that got another patch meanwhile.
     fn write_or_move(&self, table: &Table, names: &Names, oldest: &Oldest, may_move: bool) -> Result<()> {

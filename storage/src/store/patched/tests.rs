@@ -35,6 +35,15 @@ fn put(db: &Db, bucket: &str, key: u32, value: u8) {
     db.update(|tx| tx.bucket_mut(bucket)?.put(key.to_be_bytes(), [value; 40])).unwrap();
 }
 
+/// Waits for what a thread does, for a minute at the most.
+fn eventually(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it does not come to hold");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 fn values(db: &Db, bucket: &str) -> Vec<u8> {
     db.view(|tx| Ok(tx.bucket(bucket)?.iter().map(|entry| entry.unwrap().1.unwrap()[0]).collect())).unwrap()
 }
@@ -88,6 +97,28 @@ fn of_the_oldest_memory_some_is_moved_and_some_written_and_all_is_as_it_was() {
     drop(turn);
     db.checkpoint().unwrap();
     assert_eq!(values(&db, "bucket"), model);
+}
+
+#[test]
+fn memory_is_given_back_once_little_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let journal = JournalOptions::new().memory(1 << 16).checkpoint_every(Duration::from_millis(50));
+    let db = database(&folder, &Options::new().journal(journal), &["bucket"], 1000);
+    let figures = || db.stats().journal.unwrap();
+    for key in 0..1000 {
+        put(&db, "bucket", key, 7);
+    }
+    eventually(|| figures().memory_allocated == 0);
+    // What a reader sees stays until it is gone, and is counted.
+    put(&db, "bucket", 3, 8);
+    let tx = db.begin().unwrap();
+    eventually(|| figures().memory_leaves == 0);
+    assert!(figures().memory_allocated > 0);
+    assert_eq!(tx.bucket("bucket").unwrap().get(3_u32.to_be_bytes()).unwrap().map(|value| value[0]), Some(8));
+    drop(tx);
+    put(&db, "bucket", 4, 9);
+    eventually(|| figures().memory_allocated == 0);
+    assert_eq!(values(&db, "bucket")[2..5], [7, 8, 9]);
 }
 
 /// What the journal says of itself, in memory and in the journal between two checkpoints, of files of so many MiB.
