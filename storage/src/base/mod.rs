@@ -3,6 +3,7 @@
 mod error;
 mod error_kind;
 mod excerpt;
+pub(crate) mod shared;
 mod words;
 
 pub use error::{Error, Result};

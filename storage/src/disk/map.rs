@@ -274,6 +274,33 @@ impl Drop for Region {
     }
 }
 
+/// Has loom notice bytes that are written while they may be read, by cells that stand for them and have nothing in them.
+#[cfg(all(test, loom))]
+pub(super) struct Looks(Vec<loom::cell::UnsafeCell<()>>);
+
+// SAFETY: what is in the cells is never touched; loom runs one thread at a time.
+#[cfg(all(test, loom))]
+unsafe impl Sync for Looks {}
+
+#[cfg(all(test, loom))]
+impl Looks {
+    pub(super) fn new(cells: usize) -> Self {
+        Self((0..cells).map(|_| loom::cell::UnsafeCell::new(())).collect())
+    }
+
+    /// Somebody reads what so many cells from one on stand for, as far as there are any.
+    #[track_caller]
+    pub(super) fn read(&self, first: usize, cells: usize) {
+        self.0.iter().skip(first).take(cells).for_each(|cell| cell.with(|_| ()));
+    }
+
+    /// The writer writes it.
+    #[track_caller]
+    pub(super) fn written(&self, first: usize, cells: usize) {
+        self.0.iter().skip(first).take(cells).for_each(|cell| cell.with_mut(|_| ()));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::{Map, Region};
+use crate::base::shared;
 
 /// What places in slabs are multiples of, in bytes.
 pub(crate) const UNIT: usize = 8;
@@ -34,17 +35,27 @@ pub(crate) fn slot_of(place: u32) -> u8 {
 pub(crate) struct Slab {
     region: Arc<Region>,
     map: Map,
+    /// For the model tests: who looks where it is written.
+    #[cfg(all(test, loom))]
+    looks: super::map::Looks,
 }
 
 impl Slab {
     /// One of so many bytes, up to [`LONGEST_SLAB`].
     pub(crate) fn new(bytes: usize) -> io::Result<Self> {
         let region = Region::new(bytes.min(LONGEST_SLAB))?;
-        Ok(Self { map: Map::of_region(Arc::clone(&region), region.len()), region })
+        Ok(Self {
+            map: Map::of_region(Arc::clone(&region), region.len()),
+            #[cfg(all(test, loom))]
+            looks: super::map::Looks::new(region.len().div_ceil(UNIT)),
+            region,
+        })
     }
 
     /// Writes what nobody looks at yet. There is one writer.
     pub(crate) fn write(&self, offset: usize, data: &[u8]) {
+        #[cfg(all(test, loom))]
+        self.looks.written(offset / UNIT, data.len().div_ceil(UNIT));
         self.region.write(offset, data);
     }
 }
@@ -57,10 +68,10 @@ impl fmt::Debug for Slab {
 
 /// Slabs by their slots.
 #[derive(Clone)]
-pub(crate) struct Slabs(Box<[Option<Arc<Slab>>]>);
+pub(crate) struct Slabs(Box<[Option<shared::Arc<Slab>>]>);
 
 impl Slabs {
-    pub(crate) fn new(slabs: Vec<Option<Arc<Slab>>>) -> Self {
+    pub(crate) fn new(slabs: Vec<Option<shared::Arc<Slab>>>) -> Self {
         Self(slabs.into())
     }
 
@@ -76,7 +87,10 @@ impl Slabs {
     /// `len` bytes from a place on, which were written before it was told.
     #[inline]
     pub(crate) fn bytes(&self, place: u32, len: usize) -> Option<&[u8]> {
-        self.slab(place)?.map.bytes(offset(place), len)
+        let slab = self.slab(place)?;
+        #[cfg(all(test, loom))]
+        slab.looks.read((place & INSIDE) as usize, len.div_ceil(UNIT));
+        slab.map.bytes(offset(place), len)
     }
 
     /// What is at a place will be read soon.
@@ -102,9 +116,9 @@ mod tests {
 
     #[test]
     fn places_lead_to_their_slabs_and_nowhere_else() {
-        let slabs: Vec<_> = (0..2).map(|_| Arc::new(Slab::new(64).unwrap())).collect();
+        let slabs: Vec<_> = (0..2).map(|_| shared::Arc::new(Slab::new(64).unwrap())).collect();
         slabs[1].write(16, b"here");
-        let slabs = Slabs::new(vec![Some(Arc::clone(&slabs[0])), None, Some(Arc::clone(&slabs[1]))]);
+        let slabs = Slabs::new(vec![Some(shared::Arc::clone(&slabs[0])), None, Some(shared::Arc::clone(&slabs[1]))]);
         assert_eq!(slabs.bytes(place(2, 16), 4), Some(&b"here"[..]));
         assert_eq!(slabs.bytes(place(0, 16), 4), Some(&[0; 4][..]));
         assert_eq!(slabs.bytes(place(2, 56), 9), None);

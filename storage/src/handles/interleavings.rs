@@ -6,7 +6,11 @@
 //!
 //! > A reader has a meta and the map that goes with it, and keeps both for as long as it likes.
 //!
+//! Of what memory has of leaves: `patches`.
+//!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test --release -p boltkv-storage --lib interleavings`.
+
+mod patches;
 
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@
 //! former one finds in it what was there when it was left.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use zerocopy::FromBytes as _;
 
+use crate::base::shared::{Arc, AtomicU64};
 use crate::disk::{PLACE_BITS, Slab, Slabs, prefetch};
 use crate::format::{PATCH_HEADER, PatchHeader, Patched, Pgid, TxId};
 

@@ -1,10 +1,10 @@
 //! What the writer has of the patches: the memory, whose leaves they are of, and what this transaction has added.
 
 use std::fmt;
-use std::sync::Arc;
 
 use super::names::Names;
 use crate::Result;
+use crate::base::shared::Arc;
 use crate::format::{Changes, PatchHeader, PatchId, Patched, Pgid, TxId, write_patch};
 use crate::pages::{Before, Filling, For, Oldest, Recents, Run, Table};
 

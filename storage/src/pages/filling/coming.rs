@@ -2,12 +2,10 @@
 //! then, and does not wait for all entries of a large one, nor for memory that the system has yet to give.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use zerocopy::FromZeros as _;
+use std::sync::atomic::Ordering;
 
 use super::Filling;
+use crate::base::shared::{Arc, AtomicU64, into_inner, replace, zeros};
 use crate::format::Pgid;
 use crate::pages::recents::{Entries, PAGE_SHIFT, Table, find, live};
 
@@ -84,10 +82,10 @@ impl Coming {
     /// One for some more than so many pages; `former` are entries that nobody may need any more.
     pub(super) fn begin(pages: usize, former: Option<Entries>) -> io::Result<Self> {
         let len = (2 * (pages + pages / 4 + MORE_PAGES)).next_power_of_two();
-        let former = former.and_then(Arc::into_inner).filter(|entries| entries.len() == len);
+        let former = former.and_then(into_inner).filter(|entries| entries.len() == len);
         let (entries, emptied) = match former {
             Some(entries) => (entries, 0),
-            None => (AtomicU64::new_vec_zeroed(len).map_err(|_| io::ErrorKind::OutOfMemory)?, len),
+            None => (zeros(len)?, len),
         };
         Ok(Self { entries, emptied, seen: 0, taken: 0 })
     }
@@ -106,7 +104,7 @@ impl Coming {
     pub(super) fn fill(&mut self, table: Option<&Table>, entries: usize) {
         let emptied = entries.min(self.entries.len() - self.emptied);
         for entry in &mut self.entries[self.emptied..self.emptied + emptied] {
-            *entry.get_mut() = 0;
+            replace(entry, 0);
         }
         self.emptied += emptied;
         let Some(table) = table else { return };
@@ -139,7 +137,7 @@ impl Coming {
     }
 
     fn put(&mut self, place: usize, entry: u64) {
-        let before = std::mem::replace(self.entries[place].get_mut(), entry);
+        let before = replace(&mut self.entries[place], entry);
         self.taken += usize::from(before == 0);
     }
 

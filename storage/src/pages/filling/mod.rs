@@ -8,7 +8,6 @@ mod due;
 mod moving;
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fnv::FnvBuildHasher;
@@ -16,6 +15,7 @@ use zerocopy::FromBytes as _;
 
 use super::Table;
 use super::recents::{AT, Entries, PAGE_SHIFT, PAGES, PAST, live};
+use crate::base::shared::Arc;
 use crate::disk::{LONGEST_SLAB, MOST_SLABS, Slab, UNIT, place};
 use crate::format::{PatchHeader, Pgid};
 use coming::Coming;

@@ -1,8 +1,7 @@
 //! What is in memory already is told anew, at the row's end.
 
-use std::sync::Arc;
-
 use super::{Before, Filling, For, Table};
+use crate::base::shared::Arc;
 use crate::disk::slot_of;
 use crate::format::{MOST_CHANGES, Patched, Pgid, patch_bytes};
 

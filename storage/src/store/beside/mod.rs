@@ -22,6 +22,7 @@ use super::durable::{in_work, make_durable, number_of_sync_point};
 use super::patched::{FEW, commit, open_bucket, set_aside};
 use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
+use crate::base::shared;
 use crate::format::{Meta, Pgid, TxId};
 use crate::journal::Journal;
 use crate::pages::{Recents, Run, SLABS_TOGETHER, Snapshot};
@@ -157,7 +158,7 @@ impl<'a> Beside<'a> {
         let (shared, names) = (self.shared, Arc::clone(&self.names));
         shared.pressure.writes_leaves(done..done + slots.len(), self.all_slots);
         shared.write_round(&table, &names, leaves, |batch, pages, next| self.write_batch(batch, pages, next))?;
-        self.state.recents.table = Some(Arc::new(table.without(&slots)));
+        self.state.recents.table = Some(shared::Arc::new(table.without(&slots)));
         Ok(true)
     }
 

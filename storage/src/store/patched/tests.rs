@@ -3,11 +3,11 @@ mod gone;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::What;
 use super::*;
+use crate::base::shared::Arc;
 use crate::format::PageWriter;
 use crate::{Db, Durability, FreelistStored, JournalOptions, Options};
 
