@@ -197,6 +197,9 @@ pub(crate) fn address_with(text: &str, port: u16) -> Result<String, &'static str
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("a port needs its host, as in 127.0.0.1:7878");
     }
+    if text.contains("://") {
+        return Err("an address is HOST:PORT, without http:// or the like before it");
+    }
     // An IPv6 address has colons of its own: with a port it is written in brackets.
     if text.parse::<Ipv6Addr>().is_ok() {
         return Ok(format!("[{text}]:{port}"));
@@ -328,7 +331,7 @@ mod tests {
         ] {
             assert_eq!(address(text).as_deref(), Ok(address_of));
         }
-        for text in ["", "7878", ":7878", "host:", "host:99999", "host:port"] {
+        for text in ["", "7878", ":7878", "host:", "host:99999", "host:port", "http://host:1", "boltkv://host"] {
             assert!(address(text).is_err(), "{text}");
         }
     }

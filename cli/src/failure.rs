@@ -231,6 +231,7 @@ impl From<boltkv_client::Error> for Failure {
                 "; `boltkv bucket create PATH` makes one, `boltkv bucket list` shows them"
             }
             _ if is_late => "; --timeout has it wait for longer",
+            _ if matches!(&error, Error::NoAnswer { .. }) => "; is it a boltkv server?",
             _ => hint(&error),
         };
         Self::said(exit, format!("{error}{hint}"))

@@ -96,3 +96,24 @@ fn a_server_that_is_stopped_is_there_and_does_not_answer() {
     assert!(said.contains(server.addr()) && said.contains("takes connections but does not answer"), "{said}");
     server.signal("CONT");
 }
+
+/// As Redis and servers of HTTP do, which wait for the end of a line.
+#[test]
+fn of_what_takes_connections_and_says_nothing_it_is_asked_whether_it_is_a_server() {
+    let addr = somebody(|mut stream| {
+        frame(&mut stream);
+        frame(&mut stream);
+    });
+    let said = run(["get", "k", "--timeout", "200ms", "--addr", &addr]).failed(3);
+    assert!(said.ends_with("nothing within 200ms; is it a boltkv server?\n"), "{said}");
+}
+
+#[test]
+fn a_url_is_no_address_and_that_is_said_before_anybody_is_asked() {
+    for command in [&["get", "k"][..], &["bench"], &["serve"]] {
+        let option = if command[0] == "serve" { "--listen" } else { "--addr" };
+        let ran = run(command.iter().chain(&[option, "http://127.0.0.1:17878"]));
+        assert_eq!(ran.code, Some(2), "{command:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("HOST:PORT, without http://"), "{command:?}: {}", ran.stderr);
+    }
+}
