@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use boltkv_protocol::{DEFAULT_MAX_FRAME, MAX_FRAME_BEFORE_HELLO, MAX_FRAME_LIMIT};
@@ -78,6 +78,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// The clock by which keys expire. Default: the system's.
     pub clock: Clock,
+    /// What keeps a file from being open after a second, for the log, where that can be known. Default: nobody knows.
+    pub keeps_closed: Option<fn(&Path) -> Option<String>>,
 }
 
 /// Where a server listens. As text: `127.0.0.1:7878`, `redis://127.0.0.1:6379`, `unix:/run/boltkv.sock`.
@@ -224,6 +226,10 @@ pub struct Timeouts {
 }
 
 impl Config {
+    /// What takes long in an opening that waits for nobody, as the log has it.
+    pub const BUSY_OPENING: &str = "has the disk keep what was just copied, looks for free pages, or does again what the \
+                                    journal has";
+
     /// The defaults, for the database in this file.
     #[must_use]
     pub fn for_file(path: impl Into<PathBuf>) -> Self {
@@ -252,6 +258,7 @@ impl Config {
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             clock: Clock::default(),
+            keeps_closed: None,
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
     if let Some(max) = config.max_size {
         options = options.max_size(max);
     }
-    let name = path.display().to_string();
+    let (file, keeps_closed) = (path.clone(), config.keeps_closed);
     let (journal, discard, read_only) = (config.journal.clone(), config.discard_journal, config.read_only);
     let journal = journal.map(|journal| journal.most_default_memory(config.limits.all_memory() / 4));
     let opened = spawn_blocking(move || match journal {
@@ -51,11 +51,10 @@ pub(crate) async fn open(config: &Config) -> Result<Db, Error> {
         },
     });
     let opened = patiently(opened, |waited| {
-        warn!(
-            "{name} is not open after {} s: it waits for another process to let go of it, has the disk keep what was just \
-             copied, looks for free pages, or does again what the journal has",
-            waited.as_secs()
-        );
+        let why = keeps_closed
+            .and_then(|why| why(&file))
+            .unwrap_or_else(|| format!("it waits for another process to let go of it, {}", Config::BUSY_OPENING));
+        warn!("{} is not open after {} s: {why}", file.display(), waited.as_secs());
     });
     let db = opened.await.map_err(|failed| Error::Thread(failed.into()))?.map_err(Error::Open)?;
     tell(&db);

@@ -7,8 +7,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use boltkv_server::Config;
+
 use super::listening;
 use crate::arguments::{REDIS, UNIX};
+use crate::failure::one_line;
 
 /// As many holders are named: a file can have any number of readers.
 const MOST_NAMED: usize = 3;
@@ -48,6 +51,16 @@ pub(crate) fn advice(file: &Path, wait: &str, ask: Option<&str>) -> String {
 /// Who has the file, behind "is locked".
 pub(crate) fn named(file: &Path) -> String {
     names(&holders(file))
+}
+
+/// Why a server's file is not open yet: somebody else has it, or the server has it itself and is not done with it.
+pub(crate) fn keeps_closed(file: &Path) -> Option<String> {
+    let holders = holders(file);
+    if holders.iter().any(|holder| holder.pid == std::process::id()) {
+        return Some(format!("it {}", Config::BUSY_OPENING));
+    }
+    let waits = || one_line(&format!("it waits for another process to let go of it{}", names(&holders)));
+    (!holders.is_empty()).then(waits)
 }
 
 fn names(holders: &[Holder]) -> String {

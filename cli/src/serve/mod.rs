@@ -74,6 +74,7 @@ impl Serve {
         }
         allocator::return_memory();
         let mut config = effective.config.clone();
+        config.keeps_closed = Some(holder::keeps_closed);
         descriptors::fit(&mut config.limits)?;
         settings.limits.warn_of_cut_queue(&config);
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -144,7 +144,7 @@ mod tests {
 
     /// Every field of the server's configuration, and a flag that changes it. What [`Config`] gets is to be added here, with its
     /// setting.
-    const FIELDS: [(&str, &str); 43] = [
+    const FIELDS: [(&str, &str); 44] = [
         ("listen", "--listen=127.0.0.1:1"),
         ("admin", "--admin=127.0.0.1:1"),
         ("database", "--db=other.db"),
@@ -191,6 +191,7 @@ mod tests {
         // A server has the system's.
         ("clock.seen", ""),
         ("clock.by_hand", ""),
+        ("keeps_closed", ""),
     ];
 
     /// Fields whose defaults are not the library's, and why.

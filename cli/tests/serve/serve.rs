@@ -253,6 +253,16 @@ fn a_second_server_on_the_same_file_is_told_so() {
     let holder = format!("pid {} (", server.id());
     assert!(said.contains(&holder) && said.contains("serve") && said.contains("--lock-timeout TIME"), "{said}");
     assert_eq!(server.text("PING\n"), "PONG\n");
+    // It is not only at the end that whoever waits learns for whom.
+    let ran = run(args!["serve", "--listen", "127.0.0.1:0", "--lock-timeout", "2s", "--db", &db]);
+    let notice = ran.stderr.lines().find(|line| line.contains("is not open after 1 s")).unwrap();
+    if cfg!(target_os = "linux") {
+        assert!(
+            notice.contains("it waits for another process to let go of it: ") && notice.contains(&holder),
+            "{notice}"
+        );
+        assert!(!notice.contains("free pages"), "{notice}");
+    }
 }
 
 #[test]
