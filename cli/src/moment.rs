@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 
 /// As people write it, in UTC; of one that no calendar has, its milliseconds. A journal's first segment has none: it has the
 /// time of the last record before it.
@@ -23,14 +23,19 @@ pub(crate) fn millis(time: SystemTime) -> u64 {
 
 /// Reads a moment such as `2026-11-22T14:03:00Z` or `2026-11-22 15:03:00.5+01:00`: without an offset it could be any of many.
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
-    let moment: Timestamp = text.parse().map_err(|error: jiff::Error| {
-        if text.parse::<DateTime>().is_ok() {
-            "it lacks its offset, such as Z for UTC, or +02:00".to_owned()
-        } else {
-            error.to_string()
-        }
-    })?;
+    let moment: Timestamp = text.parse().map_err(|_| lacking(text))?;
     u64::try_from(moment.as_millisecond()).map_err(|_| "it is before 1970".to_owned())
+}
+
+/// What keeps a text from being a moment, with the whole form of what was meant.
+fn lacking(text: &str) -> String {
+    match text.parse::<DateTime>() {
+        Ok(day) if day.time() == Time::midnight() && !text.contains(':') => {
+            format!("it lacks the time of day and its offset: {day}Z is when it begins in UTC")
+        }
+        Ok(time) => format!("it lacks its offset: {time}Z is in UTC, and {time}+02:00 two hours earlier"),
+        Err(_) => "a time is such as 2026-11-22T14:03:00Z".to_owned(),
+    }
 }
 
 /// As [`parse`], also a day, which begins in UTC, and seconds since 1970.
@@ -83,5 +88,15 @@ mod tests {
         {
             assert!(parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_lacks_something_is_told_in_the_whole_form_and_what_is_no_time_in_a_few_words() {
+        let why = |text| parse(text).unwrap_err();
+        assert!(why("2026-11-30").contains("the time of day and its offset: 2026-11-30T00:00:00Z "));
+        for text in ["2026-11-30 10:00", "2026-11-30T10"] {
+            assert!(why(text).contains("lacks its offset: 2026-11-30T10:00:00Z "), "{text}");
+        }
+        assert_eq!(why("yesterday"), "a time is such as 2026-11-22T14:03:00Z");
     }
 }

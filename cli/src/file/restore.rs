@@ -67,9 +67,9 @@ impl FromStr for To {
         match text.strip_suffix("ms") {
             _ if is_number(text) => number(text).map(RestoreTo::Transaction),
             Some(ms) if is_number(ms) => number(ms).map(RestoreTo::Time),
-            _ => moment::parse(text).map(RestoreTo::Time).map_err(|error| {
-                format!("neither a transaction's number nor a time such as 2026-11-22T14:03:00Z: {error}")
-            }),
+            _ => moment::parse(text)
+                .map(RestoreTo::Time)
+                .map_err(|why| format!("neither a transaction's number nor a time: {why}")),
         }
         .map(Self)
     }
