@@ -298,6 +298,13 @@ fn of_argument(asked: &Command, word: &str) -> Vec<String> {
         };
         return vec![tip.to_owned()];
     }
+    let usage = typed(asked);
+    if matches!(name, "--db" | "--file" | "--path" | "-f")
+        && usage.starts_with("boltkv file ")
+        && usage.contains(" FILE")
+    {
+        return vec![format!("the file stands without an option: {usage}")];
+    }
     if matches!(name, "-b" | "--bucket") {
         return of_bucket(asked).into_iter().collect();
     }

@@ -86,7 +86,8 @@ pub(super) const COMMANDS: [(&[&str], &str); 29] = [
 pub(super) const OF_FILES: [(&[&str], &str); 5] = [
     (
         &["ls", "list", "scan", "range", "iterate"],
-        "`boltkv file buckets FILE` prints the buckets, `boltkv file keys FILE BUCKET` keys, `boltkv file export FILE` everything",
+        "`boltkv file peek FILE scan BUCKET` prints the entries of a bucket, `boltkv file buckets FILE` the buckets, `boltkv file \
+         keys FILE BUCKET` keys, `boltkv file export FILE` everything",
     ),
     (
         &["set", "put", "incr", "delete", "del", "rm", "remove", "bucket", "create", "mkbucket"],

@@ -15,11 +15,12 @@ use self::pieces::Pieces;
 use super::waiting;
 use crate::failure::{Failure, Outcome};
 
-/// Read a file that another process has open and writes, without its lock
+/// Read a file without its lock, also one that others have open and write
 ///
 /// What etcd, containerd or a boltkv server holds can be looked at while it works: nothing is locked, nothing is written,
 /// and nobody waits. What one look reads is of one transaction, or is read again. What takes longer than the other process
 /// leaves time for is read in pieces, each of one transaction; a line on standard error says so, and of which they are.
+/// A file that nobody has open is read in the same way.
 ///
 /// Shown is what lies in the file. A boltkv server with a journal has newer writes in that: ask the server for them. Where
 /// a key or bucket is not found and a journal may hold it, the error says so.
