@@ -114,9 +114,10 @@ pub(crate) struct Bench {
     #[command(flatten)]
     token: TokenArgs,
     /// Leave what was made and loaded, for --reuse
-    #[arg(long, conflicts_with = "reuse")]
+    #[arg(long)]
     keep: bool,
-    /// Use what an earlier run with --keep has left: make, load and remove nothing. SETs and DELETEs change what is there
+    /// Use what an earlier run with --keep has left: make, load and remove nothing, with --keep and without. SETs and DELETEs
+    /// change what is there
     #[arg(long, conflicts_with_all = ["load", "age"])]
     reuse: bool,
     /// Threads that send and receive [default: a quarter of the cores, 1 to 4]
