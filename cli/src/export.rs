@@ -28,8 +28,8 @@ const LEASE: Duration = Duration::from_secs(60);
 /// is one state, from a snapshot that the server holds open meanwhile: writes go on, and pages that they would use again wait. An
 /// export whose connection is lost ends with an error. With --live it is as things are when it comes by: nothing waits for it,
 /// and a server that is restarted, or busy, is waited for, as long as --timeout. When keys expire is not told: where these
-/// lines are imported, also where they came from, the keys never expire. A copy that has their times is one of `boltkv backup`,
-/// of which `boltkv file export` makes lines.
+/// lines are imported, also where they came from, the keys never expire; a line on standard error says so where the server has
+/// such keys. A copy that has their times is one of `boltkv backup`, of which `boltkv file export` makes lines.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv export > everything.jsonl
@@ -111,6 +111,7 @@ impl State {
 impl Export {
     pub(crate) fn run(&self) -> Outcome {
         self.remote.run(async |client| {
+            note_times(&client).await;
             let state = State::open(client, self.live || self.resume).await?;
             let mut progress = Progress::counting("entries");
             let (mut lines, way) = match &self.output {
@@ -277,6 +278,18 @@ impl Export {
             return Err(Failure::from(error).followed_by(lost));
         }
         if may_help && patience.is_left().await { Ok(()) } else { Err(error.into()) }
+    }
+}
+
+/// Says that the lines lack something, where keys of the server have times. Which keys those are is not to be seen.
+async fn note_times(client: &Client) {
+    // What fails here fails again, and is told then.
+    let figures = client.stats().await.unwrap_or_default();
+    if figures.iter().any(|(name, value)| name == "keys_expire" && value == "1") {
+        note(
+            "keys of this server expire, and the lines do not tell when: imported, they never do; `boltkv backup`, and `boltkv \
+             file export` of that, have the times",
+        );
     }
 }
 

@@ -88,10 +88,11 @@ impl Executor {
         &self.turns
     }
 
-    /// For how long the next key to be removed has been due; no time where none is, or where that cannot be read.
-    pub(crate) fn expiry_lag(&self) -> Duration {
-        let due = self.db.begin().and_then(|tx| earliest(&tx)).ok().flatten();
-        Duration::from_millis(due.map_or(0, |due| self.expiry.clock.now().saturating_sub(due)))
+    /// For how long the next key to be removed has been due, or no time; nothing where no key has a time, or where that
+    /// cannot be read.
+    pub(crate) fn expiry_lag(&self) -> Option<Duration> {
+        let due = self.db.begin().and_then(|tx| earliest(&tx)).ok().flatten()?;
+        Some(Duration::from_millis(self.expiry.clock.now().saturating_sub(due)))
     }
 
     /// The clock by which keys expire.

@@ -56,7 +56,9 @@ impl Shared {
         figures.push(("snapshots", Figure::Number(snapshots as u64)));
         figures.push(("snapshot_oldest_seconds", Figure::Number(oldest.as_secs())));
         figures.push(("shrinking", Figure::Number(executor.turns().shrinks.places.taken() as u64)));
-        let lag = executor.expiry_lag().as_millis();
+        let lag = executor.expiry_lag();
+        figures.push(("keys_expire", Figure::Number(lag.is_some().into())));
+        let lag = lag.unwrap_or_default().as_millis();
         figures.push(("expired_keys", Figure::Number(self.stats.expired_keys())));
         figures.push(("expiry_lag_ms", Figure::Number(u64::try_from(lag).unwrap_or(u64::MAX))));
         if self.access.asks() {

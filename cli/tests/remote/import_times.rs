@@ -10,6 +10,8 @@ fn the_times_that_a_files_lines_have_come_along_and_a_servers_lines_have_none() 
     let file = folder.path().join("from.db");
     let server = Server::start(&file);
     server.run(["bucket", "create", "app/inner"]).done();
+    // Nothing is said where no key has a time.
+    server.run(["export"]).done();
     for (bucket, key, at) in
         [("default", "a", "2100-01-01T00:00:00Z"), ("app/inner", "\u{e9} b", "2101-01-01T00:00:00Z")]
     {
@@ -17,7 +19,13 @@ fn the_times_that_a_files_lines_have_come_along_and_a_servers_lines_have_none() 
     }
     server.run(["set", "stays", "v"]).done();
     server.run(["expire", "-b", "app", "inner", "--at", "2102-01-01T00:00:00Z"]).done();
-    let of_server = server.run(["export"]).done_text();
+    let exported = server.run(["export"]);
+    assert!(
+        exported.stderr.contains("keys of this server expire, and the lines do not tell when"),
+        "{}",
+        exported.stderr
+    );
+    let of_server = exported.text();
     server.stop();
     let of_file = [&[][..], &["--text"], &["--csv"]].map(|args| {
         run(args!["file", "export", &file].iter().chain(&args.iter().map(Into::into).collect::<Vec<_>>())).done()

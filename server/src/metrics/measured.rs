@@ -34,7 +34,7 @@ impl<'a> Measured<'a> {
             database: db.stats(),
             process: Process::now(),
             snapshots: executor.snapshots().figures(),
-            expiry_lag: executor.expiry_lag(),
+            expiry_lag: executor.expiry_lag().unwrap_or_default(),
             file_bytes: db.path().and_then(length),
             free_bytes: [("file", db.path().and_then(free)), ("journal", db.journal().and_then(free))],
         }
