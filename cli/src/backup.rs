@@ -244,8 +244,9 @@ impl Target<'_> {
         if !self.force {
             must_be_new(self.file).map_err(|failure| failure.followed_by(" (--force replaces it)"))?;
         }
-        must_have_no_journal(self.file)?;
-        self.lock().map(drop)
+        // First: the journal of a file that is in use is in use, too, and is not to be moved.
+        drop(self.lock()?);
+        must_have_no_journal(self.file)
     }
 
     /// The file that is to be replaced, locked, so that nobody opens it; `None` where there is none.
