@@ -280,6 +280,12 @@ fn about(file: &Path, error: &Error) -> String {
             let path = path.as_deref().unwrap_or(file);
             format!("{error}{}", who_asked(path, if path == file { "the file" } else { "it" }))
         }
+        Error::Io { source, path: Some(path), .. } if source.kind() == io::ErrorKind::NotFound => {
+            match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.exists()) {
+                Some(folder) => format!("{error}; its folder {} is not there", folder.display()),
+                None => error.to_string(),
+            }
+        }
         Error::BucketNotFound { name, .. } if name.contains(&b'/') => {
             let within = "the buckets of a file are named one by one: `users eu` for `users/eu`";
             format!("{}: {error}; {within}", file.display())

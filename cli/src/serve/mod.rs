@@ -13,6 +13,7 @@ mod signals;
 mod systemd;
 mod timeouts;
 
+use std::fs::File;
 use std::io::{self, Write as _};
 
 use boltkv_server::{Config, Error, Listen, Server};
@@ -116,6 +117,11 @@ impl Settings {
             Error::Open(error @ StorageError::LockTimeout { .. }) => {
                 Failure::unreachable(format!("{error}{}", holder::advice(&self.db, "--lock-timeout", None)))
             }
+            Error::Open(error @ StorageError::Io { source, path: Some(path), .. })
+                if source.kind() == io::ErrorKind::PermissionDenied && *path == self.db && self.may_be_read() =>
+            {
+                Failure::open(&self.db, error).followed_by("; --read-only serves it as it is")
+            }
             Error::Open(error) => {
                 let advice = self.journal.advice(error, &self.db, self.read_only);
                 let file = quoted_for_shell(&self.db);
@@ -132,6 +138,11 @@ impl Settings {
             Error::Limit { .. } => Failure::usage(error.to_string()),
             _ => Failure::not_done(error.to_string()),
         }
+    }
+
+    /// Whether a file that could not be opened to be written can be read.
+    fn may_be_read(&self) -> bool {
+        !self.read_only && File::open(&self.db).is_ok()
     }
 
     /// The one line that says it is ready. Scripts read the port from it.

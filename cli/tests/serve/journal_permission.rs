@@ -165,6 +165,27 @@ fn where_records_wait_in_it_it_is_neither_left_out_nor_begun_elsewhere() {
     assert_eq!(server.stop().code, Some(0));
 }
 
+#[test]
+#[boltkv_needs::program("setpriv")]
+fn a_file_that_may_be_read_and_not_written_is_served_by_read_only_and_that_is_said() {
+    let place = Place::new();
+    let server = Server::start(&place.db());
+    assert_eq!(server.text("SET k v\n"), "OK\n");
+    server.stop().done();
+    allow(&place.db(), 0o444);
+    let said = place.refused(&[], &place.db());
+    assert!(said.contains("and the file is of user") && said.ends_with("; --read-only serves it as it is\n"), "{said}");
+    let server = Server::spawn(place.serve().arg("--read-only"));
+    assert_eq!(server.text("GET k\n"), "v\n");
+    assert_eq!(server.stop().code, Some(0));
+    // What may not be read either is not served so.
+    allow(&place.db(), 0o000);
+    for more in [&args![][..], &args!["--read-only"]] {
+        let said = Ran::from(place.serve().args(more).output().unwrap()).failed(3);
+        assert!(said.contains("Permission denied") && !said.contains("--read-only"), "{said}");
+    }
+}
+
 /// Holds for whoever runs it, root with all that root may included.
 #[test]
 fn a_file_in_the_folders_place_is_no_folder_where_records_wait_elsewhere() {

@@ -295,6 +295,7 @@ fn what_is_no_database_is_refused_and_left_as_it_is() {
     assert!(said.contains(folder.path().to_str().unwrap()), "{said}");
     let said = refused(&folder.path().join("no/such/folder.db"));
     assert!(said.contains("no/such/folder.db") && said.contains("No such file"), "{said}");
+    assert!(said.ends_with("no/such is not there\n") && said.contains("; its folder "), "{said}");
 }
 
 #[test]
