@@ -3,8 +3,8 @@
 //! Nothing here prints an error's `Debug` form, and nothing else in the crate decides on an exit code.
 
 use std::fmt;
-use std::fs;
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -290,10 +290,7 @@ fn about(file: &Path, error: &Error) -> String {
             let within = "the buckets of a file are named one by one: `users eu` for `users/eu`";
             format!("{}: {error}; {within}", file.display())
         }
-        Error::NotABoltFile => {
-            let repair = format!("boltkv file repair --output NEW {}", quoted_for_shell(file));
-            format!("{}: {error}; if it was one, `{repair}` looks for what is left", file.display())
-        }
+        Error::NotABoltFile => format!("{}: {}", file.display(), of_no_bolt_file(file, error)),
         Error::JournalIo { source, path, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
             format!("{error}{}", who_asked(path, "it"))
         }
@@ -321,6 +318,28 @@ fn about(file: &Path, error: &Error) -> String {
             format!("{}: {error} (`{}` tells more)", file.display(), journal_command("", file, segment.parent()))
         }
         _ => format!("{}: {error}", file.display()),
+    }
+}
+
+/// Why a file is no bolt file, with what else it is, or the way on where it was one.
+fn of_no_bolt_file(file: &Path, error: &Error) -> String {
+    if let Some(other) = begins_as(file) {
+        return format!("not a bolt file: {other}");
+    }
+    let repair = format!("boltkv file repair --output NEW {}", quoted_for_shell(file));
+    format!("{error}; if it was one, `{repair}` looks for what is left")
+}
+
+/// What else a file is that has nothing of bolt's, where its first bytes tell.
+pub(crate) fn begins_as(file: &Path) -> Option<String> {
+    let mut first = Vec::new();
+    File::open(file).and_then(|file| file.take(16).read_to_end(&mut first)).ok()?;
+    let of = |program| format!("{program} has made it: `{program} -dc {} > NEW` unpacks it", quoted_for_shell(file));
+    match &*first {
+        [0x1f, 0x8b, ..] => Some(of("gzip")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(of("zstd")),
+        b"SQLite format 3\0" => Some("it is a database of SQLite".to_owned()),
+        _ => None,
     }
 }
 

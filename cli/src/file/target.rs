@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::{holder, waiting};
 use crate::arguments::{bytes, seconds};
-use crate::failure::{Failure, Outcome, journal_beside};
+use crate::failure::{Failure, Outcome, begins_as, journal_beside};
 use crate::shell::quoted_for_shell;
 
 /// The file that a command is about.
@@ -146,10 +146,12 @@ impl RawTarget {
         // A page is there or not, whatever the journal has.
         let _ = waiting::note_of_journal(&self.path);
         RawFile::open(&self.path, self.page_size).map_err(|error| match error {
-            Error::NotABoltFile if self.page_size.is_none() => Failure::unreachable(format!(
-                "{}: {error} (if it is one all the same, say the size of its pages: --page-size 4096)",
-                self.path.display()
-            )),
+            Error::NotABoltFile if self.page_size.is_none() && begins_as(&self.path).is_none() => {
+                Failure::unreachable(format!(
+                    "{}: {error} (if it is one all the same, say the size of its pages: --page-size 4096)",
+                    self.path.display()
+                ))
+            }
             Error::InvalidPageSize { .. } => Failure::usage(error.to_string()),
             _ => Failure::open(&self.path, &error),
         })

@@ -131,6 +131,33 @@ fn what_is_no_bolt_file_could_not_be_opened() {
     assert!(!folder.path().join("missing.db").exists(), "a check makes no file");
 }
 
+/// What a backup became that was compressed, and what is of another program, nobody is to repair.
+#[test]
+fn what_has_become_of_a_file_is_told_where_its_first_bytes_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, begin, says) in [
+        ("a.gz", &b"\x1f\x8b\x08\0"[..], "gzip has made it: `gzip -dc "),
+        ("a.zst", b"\x28\xb5\x2f\xfd\x04", "zstd has made it: `zstd -dc "),
+        ("a.sqlite", b"SQLite format 3\0\x10", "it is a database of SQLite"),
+    ] {
+        let file = folder.path().join(name);
+        for len in [begin.len(), 20_000] {
+            let mut bytes = begin.to_vec();
+            bytes.resize(len, 7);
+            fs::write(&file, bytes).unwrap();
+            let new = folder.path().join("new");
+            let repair = run(args!["file", "repair", &file, "--output", &new]);
+            let [info, page] =
+                [args!["file", "info", &file].to_vec(), args!["file", "page", &file, "0"].to_vec()].map(run);
+            for ran in [check(&file), run(args!["serve", "--db", &file]), repair, info, page] {
+                let said = ran.failed(3);
+                assert!(said.contains("not a bolt file: ") && said.contains(says), "{said}");
+                assert!(!said.contains("file repair") && !said.contains("--page-size"), "{said}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_file_that_is_being_written_is_waited_for_and_then_given_up() {
     let folder = tempfile::tempdir().unwrap();
