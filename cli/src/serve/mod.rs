@@ -45,6 +45,7 @@ const EVENT_INTERVAL: u32 = 256;
   boltkv serve
   boltkv serve --db /var/lib/app/app.db --listen 127.0.0.1:7000
   boltkv serve --db app.db --listen 127.0.0.1:7878 --listen 'unix:/run/boltkv.sock?mode=0660'
+  boltkv serve --db app.db --listen 127.0.0.1:7878 --listen redis://127.0.0.1:6379
   boltkv serve --listen 0.0.0.0 --tls-cert server.pem --tls-key server.key --tokens tokens
   boltkv serve --db etcd/member/snap/db --read-only
   boltkv serve --max-frame 64MiB --queue-bytes 256MiB
