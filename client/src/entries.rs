@@ -16,8 +16,8 @@ use crate::{Client, Error};
 ///
 /// It ends after the first error. What the caller has not taken yet is bounded: the server sends 256 KiB and one frame, and more
 /// as that is taken. Who takes nothing for 30 s loses the rest (`SNAPSHOT_EXPIRED`), because the server keeps all pages of that
-/// state meanwhile. A server that does not keep to it loses the connection. Dropped before its end, a scan is cancelled, and its
-/// connection serves the next one at once.
+/// state meanwhile; or for 6 s, where it keeps what writes need. A server that does not keep to it loses the connection. Dropped
+/// before its end, a scan is cancelled, and its connection serves the next one at once.
 ///
 /// Keys and values are slices of the frame they came in: one that is kept keeps all of it. Copy what is to be kept long.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use boltkv_storage::{Db, Displaced, FreelistStored, Options};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::Error;
 use crate::config::{Config, Database};
@@ -95,7 +95,7 @@ fn tell(db: &Db) {
         );
     }
     if stats.journal.is_some_and(|journal| journal.torn) {
-        info!(
+        warn!(
             "{file}: what its journal ended with was not whole, and nothing shows that it was synced: a crash cut it off, or it was \
              the newest, and damaged; it was passed over"
         );

@@ -29,6 +29,8 @@ pub(crate) struct Stats {
     /// Requests of each group that the writer took.
     groups: Histogram<GROUPS>,
     commits: Histogram<TIMES>,
+    /// Writes that were refused because there was no room.
+    refused_for_room: AtomicU64,
     /// Keys that were removed because their time had come.
     expired: AtomicU64,
     /// When the last one was, in milliseconds after this began.
@@ -47,6 +49,7 @@ impl Stats {
             accepts_failed: AtomicU64::new(0),
             groups: Histogram::new(&GROUP_BOUNDS),
             commits: Histogram::new(&TIME_BOUNDS),
+            refused_for_room: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             last_commit: AtomicU64::new(0),
         }
@@ -82,6 +85,16 @@ impl Stats {
     /// The writer took a group of `writes` requests.
     pub(crate) fn group_taken(&self, writes: usize) {
         self.groups.record(writes as u64, 1);
+    }
+
+    /// The writer had no room for so many requests.
+    pub(crate) fn no_room_for(&self, writes: usize) {
+        self.refused_for_room.fetch_add(writes as u64, Relaxed);
+    }
+
+    /// How many writes were refused because there was no room.
+    pub(crate) fn refused_for_room(&self) -> u64 {
+        self.refused_for_room.load(Relaxed)
     }
 
     /// The writer has committed a group, which is on the disk if it is to be.

@@ -30,7 +30,8 @@ pub(super) struct TimeoutArgs {
     /// ever
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
     reply_timeout: Duration,
-    /// How long a client may take nothing of a scan, backup or watch, or give no credit, before it is given up; 0: for ever
+    /// How long a client may take nothing of a scan, backup or watch, or give no credit, before it is given up (a scan a fifth
+    /// of it where it keeps memory or room that writes need); 0: for ever
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     stream_timeout: Duration,
     /// How long a snapshot is held open without being used, where its client does not say

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use boltkv_protocol::{ErrorReply, StreamRequest};
-use boltkv_storage::{Db, Tx, TxId};
+use boltkv_storage::{Db, Tx};
 
 use super::backup::{BackupRun, Backups};
 use super::bucket_stat::{BucketStatRun, BucketStats};
@@ -62,14 +62,13 @@ impl Run {
         matches!(self, Self::Resp(run) if run.has_begun())
     }
 
-    /// The snapshot that would be let go with it; `None` where it has none, or its client has one open.
-    pub(crate) fn snapshot(&self) -> Option<TxId> {
-        let tx = match self {
-            Self::Scan(run) => run.state(),
-            Self::Resp(run) => run.state(),
-            Self::BucketStat(_) | Self::Txn(_) | Self::Backup(_) | Self::Watch(_) | Self::Shrink(_) => return None,
-        };
-        (Arc::strong_count(tx) == 1).then(|| tx.id())
+    /// The state that it reads for as long as its client takes over it; `None` where that is another's matter.
+    pub(crate) const fn state(&self) -> Option<&Arc<Tx>> {
+        match self {
+            Self::Scan(run) => Some(run.state()),
+            Self::Resp(run) => Some(run.state()),
+            Self::BucketStat(_) | Self::Txn(_) | Self::Backup(_) | Self::Watch(_) | Self::Shrink(_) => None,
+        }
     }
 
     /// Begins one, from this state or the newest.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use boltkv_protocol::{ErrorCode, ErrorReply, ReadRequest, Reply, SnapshotRead, SnapshotRequest};
-use boltkv_storage::Tx;
+use boltkv_storage::{Tx, TxId};
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::codec::{Asked, Codec, Due};
 use super::serve::Session;
 use super::socket::Socket;
-use crate::commands::{NamedSnapshot, answer_at};
+use crate::commands::{NamedSnapshot, Run, answer_at};
 
 /// The snapshots of a connection.
 #[derive(Debug, Default)]
@@ -45,6 +45,12 @@ impl Leases {
     /// The state of a snapshot, if it is there.
     pub(super) fn state(&self, id: u64) -> Option<&Arc<Tx>> {
         self.0.get(&id).map(|leased| leased.snapshot.state())
+    }
+
+    /// The state that would be let go with a stream; `None` where it has none, or the client holds it open.
+    pub(super) fn own(&self, run: &Run) -> Option<TxId> {
+        let is_held = |state: &Arc<Tx>| self.0.values().any(|leased| Arc::ptr_eq(leased.snapshot.state(), state));
+        run.state().filter(|state| !is_held(state)).map(|state| state.id())
     }
 
     /// When the first lease ends, if nothing happens.

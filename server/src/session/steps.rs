@@ -36,6 +36,9 @@ impl<C: Codec, S: Socket> Session<C, S> {
         self.streams.keep_turn(Stream { due, run, credit: Credit::new(C::INITIAL_CREDIT) });
         // A short stream is done after its first step.
         self.step_stream();
+        if !self.streams.is_empty() {
+            self.conn.wire.keep_little_unsent();
+        }
     }
 
     /// Whether a stream that has something could take a step.

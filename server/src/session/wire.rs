@@ -77,6 +77,11 @@ impl<S: Socket> Wire<S> {
         Ok(())
     }
 
+    /// What leaves is seen as the client takes it, from now on.
+    pub(super) fn keep_little_unsent(&self) {
+        self.socket.keep_little_unsent();
+    }
+
     /// Encrypted from now on: what has arrived is the beginning of that. With it, the names that the peer has a certificate for.
     ///
     /// # Errors

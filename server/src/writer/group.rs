@@ -79,6 +79,9 @@ impl Groups {
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
+                if matches!(error, Error::NoSpace { .. } | Error::MaxSizeReached { .. }) {
+                    self.stats.no_room_for(jobs.len());
+                }
                 if let Some(Line::Refused(refused)) = self.trouble.refused(jobs.len(), Instant::now()) {
                     error!(%error, refused, "writes fail");
                 }

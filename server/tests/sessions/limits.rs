@@ -13,10 +13,14 @@ const SHORT: Duration = Duration::from_millis(50);
 
 /// A database with 24 MiB in bucket `default`: more than any socket takes at once.
 fn large() -> Db {
+    of_values(24, 1 << 20)
+}
+
+fn of_values(number: u16, len: usize) -> Db {
     let db = Options::new().open_in_memory().unwrap();
     db.update(|tx| {
         let mut bucket = tx.create_bucket("default")?;
-        (0..24_u8).try_for_each(|n| bucket.put([b'k', n], vec![b'v'; 1 << 20]))
+        (0..number).try_for_each(|n| bucket.put([&b"k"[..], &n.to_be_bytes()].concat(), vec![b'v'; len]))
     })
     .unwrap();
     db
@@ -112,7 +116,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
     let mut deaf = server.binary();
     deaf.send_all(&vec![scan_all("default"); 3]);
     let mut deaf_to_gets = server.binary();
-    deaf_to_gets.send_all(&vec![get("default", "k\0"); 100]);
+    deaf_to_gets.send_all(&vec![get("default", "k\0\0"); 100]);
     let mut deaf_text = server.text();
     deaf_text.send("SCAN\r\n".repeat(3));
     // It has begun, so that it does not see what is written now.
@@ -136,7 +140,7 @@ fn a_client_that_does_not_read_holds_up_nobody_else() {
 // Promises: wire-stream-expired.
 #[test]
 fn the_scans_of_a_client_that_does_not_read_are_given_up_and_its_snapshots_let_go() {
-    let server = TestServer::serve(large(), |config| config.timeouts.stream_stall = 10 * SHORT);
+    let server = TestServer::serve(of_values(2_400, 10_000), |config| config.timeouts.stream_stall = 10 * SHORT);
     let given_up = || {
         crate::common::eventually(|| server.db.stats().open_readers > 0);
         crate::common::eventually(|| server.db.stats().open_readers == 0);

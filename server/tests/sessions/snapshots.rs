@@ -12,10 +12,10 @@ use boltkv_protocol::{
 };
 use boltkv_storage::{Db, Options};
 
-const LONG: u32 = 60_000;
+pub(crate) const LONG: u32 = 60_000;
 
-struct Opened {
-    id: u64,
+pub(crate) struct Opened {
+    pub(crate) id: u64,
     txid: u64,
     lease_ms: u32,
 }
@@ -24,11 +24,11 @@ fn open_request(lease_ms: u32) -> Request {
     Request::Session(SessionRequest::Snapshot(SnapshotRequest::Open { lease_ms }))
 }
 
-fn close(id: u64) -> Request {
+pub(crate) fn close(id: u64) -> Request {
     Request::Session(SessionRequest::Snapshot(SnapshotRequest::Close { snapshot: id }))
 }
 
-fn open(client: &mut Binary, lease_ms: u32) -> Opened {
+pub(crate) fn open(client: &mut Binary, lease_ms: u32) -> Opened {
     match client.ask(&open_request(lease_ms)) {
         Reply::Snapshot { id, txid, lease_ms } => Opened { id, txid, lease_ms },
         other => panic!("{other:?}"),
@@ -36,7 +36,7 @@ fn open(client: &mut Binary, lease_ms: u32) -> Opened {
 }
 
 /// A request, as of a snapshot.
-fn of(snapshot: u64, request: Request) -> Request {
+pub(crate) fn of(snapshot: u64, request: Request) -> Request {
     let read = match request {
         Request::Read(read) => SnapshotRead::Read(read),
         Request::Stream(stream) => SnapshotRead::Stream(stream),
