@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use boltkv_protocol::{ErrorReply, Reply};
+use boltkv_protocol::{ErrorCode, ErrorReply, Reply};
 use boltkv_storage::{Db, Error, TxMut};
 use tracing::{error, info};
 
@@ -79,14 +79,14 @@ impl Groups {
             }
             // Nothing of the group is left, so what one of it was refused with may not hold either.
             Err(error) => {
-                if matches!(error, Error::NoSpace { .. } | Error::MaxSizeReached { .. }) {
-                    self.stats.no_room_for(jobs.len());
-                }
                 if let Some(Line::Refused(refused)) = self.trouble.refused(jobs.len(), Instant::now()) {
                     error!(%error, refused, "writes fail");
                 }
                 self.notice_end_of_writes();
                 let error = refusal(error);
+                if error.code == ErrorCode::NoSpace {
+                    self.stats.no_room_for(jobs.len());
+                }
                 let outcome = || Reply::Error(error.clone()).into();
                 let outcomes = std::iter::repeat_with(outcome).take(jobs.len()).collect();
                 answer(jobs, outcomes);
@@ -222,7 +222,7 @@ fn newest(tx: TxMut) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use boltkv_protocol::{Cond, ErrorCode, Path, Txn, WriteRequest};
+    use boltkv_protocol::{Cond, Path, Txn, WriteRequest};
     use boltkv_storage::{JournalOptions, Options};
     use bytes::Bytes;
 

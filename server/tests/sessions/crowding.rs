@@ -1,6 +1,7 @@
 //! Scans that stand still end where the snapshots they are of keep what writes need, the oldest first.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
+use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::common::binary::{get, scan_all, set};
@@ -95,6 +96,13 @@ fn after_entries(client: &mut Binary, id: u32) -> Frame {
     }
 }
 
+/// A connection that has sent this, and reads nothing.
+fn asking(server: &TestServer, bytes: &[u8]) -> TcpStream {
+    let mut client = connect(server.address);
+    send(&mut client, bytes);
+    client
+}
+
 /// Beside so many states that are held open, has four clients begin, in one state after the other, and the memory kept by them; the oldest, once one has ended.
 fn oldest<T>(server: &TestServer, held: usize, begin: impl Fn() -> T) -> (T, Vec<T>) {
     let db = &server.db;
@@ -126,12 +134,7 @@ fn scans_without_credit_end_where_writes_need_the_memory_that_their_snapshots_ke
 fn so_do_those_whose_clients_take_nothing() {
     let file = TestFile::new();
     let server = serve(&file);
-    let begin = || {
-        let mut client = connect(server.address);
-        send(&mut client, b"BUCKET USE default/b\nSCAN\nQUIT\n");
-        client
-    };
-    let (mut client, _others) = oldest(&server, 0, begin);
+    let (mut client, _others) = oldest(&server, 0, || asking(&server, b"BUCKET USE default/b\nSCAN\nQUIT\n"));
     let all = String::from_utf8(read_to_end(&mut client)).unwrap();
     let last = all.lines().last().unwrap();
     assert!(last.starts_with("ERR SNAPSHOT_EXPIRED ") && last.contains("memory that writes need"), "{last}");
@@ -142,12 +145,7 @@ fn so_do_those_whose_clients_take_nothing() {
 fn what_has_begun_and_cannot_end_with_an_error_ends_with_the_connection() {
     let file = TestFile::new();
     let server = serve(&file);
-    let begin = || {
-        let mut client = connect(server.address);
-        send(&mut client, b"*2\r\n$7\r\nHGETALL\r\n$1\r\nb\r\n");
-        client
-    };
-    let (mut client, _others) = oldest(&server, 0, begin);
+    let (mut client, _others) = oldest(&server, 0, || asking(&server, b"*2\r\n$7\r\nHGETALL\r\n$1\r\nb\r\n"));
     assert!(std::io::copy(&mut client, &mut std::io::sink()).is_err(), "it is reset");
 }
 
@@ -223,7 +221,8 @@ fn a_scan_that_keeps_the_pages_of_a_file_that_may_not_grow_ends_and_writes_go_on
     };
     let mut n = 0;
     eventually(|| (0..100).any(|_| (n += 1, !write(n)).1));
-    eventually(|| server.db.stats().open_readers == 0);
+    // Who stops writing lacks nothing.
+    eventually(|| (write(n), server.db.stats().open_readers == 0).1);
     eventually(|| write(n));
     let error = error(&mut client, id);
     assert_eq!(error.code, ErrorCode::SnapshotExpired);
