@@ -31,6 +31,8 @@ pub(crate) struct Allocator<'a> {
     limit: Pgid,
     /// All gets the lowest free pages.
     lowest_only: bool,
+    /// What lasts long gets single pages to which something was written since the last sync, where there are such.
+    over_dirty: bool,
     /// What is set aside for pages that last briefly.
     aside: Aside,
 }
@@ -55,12 +57,17 @@ impl<'a> Allocator<'a> {
         lowest_only: bool,
     ) -> Self {
         let aside = Aside::Run(Run { start: 0, len: 0 });
-        Self { freelist, mark, taken, all, limit: Pgid::MAX, lowest_only, aside }
+        Self { freelist, mark, taken, all, limit: Pgid::MAX, lowest_only, over_dirty: false, aside }
     }
 
     /// The same, where the file has no room for pages from `limit` on, or is not to have any.
     pub(crate) fn below(self, limit: Pgid) -> Self {
         Self { limit, ..self }
+    }
+
+    /// The same, where single pages are preferred to which something was written since the last sync.
+    pub(crate) fn over_dirty(self, over_dirty: bool) -> Self {
+        Self { over_dirty, ..self }
     }
 
     /// Sets a run aside for about so many pages that last briefly.
@@ -99,6 +106,7 @@ impl<'a> Allocator<'a> {
     pub(crate) fn allocate(&mut self, pages: u64, lasts: Lasts) -> Result<Run> {
         let free = match (lasts, &mut self.aside) {
             _ if self.lowest_only => self.freelist.find(|list| list.free_mut().take(pages))?,
+            (Lasts::Long, _) if self.over_dirty && pages == 1 => self.freelist.find(Freelist::take_dirty)?,
             (Lasts::Long, _) => self.freelist.find(|list| list.take_next(pages))?,
             (Lasts::Briefly, Aside::Run(run)) if run.len >= pages => {
                 let start = run.start;

@@ -106,6 +106,21 @@ impl Spans {
         Some(start)
     }
 
+    /// Takes this page, if it is in the set.
+    pub(crate) fn take_page(&mut self, page: Pgid) -> bool {
+        let before = self.runs.range(..=page).next_back().map(|(&start, &found)| (start, found));
+        let Some((start, found)) = before.filter(|&(start, found)| page - start < found) else { return false };
+        let behind = found - (page - start) - 1;
+        self.remove(start, found);
+        for (start, len) in [(start, page - start), (page + 1, behind)] {
+            if len > 0 {
+                self.add(start, len);
+            }
+        }
+        self.pages -= 1;
+        true
+    }
+
     /// Takes `len` pages of the shortest run that has as many, so that long ones stay what they are.
     pub(crate) fn take_shortest(&mut self, len: u64) -> Option<Pgid> {
         let is_single = |run: &(&Pgid, &u64)| *run.1 == 1;
@@ -208,6 +223,17 @@ mod tests {
         let taken = [1, 1, 1, 1, 2, 9, 1].map(|len| spans.take_shortest(len));
         assert_eq!(taken, [Some(20), Some(40), Some(30), Some(31), Some(3), None, Some(5)]);
         assert_eq!(spans.pages(), 6);
+    }
+
+    #[test]
+    fn one_page_is_taken_out_of_a_run() {
+        let mut spans = Spans::of(vec![run(3, 5), run(20, 1)]).unwrap();
+        assert_eq!(
+            [2, 8, 5, 5, 3, 7, 20].map(|page| spans.take_page(page)),
+            [false, false, true, false, true, true, true]
+        );
+        assert_eq!(spans, Spans::of(vec![run(4, 1), run(6, 1)]).unwrap());
+        assert_eq!((spans.pages(), spans.take(2)), (2, None));
     }
 
     #[test]

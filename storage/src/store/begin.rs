@@ -76,8 +76,9 @@ impl Writer {
         self.wanted == Word::Any || self.wanted == self.says
     }
 
-    /// This meta is on the disk.
-    pub(super) fn note_durable(&mut self, meta: Meta) {
+    /// This meta is on the disk, with all that was written until then; the newest commit has this number.
+    pub(super) fn note_durable(&mut self, meta: Meta, newest: TxId) {
+        self.freelist.synced(newest);
         self.older_mark = std::mem::replace(&mut self.durable, meta).mark;
         self.says = Word::of(&meta, true);
     }

@@ -199,7 +199,10 @@ fn prepare(work: &mut Work, txid: TxId, writer: &mut Writer, sync: Sync) -> Resu
     // What adds leaves the last free runs to what does not.
     let may_grow = work.adds && !sync.is_point() && !writer.is_replaying;
     let limit = if may_grow { Pgid::MAX } else { writer.mark_limit(mark) };
-    let mut allocator = Allocator::new(&mut writer.freelist, mark, taken, all, lowest_only).below(limit);
+    // Branches above leaves that were written to other pages: soon they are written again.
+    let over_dirty = sync == Sync::Later && !work.has_effects();
+    let allocator = Allocator::new(&mut writer.freelist, mark, taken, all, lowest_only);
+    let mut allocator = allocator.below(limit).over_dirty(over_dirty);
     set_aside(work, &mut allocator, sync);
     let placed = place(work, txid, &mut allocator, sync);
     match placed {
@@ -363,7 +366,7 @@ fn publish(work: &mut Work, prepared: &Prepared, snapshot: Snapshot, shared: &Sh
             }
         }
         Sync::Point { .. } => {
-            writer.note_durable(meta);
+            writer.note_durable(meta, meta.txid);
             writer.stored_freelist = prepared.freelist;
             writer.beside.iter_mut().for_each(|coming| coming.is_next = false);
             writer.unsynced = None;

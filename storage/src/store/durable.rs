@@ -16,11 +16,6 @@ use crate::journal::{Journal, MetaBytes};
 use crate::tree::Work;
 use crate::{Error, Result};
 
-/// How often pages are written back before a checkpoint, at most, and how long a sync takes that leaves little to the next.
-const WRITE_BACKS: usize = 4;
-const SHORT: Duration = Duration::from_millis(10);
-/// Bytes that are written back together.
-const PIECE: u64 = 1 << 20;
 /// How long the thread that syncs waits before it tries again, where a checkpoint found no room.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -267,29 +262,6 @@ impl Shared {
         // Without room for that, the checkpoint itself may still find some.
         self.write_leaves(turn).or_else(unless_full)?;
         self.write_back()
-    }
-
-    /// Syncs the pages that commits have written, while they go on: once what is left to sync is what was written in a short
-    /// time, the checkpoint's own sync is short, too.
-    pub(super) fn write_back(&self) -> Result<()> {
-        // A piece at a time: what the journal writes meanwhile waits behind all of what the disk was told to write.
-        let end = self.writer.with(|writer| writer.file_len);
-        let pieces = end.div_ceil(PIECE);
-        self.pressure.writes_back();
-        for piece in 0..pieces {
-            self.write_back_piece(piece * PIECE, PIECE)?;
-            self.sync_if_due()?;
-            self.pressure.step(piece + 1, pieces);
-        }
-        for _ in 0..WRITE_BACKS {
-            let clock = Instant::now();
-            self.sync_file()?;
-            self.writer.with(|writer| writer.commits.count_sync(Duration::ZERO));
-            if clock.elapsed() < SHORT {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// Whether all that was committed is in the journal, on the disk, whatever becomes of the file; `None` where no journal is

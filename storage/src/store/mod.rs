@@ -30,6 +30,7 @@ mod room;
 mod shared;
 mod stats;
 mod syncer;
+mod write_back;
 mod writer;
 mod writer_slot;
 

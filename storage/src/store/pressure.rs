@@ -16,7 +16,7 @@ use crate::tree::MemoryStats;
 
 /// For how long a write transaction is held back at most: for the memory's sake, for the journal's, and where that is full and
 /// the disk slow.
-const LONGEST: Duration = Duration::from_millis(4);
+const LONGEST: Duration = Duration::from_millis(20);
 const LONGEST_FOR_JOURNAL: Duration = Duration::from_millis(50);
 const LONGEST_WHERE_FULL: Duration = Duration::from_secs(2);
 /// What is counted in thousandths.
@@ -159,7 +159,9 @@ impl Shared {
         }
         let filled = pressure.last_filled.load(Ordering::Relaxed);
         if filled > 0 && self.leaves.try_lock().is_err() {
-            pressure.wait_while(|| pressure.last_filled.load(Ordering::Relaxed) >= filled, LONGEST, filled);
+            // Who finds no memory writes leaves for longer than that.
+            let share = filled * filled / ALL;
+            pressure.wait_while(|| pressure.last_filled.load(Ordering::Relaxed) >= filled, LONGEST, share);
         }
     }
 }

@@ -34,6 +34,9 @@ const KEPT: usize = 1024;
 /// (Fewer where the tests are interpreted.)
 const STEP: usize = if cfg!(miri) { 16 } else { 4096 };
 
+/// So many pages to write over are known at most: half a megabyte.
+const MOST_DIRTY: usize = 1 << 16;
+
 pub(super) fn freed_twice(page: Pgid) -> Error {
     let what = "the page is freed twice, or freed and in use: the stored freelist may be wrong \
                 (`Options::ignore_freelist` leaves it aside, `boltkv file surgery freelist abandon` makes a copy without)";
@@ -58,6 +61,11 @@ pub(crate) struct Freelist {
     /// only then does it matter.
     allocated: HashMap<Pgid, TxId, FnvBuildHasher>,
     listing: Listing,
+    /// Single free pages to which something was written since the last sync, those that became free last at the end. Some were
+    /// taken again otherwise.
+    dirty: Vec<Pgid>,
+    /// The last commit before that sync.
+    synced: TxId,
     /// Where [`Self::take_next`] goes on.
     next: Pgid,
     /// From where on this commit, and the last one, have taken the highest pages.
@@ -141,7 +149,43 @@ impl Freelist {
             return Ok(());
         }
         self.waiting -= waiting.run.len;
-        self.free.insert(waiting.run)
+        self.free.insert(waiting.run)?;
+        if waiting.allocated_by > self.synced && waiting.run.len == 1 {
+            self.note_dirty(waiting.run.start);
+        }
+        Ok(())
+    }
+
+    fn note_dirty(&mut self, page: Pgid) {
+        if self.dirty.len() < MOST_DIRTY {
+            self.dirty.push(page);
+        }
+    }
+
+    /// A single page to which something was written since the last sync, if one is known, otherwise the [next](Self::take_next).
+    /// What is written over before the system has brought it to the disk need never get there.
+    pub(crate) fn take_dirty(&mut self) -> Option<Pgid> {
+        let end = self.end_of_single();
+        while let Some(page) = self.dirty.pop() {
+            if page < end && self.free.take_page(page) {
+                return Some(page);
+            }
+        }
+        self.take_next(1)
+    }
+
+    /// Undoes [`Self::take_dirty`]; something may have been written to these pages.
+    pub(crate) fn give_back_dirty(&mut self, pages: &[Pgid]) {
+        for &start in pages {
+            self.give_back(&[Run { start, len: 1 }]);
+            self.note_dirty(start);
+        }
+    }
+
+    /// All that was written by now, up to this commit, is on the disk.
+    pub(crate) fn synced(&mut self, newest: TxId) {
+        self.dirty.clear();
+        self.synced = newest;
     }
 
     /// What `take` finds. Before the file grows for the want of it, all that can be free is.
@@ -159,7 +203,7 @@ impl Freelist {
     /// the file takes what has gathered since the last one, much of it side by side. It leaves out what the
     /// [highest](Self::take_highest) are taken of, while there are others.
     pub(crate) fn take_next(&mut self, len: u64) -> Option<Pgid> {
-        let end = self.high.into_iter().flatten().min().unwrap_or(Pgid::MAX);
+        let end = self.end_of_single();
         let single = (len == 1).then(|| {
             let above = self.free.take_one_in(self.next.min(end)..end);
             above.or_else(|| self.free.take_one_in(0..end.min(self.next)))
@@ -167,6 +211,11 @@ impl Freelist {
         let taken = single.flatten().or_else(|| self.free.take(len))?;
         self.next = taken + len;
         Some(taken)
+    }
+
+    /// Where pages begin that the highest are taken of.
+    fn end_of_single(&self) -> Pgid {
+        self.high.into_iter().flatten().min().unwrap_or(Pgid::MAX)
     }
 
     /// The end of the highest free run of `len` pages.

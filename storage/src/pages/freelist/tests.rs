@@ -39,6 +39,26 @@ fn single_pages_are_taken_in_rounds_below_what_the_highest_are_taken_of() {
 }
 
 #[test]
+fn what_was_written_since_the_last_sync_is_written_over_first() {
+    let mut free = list(&[3, 30, 50]);
+    let keeper = Pins { readers: Vec::new(), keepers: [Some(4), None] };
+    free.synced(4);
+    free.committed(5, &[run(20, 1), run(21, 1), run(40, 2)], &[run(10, 1)], true, false);
+    free.committed(6, &[], &[run(20, 1), run(21, 1), run(40, 2)], true, false);
+    free.release(keeper.clone()).unwrap();
+    assert_eq!((free.waiting_pages(), free.free_pages()), (1, 7), "the file has page 10");
+    let taken = [free.take_dirty(), free.take_dirty()];
+    assert_eq!(taken.into_iter().flatten().sum::<Pgid>(), 20 + 21);
+    assert_eq!(free.take_dirty(), Some(3), "no other single page: in rounds");
+    free.give_back_dirty(&[20]);
+    assert_eq!([1; 5].map(|len| free.take_next(len)), [20, 30, 40, 41, 50].map(Some));
+    assert_eq!(free.take_dirty(), None, "somebody else has taken it");
+    free.give_back_dirty(&[3, 20]);
+    free.synced(6);
+    assert_eq!(free.take_dirty(), Some(3), "all of it is on the disk");
+}
+
+#[test]
 fn a_run_waits_for_every_reader_that_can_reach_it_and_for_no_other() {
     let mut free = Freelist::default();
     free.committed(5, &[run(20, 1)], &[], true, false);

@@ -38,6 +38,7 @@ const LED_TO: usize = 64;
 /// A state that is being written.
 pub(crate) struct Beside<'a> {
     shared: &'a Shared,
+    turn: &'a MutexGuard<'a, ()>,
     /// The state, with the memory whose leaves were not written yet.
     state: Snapshot,
     names: Arc<Names>,
@@ -104,7 +105,7 @@ impl Drop for Beside<'_> {
 
 impl<'a> Beside<'a> {
     /// Begins with the newest state, where there is much in memory, and nothing else is wanted of the file.
-    pub(crate) fn begin(shared: &'a Shared, _turn: &MutexGuard<'_, ()>) -> Result<Option<Self>> {
+    pub(crate) fn begin(shared: &'a Shared, turn: &'a MutexGuard<'_, ()>) -> Result<Option<Self>> {
         // Otherwise a commit would wait for all of the table that comes next.
         let is_prepared =
             |writer: &mut Writer| writer.spare.patcher.as_mut().is_none_or(|patcher| patcher.prepare(STEP));
@@ -128,6 +129,7 @@ impl<'a> Beside<'a> {
             writer.beside = Some(Coming { txid: meta.txid, is_next: true });
             Ok(Some(Self {
                 shared,
+                turn,
                 state: Snapshot::new(meta, map, Recents { table: Some(table), upto: meta.txid }),
                 names,
                 all_slots: slots.len(),
@@ -157,7 +159,8 @@ impl<'a> Beside<'a> {
         let leaves = table.all().filter(|&(_, at)| is_meant(at));
         let (shared, names) = (self.shared, Arc::clone(&self.names));
         shared.pressure.writes_leaves(done..done + slots.len(), self.all_slots);
-        shared.write_round(&table, &names, leaves, |batch, pages, next| self.write_batch(batch, pages, next))?;
+        let write = |batch: &[Ahead<'_>], pages: &[Pgid], next| self.write_batch(batch, pages, next);
+        shared.write_round(&table, &names, leaves, write, |done, all| shared.pressure.step(done, all))?;
         self.state.recents.table = Some(shared::Arc::new(table.without(&slots)));
         Ok(true)
     }
@@ -289,7 +292,7 @@ impl<'a> Beside<'a> {
             work.encode(part, out.pages(part.run)?);
         }
         out.write()?;
-        shared.write_back()?;
+        shared.write_back_beside(self.turn)?;
         self.with_writer(|writer| {
             writer.commits.count_writes(out.writes, out.bytes);
             // It may have been lowered, and the file with it.
@@ -338,7 +341,7 @@ impl<'a> Beside<'a> {
 
     /// Takes note that the file holds the state.
     fn is_in_the_file(&self, meta: Meta, writer: &mut Writer) {
-        writer.note_durable(meta);
+        writer.note_durable(meta, self.shared.readers.current().meta.txid);
         // The newest state is on other pages, whatever was committed: the file's are kept.
         let unsynced = writer.unsynced.take();
         let every = unsynced.as_ref().and_then(|unsynced| unsynced.every);

@@ -55,26 +55,34 @@ impl Shared {
             self.check_usable()?;
             // Nearly all are written by the first.
             self.pressure.writes_leaves(round.min(1)..1, 1);
-            self.write_round(&table, &names, table.all(), self.batches(&names))?;
+            self.write_round(&table, &names, table.all(), self.batches(&names), |done, all| {
+                self.pressure.step(done, all);
+            })?;
         }
         Ok(())
     }
 
     /// Gives the oldest memory back, while it is nearly full. For who has the turn.
     pub(super) fn give_back_memory(&self, turn: &MutexGuard<'_, ()>) -> Result<()> {
-        self.give_back_while_full(turn).inspect_err(|_| {
+        // A checkpoint gives all of it back, and must not come too late.
+        self.give_back_while_full(turn, |writer| !writer.checkpoint_asked).inspect_err(|_| {
             // It is tried again after a while: commits need not ask for it.
             self.writer.with(|writer| writer.spare.patcher.iter_mut().for_each(|patcher| _ = patcher.is_due()));
         })
     }
 
-    fn give_back_while_full(&self, _turn: &MutexGuard<'_, ()>) -> Result<()> {
+    /// The same, as long as it is wanted.
+    pub(super) fn give_back_while_full(
+        &self,
+        _turn: &MutexGuard<'_, ()>,
+        is_wanted: impl Fn(&Writer) -> bool,
+    ) -> Result<()> {
         let (mut round, mut last) = (0, None);
         loop {
             let full = self.writer.with(|writer| {
+                let is_wanted = is_wanted(writer);
                 let patcher = writer.spare.patcher.as_mut()?;
-                // It gives all of it back, and must not come too late.
-                if writer.checkpoint_asked {
+                if !is_wanted {
                     patcher.is_not_told();
                     return None;
                 }
@@ -121,7 +129,7 @@ impl Shared {
             moved <= most
         });
         let kept = kept.count();
-        self.write_round(table, names, leaves[kept..].iter().copied(), self.batches(names))?;
+        self.write_round(table, names, leaves[kept..].iter().copied(), self.batches(names), |_, _| {})?;
         // Also those that got another patch meanwhile.
         let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
         for batch in pages.chunks(BATCH) {
@@ -139,13 +147,14 @@ impl Shared {
     }
 
     /// Goes once through these leaves that have patches, in batches: `write` has each written to pages that were set aside,
-    /// and answers so many others, for the next batch.
+    /// and answers so many others, for the next batch; how many batches are done, and how many there are, it is to `tell`.
     pub(super) fn write_round<E: From<Error>>(
         &self,
         table: &Table,
         names: &Names,
         leaves: impl Iterator<Item = (Pgid, u32)>,
         mut write: impl FnMut(&[Ahead<'_>], &[Pgid], usize) -> Result<Vec<Pgid>, E>,
+        tell: impl Fn(u64, u64),
     ) -> Result<(), E> {
         let ahead = leaves.filter_map(|(page, at)| {
             let header = table.header(at)?;
@@ -165,7 +174,7 @@ impl Shared {
         let mut batches = ahead.chunks(leaves).peekable();
         let all = batches.len() as u64;
         while let Some(batch) = batches.next() {
-            self.pressure.step(all - batches.len() as u64 - 1, all);
+            tell(all - batches.len() as u64 - 1, all);
             if pages.is_empty() {
                 pages = self.writer.with(|writer| set_aside(self, writer, batch.len()))?;
             }
@@ -219,9 +228,7 @@ impl Writer {
     }
 
     pub(super) fn give_back(&mut self, pages: &[Pgid]) {
-        for &start in pages {
-            self.freelist.give_back(&[Run { start, len: 1 }]);
-        }
+        self.freelist.give_back_dirty(pages);
     }
 }
 
@@ -257,7 +264,7 @@ pub(super) fn set_aside(shared: &Shared, writer: &mut Writer, pages: usize) -> R
             if goes_on { Ok(()) } else { Err(error) }
         })?;
     }
-    let mut set_aside: Vec<Pgid> = std::iter::from_fn(|| writer.freelist.take_next(1)).take(pages).collect();
+    let mut set_aside: Vec<Pgid> = std::iter::from_fn(|| writer.freelist.take_dirty()).take(pages).collect();
     set_aside.sort_unstable();
     writer.set_aside += set_aside.len() as u64;
     Ok(set_aside)

@@ -64,7 +64,7 @@ fn what_is_patched_after_a_pass_began_stays_also_of_a_bucket_that_had_no_number(
     put(&db, "late", 9, 2);
     let (now, _) = to_be_written(shared);
     assert!(Arc::ptr_eq(&table, &now) && table.all().count() == 2, "the pass meets both leaves");
-    shared.write_round(&table, &names, table.all(), shared.batches(&names)).unwrap();
+    shared.write_round(&table, &names, table.all(), shared.batches(&names), |_, _| {}).unwrap();
     for _ in 0..2 {
         assert_eq!((values(&db, "early")[7], values(&db, "late")[9]), (1, 2));
         db.checkpoint().unwrap();
