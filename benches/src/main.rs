@@ -111,6 +111,12 @@ struct OverNetwork {
     /// Only rows of these names, or whose names begin so; separated by commas.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Only these servers; separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    servers: Vec<servers::Who>,
+    /// Keys of 100 bytes that there are.
+    #[arg(long, value_name = "N", default_value_t = servers::KEYS, value_parser = clap::value_parser!(u64).range(100..))]
+    keys: u64,
     /// How often each row is measured. [default: 5, with --quick 1]
     #[arg(long)]
     rounds: Option<NonZeroUsize>,
@@ -243,6 +249,8 @@ impl OverNetwork {
     fn run(self) -> Result<()> {
         let plan = servers::Plan {
             only: self.only,
+            servers: self.servers,
+            keys: self.keys,
             rounds: self.rounds.map_or(if self.quick { 1 } else { 5 }, NonZeroUsize::get),
             time: self.seconds.unwrap_or(if self.quick { Duration::from_millis(200) } else { Duration::from_secs(5) }),
             quick: self.quick,

@@ -176,7 +176,9 @@ fn servers_are_measured_over_the_network_and_reported() {
             "--folder",
             ".",
             "--only",
-            "get-50,get-8-beside-set,set-50,scan",
+            "get-50,get-8-beside-set,set-50,half-scan,scan",
+            "--servers",
+            "fresh,aged,no-memory,redis,memcached",
         ],
         folder.path(),
     );
@@ -186,7 +188,8 @@ fn servers_are_measured_over_the_network_and_reported() {
     let servers: Servers = results::read(&folder.path().join("servers.json")).unwrap();
     assert!(servers.left_out.is_empty(), "{:?}", servers.left_out);
     let of = |row: &str| servers.runs.iter().filter(|run| run.row == row).collect::<Vec<_>>();
-    assert_eq!([of("get-50").len(), of("set-50").len(), of("scan").len()], [4, 4, 3]);
+    let lengths = ["get-50", "set-50", "half-scan", "scan"].map(|row| of(row).len());
+    assert_eq!(lengths, [4, 4, 3, 3], "only those servers: {:?}", servers.runs);
     assert!(servers.runs.iter().all(|run| run.rate > 0.0 && run.failed == 0), "{:?}", servers.runs);
     assert!(of("get-8-beside-set").iter().all(|run| run.beside.is_some_and(|rate| rate > 0.0)));
     assert!(of("set-50").iter().any(|run| run.group.is_some_and(|group| group >= 1.0)));

@@ -19,6 +19,8 @@ the median of the rounds; in brackets the smallest and the largest.
 - *boltkv* serves a file into which every key was put once, in an order that looks random. For each round of a row that
   writes it is made anew, so that it stays fresh. *boltkv, aged* serves one on which three times as many keys as there
   are were overwritten at random after that, and all that rows write comes on top.
+- *boltkv, no memory* writes the pages that a group of writes changes with it, and keeps nothing new in memory until a
+  checkpoint (`--journal-memory 0`): what that memory is for. Its file is made anew like the fresh one.
 - *boltkv, no journal* has every write in the file itself before it answers (`--journal off`): what the journal is for.
 - *Redis* has each write on the disk before it answers (`appendonly yes`, `appendfsync always`), and does not rewrite
   its log meanwhile. *memcached* writes nothing down, and takes no part in rows of writes.
@@ -51,15 +53,26 @@ pub(super) fn section(servers: &Servers, others: &[&Servers], page: &mut Page) -
         "Requests a second; of scans, entries. {rounds} rounds of {} s, or of three scans.",
         digits(servers.seconds)
     ));
-    let measured = || rows().iter().filter(|row| servers.runs.iter().any(|run| run.row == row.name));
-    let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
-    page.table(&head, &measured().map(|row| rates(servers, row)).collect::<Vec<_>>());
-    page.beside_redis("servers-redis", "rates as so many times those of Redis, here and elsewhere", servers, others)?;
+    rate_table(servers, page);
+    let beside: Vec<_> = others.iter().copied().filter(|servers| !servers.is_of_its_own()).collect();
+    page.beside_redis("servers-redis", "rates as so many times those of Redis, here and elsewhere", servers, &beside)?;
     page.paragraph(AGED);
     page.bars("servers", "rates as so many times those of Redis", "times Redis' rate", &bars(servers))?;
     goals::section(servers, page)?;
     page.paragraph(&files(servers));
     page.paragraph(COSTS);
+    costs(servers, page);
+    Ok(())
+}
+
+/// What each row came to with each server.
+fn rate_table(servers: &Servers, page: &mut Page) {
+    let head: Vec<_> = ["work"].into_iter().chain(Who::ALL.map(Who::title)).chain(["× Redis", "bar", "aim"]).collect();
+    let measured = rows().iter().filter(|row| servers.runs.iter().any(|run| run.row == row.name));
+    page.table(&head, &measured.map(|row| rates(servers, row)).collect::<Vec<_>>());
+}
+
+fn costs(servers: &Servers, page: &mut Page) {
     let head = [
         "work",
         "server",
@@ -77,9 +90,22 @@ pub(super) fn section(servers: &Servers, others: &[&Servers], page: &mut Page) -
         "longest",
         "errors",
     ];
-    let costs = measured().flat_map(|row| Who::ALL.into_iter().filter_map(|who| cost(servers, row, who)));
+    let costs = rows().iter().flat_map(|row| Who::ALL.into_iter().filter_map(|who| cost(servers, row, who)));
     page.table(&head, &costs.collect::<Vec<_>>());
-    Ok(())
+}
+
+/// What was measured for long, or out of other keys.
+pub(super) fn of_its_own(servers: &Servers, page: &mut Page) {
+    let (millions, seconds, machine) = (servers.keys / 1_000_000, digits(servers.seconds), &servers.machine);
+    page.heading(&format!("### Out of {millions} million keys, {seconds} s on end"));
+    page.paragraph(&format!(
+        "With the checkpoints that come in so much time. {} rounds by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a \
+         second, on {}.\n\n```sh\n{}\n```",
+        servers.rounds, machine.commit, machine.processor, machine.threads, machine.syncs, machine.day, servers.command
+    ));
+    rate_table(servers, page);
+    goals::table(servers, page);
+    costs(servers, page);
 }
 
 /// What was measured on another machine, or on a disk that does less: how the rates stand to Redis' there.
@@ -260,6 +286,7 @@ pub(super) fn made_up() -> Servers {
         quick: false,
         rounds: 1,
         seconds: 5.0,
+        keys: crate::servers::KEYS,
         disk_writes: None,
         versions: std::iter::once(("Redis".to_owned(), "Redis 7.0".to_owned())).collect(),
         runs: runs.collect(),
@@ -276,7 +303,7 @@ mod tests {
     fn a_row_has_its_rates_its_ratio_and_its_goals() {
         let row = rows().iter().find(|row| row.name == "set-50").unwrap();
         let cells = rates(&made_up(), row);
-        assert_eq!(cells[1..], ["200", "190", "–", "100", "–", "2.00", "1.1 ×", "1.5 ×"]);
+        assert_eq!(cells[1..], ["200", "190", "–", "–", "100", "–", "2.00", "1.1 ×", "1.5 ×"]);
         assert_eq!(cost(&made_up(), row, Who::Memcached), None);
         let cost = cost(&made_up(), row, Who::Redis).unwrap();
         assert_eq!(cost[2..9], ["10.0", "5.00", "100", "20.0", "–", "8.00 MiB", "2.0 %"]);

@@ -60,7 +60,7 @@ impl Host {
             }
         }
         host.aged = bytes(&host.folder)?;
-        if who == Who::Fresh {
+        if who.is_renewed() {
             host.keep()?;
         }
         Ok(host)
@@ -69,7 +69,7 @@ impl Host {
     /// Where entries of this size are.
     pub(super) fn server(&self, data: Data) -> Server {
         let target = match self.who {
-            Who::Fresh | Who::Aged | Who::Plain => Target::Boltkv,
+            Who::Fresh | Who::Aged | Who::NoMemory | Who::Plain => Target::Boltkv,
             Who::Redis => Target::Redis,
             Who::Memcached => Target::Memcached,
         };
@@ -88,7 +88,8 @@ impl Host {
 
     /// A work over entries of this size.
     pub(super) fn work(data: Data, plan: &Plan) -> Work {
-        let keys = if plan.quick { data.keys / QUICK } else { data.keys };
+        let keys = if data == SMALL { plan.keys } else { data.keys };
+        let keys = if plan.quick { keys / QUICK } else { keys };
         Work { keys, value_size: data.value_size..=data.value_size, timeout: PATIENCE, ..Work::default() }
     }
 
@@ -103,6 +104,17 @@ impl Host {
             self.run(&server, &Work { order: Order::Uniform, limit, seed: 2, ..loading })?;
         }
         Ok(())
+    }
+
+    /// Does what comes before what a row measures.
+    pub(super) fn prepare(&self, row: &Row, plan: &Plan) -> Result<()> {
+        let Some(sets) = row.after else { return Ok(()) };
+        let limit = Limit::Requests(if plan.quick { sets / QUICK } else { sets });
+        let server = self.server(row.data);
+        self.run(
+            &server,
+            &Work { order: Order::Uniform, limit, seed: 5, ..Self::work(row.data, plan).loading(Order::Shuffled) },
+        )
     }
 
     fn run(&self, server: &Server, work: &Work) -> Result<()> {
@@ -166,8 +178,10 @@ fn start(who: Who, program: Option<&Path>, folder: &Path) -> Result<(Daemon, Str
     if who.is_boltkv() {
         let mut serve = Command::new(tools::server_at(program)?);
         serve.args(["serve", "--listen", "127.0.0.1:0", "--db"]).arg(folder.join("bench.db"));
-        if who == Who::Plain {
-            serve.args(["--journal", "off"]);
+        match who {
+            Who::Plain => _ = serve.args(["--journal", "off"]),
+            Who::NoMemory => _ = serve.args(["--journal-memory", "0"]),
+            _ => {}
         }
         let Ready { daemon, line, .. } = Daemon::start(&mut serve, target::is_ready)?;
         let port = target::port(&line).with_context(|| format!("boltkv tells no port: {line:?}"))?;

@@ -19,13 +19,17 @@ use crate::measure::progress;
 use crate::results::LeftOut;
 use host::Host;
 pub use results::{Files, Run, Servers};
-pub use rows::{Row, Who, rows};
+pub use rows::{KEYS, Row, Who, rows};
 
 /// What is measured, and how.
 #[derive(Debug)]
 pub struct Plan {
     /// Only rows of these names, or whose names begin so; all where it is empty.
     pub only: Vec<String>,
+    /// Only servers of these titles; all where it is empty.
+    pub servers: Vec<Who>,
+    /// How many keys of 100 bytes there are.
+    pub keys: u64,
     /// How often each row is measured.
     pub rounds: usize,
     /// How long a round of a row takes, after a fifth of that to warm up.
@@ -56,7 +60,7 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
     let folder = tempfile::tempdir_in(&plan.folder)?;
     let disk = plan.disk_writes.map(|writes| Group::of_slow_disk(folder.path(), writes)).transpose()?;
     let (mut hosts, mut left_out, mut versions) = (Vec::new(), Vec::new(), BTreeMap::new());
-    for who in Who::ALL {
+    for who in Who::ALL.into_iter().filter(|who| plan.servers.is_empty() || plan.servers.contains(who)) {
         progress(&format!("servers: {} is loaded", who.title()));
         match Host::start(who, plan, folder.path(), &rows) {
             Ok(host) => {
@@ -98,6 +102,7 @@ pub fn measure(plan: &Plan) -> Result<Servers> {
         quick: plan.quick,
         rounds: plan.rounds,
         seconds: plan.time.as_secs_f64(),
+        keys: plan.keys,
         disk_writes: plan.disk_writes,
         versions,
         runs,

@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::rows::KEYS;
 use crate::machine::Machine;
 use crate::results::LeftOut;
 use crate::stats::Summary;
+
+/// Seconds that many checkpoints fit in.
+const LONG: f64 = 30.0;
 
 /// Everything that one call of the program has measured of servers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +25,9 @@ pub struct Servers {
     pub rounds: usize,
     /// How long each time.
     pub seconds: f64,
+    /// How many keys of 100 bytes there were.
+    #[serde(default = "usual_keys")]
+    pub keys: u64,
     /// How many writes a second the disk did at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_writes: Option<u32>,
@@ -84,7 +91,17 @@ pub struct Files {
     pub aged: u64,
 }
 
+fn usual_keys() -> u64 {
+    KEYS
+}
+
 impl Servers {
+    /// Whether it was measured for so long, or out of so many keys, that it does not stand beside others.
+    #[must_use]
+    pub fn is_of_its_own(&self) -> bool {
+        self.keys != KEYS || self.seconds >= LONG
+    }
+
     /// What all rounds of a row came to with this server.
     #[must_use]
     pub fn summary(&self, row: &str, server: &str, of: impl Fn(&Run) -> Option<f64>) -> Option<Summary> {

@@ -2,13 +2,17 @@
 
 use std::fmt;
 
+use clap::ValueEnum;
+
 /// Who is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Who {
     /// boltkv on a file into which every key was put once, in a random order.
     Fresh,
     /// boltkv on such a file after three times as many random overwrites as it has keys.
     Aged,
+    /// boltkv with a journal, but without memory for what is new, on a file as the fresh one, and made anew as that is.
+    NoMemory,
     /// boltkv without a journal, on a file as the fresh one, on which rows write one after the other.
     Plain,
     /// Redis, which has every write on the disk before it answers.
@@ -19,7 +23,7 @@ pub enum Who {
 
 impl Who {
     /// All of them, in the order in which they take turns.
-    pub const ALL: [Self; 5] = [Self::Fresh, Self::Aged, Self::Plain, Self::Redis, Self::Memcached];
+    pub const ALL: [Self; 6] = [Self::Fresh, Self::Aged, Self::NoMemory, Self::Plain, Self::Redis, Self::Memcached];
 
     /// What a reader takes it for.
     #[must_use]
@@ -27,6 +31,7 @@ impl Who {
         match self {
             Self::Fresh => "boltkv",
             Self::Aged => "boltkv, aged",
+            Self::NoMemory => "boltkv, no memory",
             Self::Plain => "boltkv, no journal",
             Self::Redis => "Redis",
             Self::Memcached => "memcached",
@@ -34,7 +39,12 @@ impl Who {
     }
 
     pub(super) const fn is_boltkv(self) -> bool {
-        matches!(self, Self::Fresh | Self::Aged | Self::Plain)
+        matches!(self, Self::Fresh | Self::Aged | Self::NoMemory | Self::Plain)
+    }
+
+    /// Whether rows that write begin with the file as it was loaded.
+    pub(super) const fn is_renewed(self) -> bool {
+        matches!(self, Self::Fresh | Self::NoMemory)
     }
 }
 
@@ -43,6 +53,9 @@ impl fmt::Display for Who {
         f.pad(self.title())
     }
 }
+
+/// How many keys with small values there are where nothing else is said.
+pub const KEYS: u64 = 1_000_000;
 
 /// Entries of one size, in a bucket of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +67,7 @@ pub(super) struct Data {
 }
 
 /// As the table of goals has them.
-pub(super) const SMALL: Data = Data { number: 0, value_size: 100, keys: 1_000_000 };
+pub(super) const SMALL: Data = Data { number: 0, value_size: 100, keys: KEYS };
 pub(super) const KIBI: Data = Data { number: 1, value_size: 1024, keys: 100_000 };
 pub(super) const LARGE: Data = Data { number: 2, value_size: 16 * 1024, keys: 10_000 };
 
@@ -71,6 +84,8 @@ pub struct Row {
     pub(super) pipeline: usize,
     /// Beside so many SETs a second, of 50 connections.
     pub(super) beside: Option<u64>,
+    /// After so many SETs, which are not measured.
+    pub(super) after: Option<u64>,
     /// A whole scan: its figure is entries a second.
     pub scan: bool,
     /// Whether it writes, so that the fresh file is made anew for it.
@@ -84,8 +99,12 @@ pub struct Row {
 
 const READERS: &[Who] = &[Who::Fresh, Who::Aged, Who::Redis, Who::Memcached];
 const WRITERS: &[Who] = &[Who::Fresh, Who::Aged, Who::Redis];
-/// Where the journal is what makes the difference.
-const JOURNAL: &[Who] = &[Who::Fresh, Who::Aged, Who::Plain, Who::Redis];
+/// Where the journal, and memory for what is new, are what makes the difference.
+const JOURNAL: &[Who] = &[Who::Fresh, Who::Aged, Who::NoMemory, Who::Plain, Who::Redis];
+/// Where that memory is what is read.
+const MEMORY: &[Who] = &[Who::Fresh, Who::NoMemory, Who::Redis];
+/// SETs of different keys that fill half of the memory for what is new.
+const HALF: u64 = 80_000;
 
 const fn row(name: &'static str, title: &'static str, mix: &'static str, goals: [f64; 2]) -> Row {
     let [bar, aim] = goals;
@@ -97,6 +116,7 @@ const fn row(name: &'static str, title: &'static str, mix: &'static str, goals: 
         connections: 50,
         pipeline: 1,
         beside: None,
+        after: None,
         scan: false,
         writes: true,
         who: WRITERS,
@@ -109,12 +129,24 @@ const fn reads(row: Row) -> Row {
     Row { writes: false, who: READERS, ..row }
 }
 
+/// While half of the memory for what is new is full.
+const fn half_full(row: Row) -> Row {
+    Row { writes: true, who: MEMORY, after: Some(HALF), ..row }
+}
+
 /// Of 8 connections, beside so many SETs a second.
 const fn beside(row: Row, sets: u64) -> Row {
     Row { connections: 8, beside: Some(sets), ..row }
 }
 
-const ROWS: [Row; 16] = [
+const SCAN: Row = Row {
+    connections: 1,
+    scan: true,
+    writes: false,
+    ..row("scan", "full scan, keys and values; Redis: SCAN and MGET", "scan", [15.0, 17.0])
+};
+
+const ROWS: [Row; 19] = [
     Row { connections: 1, ..reads(row("get-1", "GET, 1 connection", "get", [1.0, 1.0])) },
     reads(row("get-50", "GET, 50", "get", [1.0, 1.0])),
     Row { pipeline: 16, ..reads(row("get-50x16", "GET, 50, 16 in flight each", "get", [1.3, 2.0])) },
@@ -131,12 +163,13 @@ const ROWS: [Row; 16] = [
     Row { data: KIBI, ..row("set-1k", "durable SET of 1 KiB, 50", "set", [1.0, 1.3]) },
     Row { writes: false, data: LARGE, ..row("get-16k", "GET of 16 KiB, 50", "get", [1.0, 1.0]) },
     Row { data: LARGE, ..row("set-16k", "durable SET of 16 KiB, 50", "set", [1.0, 1.5]) },
+    SCAN,
     Row {
         connections: 1,
-        scan: true,
-        writes: false,
-        ..row("scan", "full scan, keys and values; Redis: SCAN and MGET", "scan", [15.0, 17.0])
+        ..half_full(row("half-get-1", "GET, 1 connection, 80,000 keys new in memory", "get", [1.0, 1.0]))
     },
+    half_full(row("half-get-50", "GET, 50, 80,000 keys new in memory", "get", [1.0, 1.0])),
+    half_full(Row { name: "half-scan", title: "full scan, 80,000 keys new in memory", ..SCAN }),
 ];
 
 /// All rows, in the order of the table.
@@ -154,7 +187,8 @@ mod tests {
         for (at, row) in rows().iter().enumerate() {
             assert!(row.mix.parse::<boltkv_load::Mix>().is_ok(), "{}", row.name);
             assert!(rows()[..at].iter().all(|before| before.name != row.name), "{}", row.name);
-            assert_eq!(row.writes, row.mix.contains("set") || row.beside.is_some(), "{}", row.name);
+            let writes = row.mix.contains("set") || row.beside.is_some() || row.after.is_some();
+            assert_eq!(row.writes, writes, "{}", row.name);
         }
     }
 }

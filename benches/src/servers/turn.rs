@@ -8,7 +8,7 @@ use boltkv_load::{Limit, Measured, Op, Work, run};
 
 use super::host::Host;
 use super::proc::Counters;
-use super::rows::{Row, Who};
+use super::rows::Row;
 use super::{Plan, Run};
 use crate::group::Group;
 use crate::process;
@@ -28,9 +28,10 @@ impl Host {
     /// # Errors
     /// The server cannot be made anew, not be held to that disk, or not be asked at all.
     pub(super) fn turn(&mut self, row: &Row, plan: &Plan, disk: Option<&Group>) -> Result<Run> {
-        if row.writes && self.who == Who::Fresh {
+        if row.writes && self.who.is_renewed() {
             self.make_anew()?;
         }
+        self.prepare(row, plan)?;
         let _held = disk.map(|disk| disk.hold(self.daemon.id())).transpose()?;
         let work = Work {
             mix: row.mix.parse()?,
