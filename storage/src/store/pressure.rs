@@ -14,9 +14,12 @@ use std::time::Duration;
 use super::Shared;
 use crate::tree::MemoryStats;
 
-/// For how long a write transaction is held back at most: for the memory's sake, for the journal's, and where that is full and
-/// the disk slow.
-const LONGEST: Duration = Duration::from_millis(20);
+/// For how long a write transaction is held back at most: for the memory's sake, where each changes few leaves or hundreds; for
+/// the journal's, and where that is full and the disk slow.
+const LONGEST: Duration = Duration::from_millis(4);
+const LONGEST_OF_MANY: Duration = Duration::from_millis(20);
+/// What it takes to write a leaf that finds no memory.
+const A_LEAF: Duration = Duration::from_micros(25);
 const LONGEST_FOR_JOURNAL: Duration = Duration::from_millis(50);
 const LONGEST_WHERE_FULL: Duration = Duration::from_secs(2);
 /// What is counted in thousandths.
@@ -33,6 +36,8 @@ const FAR: u32 = 250;
 pub(super) struct Pressure {
     /// How full the last slab is, in thousandths; 0 where there are others.
     last_filled: AtomicU32,
+    /// How many leaves a transaction changes, as a rule.
+    usual_leaves: AtomicU32,
     /// For who waits until it is less.
     turn: Mutex<()>,
     is_less: Condvar,
@@ -117,7 +122,8 @@ impl Pressure {
         self.making.done.store(from + u32::try_from(part).unwrap_or(0), Ordering::Relaxed);
     }
 
-    pub(super) fn note(&self, memory: &MemoryStats, recorded: u64) {
+    pub(super) fn note(&self, memory: &MemoryStats, usual_leaves: usize, recorded: u64) {
+        self.usual_leaves.store(u32::try_from(usual_leaves).unwrap_or(u32::MAX), Ordering::Relaxed);
         self.making.recorded.store(recorded, Ordering::Relaxed);
         let before = self.last_filled.swap(memory.last_filled, Ordering::Relaxed);
         if memory.last_filled < before {
@@ -159,9 +165,11 @@ impl Shared {
         }
         let filled = pressure.last_filled.load(Ordering::Relaxed);
         if filled > 0 && self.leaves.try_lock().is_err() {
-            // Who finds no memory writes leaves for longer than that.
+            // Who finds no memory writes leaves for as long.
+            let leaves = A_LEAF.saturating_mul(pressure.usual_leaves.load(Ordering::Relaxed));
+            let longest = leaves.clamp(LONGEST, LONGEST_OF_MANY);
             let share = filled * filled / ALL;
-            pressure.wait_while(|| pressure.last_filled.load(Ordering::Relaxed) >= filled, LONGEST, share);
+            pressure.wait_while(|| pressure.last_filled.load(Ordering::Relaxed) >= filled, longest, share);
         }
     }
 }

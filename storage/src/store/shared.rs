@@ -117,7 +117,8 @@ impl Shared {
     /// [`Db::stats`](crate::Db::stats) says.
     pub(crate) fn note_figures(&self, writer: &Writer) {
         writer.journal.iter().for_each(Journal::tell);
-        self.pressure.note(&writer.memory, writer.journal.as_ref().map_or(0, Journal::recorded));
+        let recorded = writer.journal.as_ref().map_or(0, Journal::recorded);
+        self.pressure.note(&writer.memory, writer.usual_patches, recorded);
         let figures = Figures {
             free_pages: Some(writer.freelist.free_pages()),
             pending_pages: Some(writer.freelist.waiting_pages()),

@@ -53,8 +53,14 @@ impl Shared {
             };
             let writing = thread::Builder::new().name("boltkv-write-back".into());
             let Ok(writing) = writing.spawn_scoped(scope, write) else { return self.write_back() };
+            let mut has_room = true;
             while is_done.recv_timeout(LOOKS) == Err(RecvTimeoutError::Timeout) {
-                self.give_back_while_full(turn, |_| !writing.is_finished()).or_else(unless_full)?;
+                if has_room {
+                    let given_back = self.give_back_while_full(turn, |_| !writing.is_finished());
+                    // There is none before the meta is written.
+                    has_room = given_back.is_ok();
+                    given_back.or_else(unless_full)?;
+                }
             }
             writing.join().unwrap_or_else(|panicked| resume_unwind(panicked))
         })
