@@ -96,8 +96,8 @@ fn costs(servers: &Servers, page: &mut Page) {
 
 /// What was measured for long, or out of other keys.
 pub(super) fn of_its_own(servers: &Servers, page: &mut Page) {
-    let (millions, seconds, machine) = (servers.keys / 1_000_000, digits(servers.seconds), &servers.machine);
-    page.heading(&format!("### Out of {millions} million keys, {seconds} s on end"));
+    let (millions, seconds, machine) = (servers.keys / 1_000_000, servers.seconds, &servers.machine);
+    page.heading(&format!("### Out of {millions} million keys, {seconds:.0} s on end"));
     page.paragraph(&format!(
         "With the checkpoints that come in so much time. {} rounds by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a \
          second, on {}.\n\n```sh\n{}\n```",
