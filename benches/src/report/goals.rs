@@ -11,9 +11,8 @@ use crate::stats::Summary;
 
 const ABOUT: &str = "\
 Beyond the rates. Latencies stand to Redis' in the same round; rates on the aged file to those on the fresh one, with keys
-new in memory to those without that memory; memory is
-what the server has for itself; the longest wait for an answer to a SET is that of all rounds, with whatever checkpoints
-were in them.";
+new in memory to those without that memory; memory is what the server has for itself; the longest wait for an answer to a
+SET is that of all rounds, with whatever checkpoints were in them.";
 
 const BESIDE: &str = "\
 Reads beside writes: GETs of 8 connections, alone and beside durable SETs of 50 others, as many a second of both. Redis does
@@ -62,30 +61,14 @@ const GOALS: [Goal; 20] = [
     in_mebibytes("memory, GETs of 50", |of| memory(of, "get-50", Who::Fresh), |seen| seen <= 24.0, "≤ 24 MiB"),
     in_mebibytes("memory, durable SETs of 50", |of| memory(of, "set-50", Who::Fresh), |seen| seen <= 64.0, "≤ 64 MiB"),
     in_mebibytes("the same, aged", |of| memory(of, "set-50", Who::Aged), |seen| seen <= 64.0, "≤ 64 MiB"),
-    seconds(
-        "p99.9 of durable SET, 50",
-        |of| of.summary("set-50", Who::Fresh.title(), |run| Some(run.p999)).map(|seen| seen.median),
-        |seen| seen <= 0.01,
-        "≤ 10 ms",
-    )
-    .slowest_of("set-50"),
-    seconds(
-        "the longest wait for a durable SET, 50",
-        |of| of.summary("set-50", Who::Fresh.title(), |run| Some(run.longest)).map(|seen| seen.max),
-        |seen| seen <= 0.05,
-        "≤ 50 ms",
-    )
-    .slowest_of("set-50"),
-    seconds(
-        "p99.9 of durable SET, 50, 16 in flight each",
-        |of| of.summary("set-50x16", Who::Fresh.title(), |run| Some(run.p999)).map(|seen| seen.median),
-        |seen| seen <= 0.01,
-        "≤ 10 ms",
-    )
-    .slowest_of("set-50x16"),
+    seconds("p99.9 of durable SET, 50", |of| p999(of, "set-50"), |seen| seen <= 0.01, "≤ 10 ms").slowest_of("set-50"),
+    seconds("the longest wait for a durable SET, 50", |of| longest(of, "set-50"), |seen| seen <= 0.05, "≤ 50 ms")
+        .slowest_of("set-50"),
+    seconds("p99.9 of durable SET, 50, 16 in flight each", |of| p999(of, "set-50x16"), |seen| seen <= 0.01, "≤ 10 ms")
+        .slowest_of("set-50x16"),
     seconds(
         "the longest wait for a durable SET, 50, 16 in flight each",
-        |of| of.summary("set-50x16", Who::Fresh.title(), |run| Some(run.longest)).map(|seen| seen.max),
+        |of| longest(of, "set-50x16"),
         |seen| seen <= 0.05,
         "≤ 50 ms",
     )
@@ -125,23 +108,35 @@ const fn seconds(
     Goal { what, seen, is_met, bar, show: |seconds| format!("{}s", short(seconds)), slowest_of: None }
 }
 
+/// A figure as so many times that of another server in the same round.
+fn beside_other(servers: &Servers, row: &str, both: [Who; 2], of: impl Fn(&Run) -> f64) -> Option<f64> {
+    Some(servers.ratio(row, both.map(Who::title), of)?.median)
+}
+
 fn latency(servers: &Servers, row: &str, of: fn(&Run) -> f64) -> Option<f64> {
-    Some(servers.ratio(row, [Who::Fresh, Who::Redis].map(Who::title), of)?.median)
+    beside_other(servers, row, [Who::Fresh, Who::Redis], of)
 }
 
 fn age(servers: &Servers, row: &str) -> Option<f64> {
-    Some(servers.ratio(row, [Who::Aged, Who::Fresh].map(Who::title), |run| run.rate)?.median)
+    beside_other(servers, row, [Who::Aged, Who::Fresh], |run| run.rate)
 }
 
 /// A row of reads beside the same without memory for what is new.
 fn new(servers: &Servers, row: &str) -> Option<f64> {
-    Some(servers.ratio(row, [Who::Fresh, Who::NoMemory].map(Who::title), |run| run.rate)?.median)
+    beside_other(servers, row, [Who::Fresh, Who::NoMemory], |run| run.rate)
 }
 
 /// What a SET brings to the disk beside one without memory for what is new.
 fn bytes(servers: &Servers) -> Option<f64> {
-    let each = |run: &Run| run.bytes.unwrap_or(f64::NAN);
-    Some(servers.ratio("set-50", [Who::Fresh, Who::NoMemory].map(Who::title), each)?.median)
+    beside_other(servers, "set-50", [Who::Fresh, Who::NoMemory], |run| run.bytes.unwrap_or(f64::NAN))
+}
+
+fn p999(servers: &Servers, row: &str) -> Option<f64> {
+    Some(servers.summary(row, Who::Fresh.title(), |run| Some(run.p999))?.median)
+}
+
+fn longest(servers: &Servers, row: &str) -> Option<f64> {
+    Some(servers.summary(row, Who::Fresh.title(), |run| Some(run.longest))?.max)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes, far below 2^52")]
@@ -158,8 +153,10 @@ pub(super) fn growth(servers: &Servers) -> Option<f64> {
 }
 
 pub(super) fn section(servers: &Servers, page: &mut Page) -> Result<()> {
-    page.paragraph(ABOUT);
-    table(servers, page);
+    if GOALS.iter().any(|goal| (goal.seen)(servers).is_some()) {
+        page.paragraph(ABOUT);
+        table(servers, page);
+    }
     let beside = beside(servers);
     if !beside.is_empty() {
         page.paragraph(BESIDE);

@@ -82,9 +82,9 @@ pub fn write(measured: &[Measured], docs: &Path) -> Result<()> {
     }
     let all_servers: Vec<_> = measured.iter().rev().filter_map(Measured::servers).collect();
     if let Some((servers, others)) = all_servers.split_first() {
-        servers::section(servers, others, &mut page)?;
         let (of_its_own, elsewhere): (Vec<&Servers>, Vec<_>) =
             others.iter().partition(|servers| servers.is_of_its_own());
+        servers::section(servers, &elsewhere, &mut page)?;
         for servers in of_its_own {
             servers::of_its_own(servers, &mut page);
         }

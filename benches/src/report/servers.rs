@@ -45,7 +45,7 @@ again, beside those of the aged file; rows have the names that `--only` takes.";
 /// Bars of boltkv, of boltkv with an aged file, and of others.
 const KINDS: [Who; 2] = [Who::Fresh, Who::Aged];
 
-pub(super) fn section(servers: &Servers, others: &[&Servers], page: &mut Page) -> Result<()> {
+pub(super) fn section(servers: &Servers, elsewhere: &[&Servers], page: &mut Page) -> Result<()> {
     let command = format!("cargo build --release -p boltkv\n{}", servers.command);
     headed((&command, servers.quick), "## Servers", ABOUT, page);
     let rounds = servers.rounds;
@@ -54,8 +54,12 @@ pub(super) fn section(servers: &Servers, others: &[&Servers], page: &mut Page) -
         digits(servers.seconds)
     ));
     rate_table(servers, page);
-    let beside: Vec<_> = others.iter().copied().filter(|servers| !servers.is_of_its_own()).collect();
-    page.beside_redis("servers-redis", "rates as so many times those of Redis, here and elsewhere", servers, &beside)?;
+    page.beside_redis(
+        "servers-redis",
+        "rates as so many times those of Redis, here and elsewhere",
+        servers,
+        elsewhere,
+    )?;
     page.paragraph(AGED);
     page.bars("servers", "rates as so many times those of Redis", "times Redis' rate", &bars(servers))?;
     goals::section(servers, page)?;
@@ -96,16 +100,31 @@ fn costs(servers: &Servers, page: &mut Page) {
 
 /// What was measured for long, or out of other keys.
 pub(super) fn of_its_own(servers: &Servers, page: &mut Page) {
-    let (millions, seconds, machine) = (servers.keys / 1_000_000, servers.seconds, &servers.machine);
+    let (millions, seconds) = (servers.keys / 1_000_000, servers.seconds);
     page.heading(&format!("### Out of {millions} million keys, {seconds:.0} s on end"));
     page.paragraph(&format!(
-        "With the checkpoints that come in so much time. {} rounds by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a \
-         second, on {}.\n\n```sh\n{}\n```",
-        servers.rounds, machine.commit, machine.processor, machine.threads, machine.syncs, machine.day, servers.command
+        "With the checkpoints that come in so much time. {} rounds by {}.\n\n```sh\n{}\n```",
+        servers.rounds,
+        measured_by(servers),
+        servers.command
     ));
     rate_table(servers, page);
     goals::table(servers, page);
     costs(servers, page);
+}
+
+/// What was measured, on which machine, and when.
+fn measured_by(servers: &Servers) -> String {
+    let machine = &servers.machine;
+    format!(
+        "boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second{}, on {}",
+        machine.commit,
+        machine.processor,
+        machine.threads,
+        machine.syncs,
+        if servers.disk_writes.is_some() { " without that limit" } else { "" },
+        machine.day
+    )
 }
 
 /// What was measured on another machine, or on a disk that does less: how the rates stand to Redis' there.
@@ -123,15 +142,9 @@ pub(super) fn elsewhere(servers: &Servers, page: &mut Page) {
         }
     }
     page.paragraph(&format!(
-        "The same by boltkv {} on {}, {} threads, {} synced writes of 4 KiB a second{}, on {}; {} rounds. Processor: the \
-         server's, a request, in microseconds. The slowest hundredth of boltkv's answers beside Redis', and the share of the \
-         processors' time that was stolen from each, where it is known.",
-        machine.commit,
-        machine.processor,
-        machine.threads,
-        machine.syncs,
-        if servers.disk_writes.is_some() { " without that limit" } else { "" },
-        machine.day,
+        "The same by {}; {} rounds. Processor: the server's, a request, in microseconds. The slowest hundredth of boltkv's \
+         answers beside Redis', and the share of the processors' time that was stolen from each, where it is known.",
+        measured_by(servers),
         servers.rounds
     ));
     let kinds = [Who::Fresh, Who::Aged, Who::Redis];

@@ -89,7 +89,7 @@ impl Host {
     /// A work over entries of this size.
     pub(super) fn work(data: Data, plan: &Plan) -> Work {
         let keys = if data == SMALL { plan.keys } else { data.keys };
-        let keys = if plan.quick { keys / QUICK } else { keys };
+        let keys = scaled(keys, plan);
         Work { keys, value_size: data.value_size..=data.value_size, timeout: PATIENCE, ..Work::default() }
     }
 
@@ -100,21 +100,21 @@ impl Host {
         self.run(&server, &loading)?;
         self.loaded = bytes(&self.folder)?;
         if self.who == Who::Aged {
-            let limit = Limit::Requests(work.keys * AGE);
-            self.run(&server, &Work { order: Order::Uniform, limit, seed: 2, ..loading })?;
+            self.overwrite(data, work.keys * AGE, 2, plan)?;
         }
         Ok(())
     }
 
     /// Does what comes before what a row measures.
     pub(super) fn prepare(&self, row: &Row, plan: &Plan) -> Result<()> {
-        let Some(sets) = row.after else { return Ok(()) };
-        let limit = Limit::Requests(if plan.quick { sets / QUICK } else { sets });
-        let server = self.server(row.data);
-        self.run(
-            &server,
-            &Work { order: Order::Uniform, limit, seed: 5, ..Self::work(row.data, plan).loading(Order::Shuffled) },
-        )
+        row.after.map_or(Ok(()), |sets| self.overwrite(row.data, scaled(sets, plan), 5, plan))
+    }
+
+    /// Puts so many keys at random that are there.
+    fn overwrite(&self, data: Data, sets: u64, seed: u64, plan: &Plan) -> Result<()> {
+        let loading = Self::work(data, plan).loading(Order::Shuffled);
+        let limit = Limit::Requests(sets);
+        self.run(&self.server(data), &Work { order: Order::Uniform, limit, seed, ..loading })
     }
 
     fn run(&self, server: &Server, work: &Work) -> Result<()> {
@@ -171,6 +171,11 @@ impl Host {
     pub(super) fn stop(mut self) -> Result<()> {
         self.daemon.end()
     }
+}
+
+/// So many, or with `--quick` fewer.
+fn scaled(all: u64, plan: &Plan) -> u64 {
+    if plan.quick { all / QUICK } else { all }
 }
 
 /// Starts a server in its folder. Where it listens is told too.

@@ -26,7 +26,7 @@ pub use rows::{KEYS, Row, Who, rows};
 pub struct Plan {
     /// Only rows of these names, or whose names begin so; all where it is empty.
     pub only: Vec<String>,
-    /// Only servers of these titles; all where it is empty.
+    /// Only these; all where it is empty.
     pub servers: Vec<Who>,
     /// How many keys of 100 bytes there are.
     pub keys: u64,

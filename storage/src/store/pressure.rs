@@ -18,10 +18,10 @@ use crate::tree::MemoryStats;
 /// the journal's, and where that is full and the disk slow.
 const LONGEST: Duration = Duration::from_millis(4);
 const LONGEST_OF_MANY: Duration = Duration::from_millis(20);
-/// What it takes to write a leaf that finds no memory.
-const A_LEAF: Duration = Duration::from_micros(25);
 const LONGEST_FOR_JOURNAL: Duration = Duration::from_millis(50);
 const LONGEST_WHERE_FULL: Duration = Duration::from_secs(2);
+/// What it takes to write a leaf that finds no memory.
+const A_LEAF: Duration = Duration::from_micros(25);
 /// What is counted in thousandths.
 const ALL: u32 = 1000;
 /// So much of a checkpoint is done once its leaves are written, and once the disk was told to take them. The journal may be

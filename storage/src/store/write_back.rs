@@ -53,13 +53,11 @@ impl Shared {
             };
             let writing = thread::Builder::new().name("boltkv-write-back".into());
             let Ok(writing) = writing.spawn_scoped(scope, write) else { return self.write_back() };
-            let mut has_room = true;
             while is_done.recv_timeout(LOOKS) == Err(RecvTimeoutError::Timeout) {
-                if has_room {
-                    let given_back = self.give_back_while_full(turn, |_| !writing.is_finished());
-                    // There is none before the meta is written.
-                    has_room = given_back.is_ok();
-                    given_back.or_else(unless_full)?;
+                if let Err(error) = self.give_back_while_full(turn, |_| !writing.is_finished()) {
+                    // Where there is no room, there is none before the meta is written.
+                    unless_full(error)?;
+                    break;
                 }
             }
             writing.join().unwrap_or_else(|panicked| resume_unwind(panicked))

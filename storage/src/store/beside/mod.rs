@@ -177,12 +177,12 @@ impl<'a> Beside<'a> {
             });
             match copies {
                 Ok(copies) if is_next => {
-                    writer.give_back(&copies.unused);
+                    writer.freelist.give_back_dirty(&copies.unused);
                     self.exchange(writer, &copies)?;
                     Ok((copies, set_aside(self.shared, writer, next)?))
                 }
                 ended => {
-                    writer.give_back(pages);
+                    writer.freelist.give_back_dirty(pages);
                     Err(ended.map_or_else(End::Failed, |_| End::Overtaken))
                 }
             }
@@ -227,7 +227,7 @@ impl<'a> Beside<'a> {
         });
         if let Err(error) = exchanged {
             if !is_begun {
-                writer.give_back(&all().map(|(_, to)| to).collect::<Vec<_>>());
+                writer.freelist.give_back_dirty(&all().map(|(_, to)| to).collect::<Vec<_>>());
             }
             return Err(error);
         }

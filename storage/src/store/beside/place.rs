@@ -46,7 +46,7 @@ impl Beside<'_> {
                     Ok(places.taken(meta, self.shared, writer))
                 }
                 ended => {
-                    writer.give_back(&aside);
+                    writer.freelist.give_back_dirty(&aside);
                     Err(ended.map_or_else(|end| end, |_| End::Overtaken))
                 }
             }

@@ -240,7 +240,7 @@ fn a_leaf_for_which_there_is_no_page_is_not_taken_for_written() {
         |batch, pages, _| {
             shared.writer.with(|writer| {
                 writer.set_aside -= pages.len() as u64;
-                writer.give_back(pages);
+                writer.freelist.give_back_dirty(pages);
             });
             let state = shared.readers.enter();
             let copies = Copier::new(shared, &state).copy(batch, &names, &[], true)?;

@@ -193,8 +193,8 @@ impl Shared {
             drop(state);
             self.writer.with(|writer| {
                 writer.set_aside -= pages.len() as u64;
-                let copies = copies.inspect_err(|_| writer.give_back(pages))?;
-                writer.give_back(&copies.unused);
+                let copies = copies.inspect_err(|_| writer.freelist.give_back_dirty(pages))?;
+                writer.freelist.give_back_dirty(&copies.unused);
                 exchange(self, writer, &copies, names)?;
                 set_aside(self, writer, next)
             })
@@ -225,10 +225,6 @@ impl Writer {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn give_back(&mut self, pages: &[Pgid]) {
-        self.freelist.give_back_dirty(pages);
     }
 }
 
@@ -303,7 +299,7 @@ fn exchange(shared: &Shared, writer: &mut Writer, copies: &Copies<'_>, names: &N
             Ok(())
         })
     });
-    writer.give_back(&left);
+    writer.freelist.give_back_dirty(&left);
     exchanged
 }
 
