@@ -7,7 +7,7 @@ use super::ground::{Files, Ground};
 use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
-use super::workload::Worker;
+use super::workload::{Done, Worker};
 use crate::disk::sim::{Event, FileOp, Trap};
 use crate::journal::MetaBytes;
 use crate::{Durability, FreelistStored, JournalKeep};
@@ -32,7 +32,7 @@ struct Checkpoint {
 }
 
 /// The page of a meta that an event writes.
-fn meta_of(event: &Event) -> Option<&[u8]> {
+pub(super) fn meta_of(event: &Event) -> Option<&[u8]> {
     match event {
         Event::File(0, FileOp::Write { offset, data }) if *offset < 2 * PAGE_SIZE as usize => Some(data),
         _ => None,
@@ -76,7 +76,8 @@ fn seen(change: impl Fn(&mut Vec<Event>, &Checkpoint)) -> u64 {
         };
         let start = Files::new_database(&setup);
         let ground = Ground::new(&start, &Trap::default());
-        let (states, positions) = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
+        let Done { states, positions, .. } =
+            Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
         let mut log = ground.log().take();
         let checkpoints = checkpoints(&log);
         assert!(checkpoints.len() > 3, "seed {seed}: {} checkpoints", checkpoints.len());

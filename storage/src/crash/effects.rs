@@ -2,10 +2,10 @@
 //! are refused or made, and the file stays whole.
 
 use super::edit::Edit;
+use super::edits::{apply, edits, moved};
 use super::explore::is_clean;
 use super::model::Model;
 use super::random::Random;
-use super::workload::{apply, edits, moved};
 use crate::tree::{Recorded, Refused, Replay};
 use crate::{Db, Fill, Options, TxMut};
 

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use super::edits::{Answered, edits};
 use super::explore::{is_clean, sound_state};
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
 use super::setup::{Setup, every};
-use super::workload::{Answered, edits};
 use crate::disk::sim::{Call, Fault, Trap};
 use crate::{Db, Durability, Error, FreelistStored, JournalKeep, Result};
 

@@ -2,13 +2,13 @@
 //! few pages take, most of the time with none, and holds all that was promised. Where that is missing, the error says what is, and nothing is
 //! lost.
 
+use super::edits::{Answered, edits};
 use super::explore::is_clean;
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
 use super::setup::Setup;
-use super::workload::{Answered, edits};
 use crate::disk::sim::{Fault, Trap};
 use crate::{Db, Durability, Error, Result, TxMut};
 

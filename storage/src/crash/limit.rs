@@ -2,12 +2,12 @@
 //! fit is refused, and it always ends cleanly, with all that was committed in its file.
 
 use super::edit::Edit;
+use super::edits::edits;
 use super::explore::is_clean;
 use super::ground::{Files, Ground};
 use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
-use super::workload::edits;
 use crate::disk::sim::Trap;
 use crate::{Db, Durability, Error, Options, Result};
 

@@ -2,6 +2,7 @@
 //! state that was promised to be durable, or one that came after it; never less, never half of one.
 //!
 //! - `power`: random work, a power cut at every moment of it
+//! - `beside`: the same while checkpoints are made beside transactions, whose leaves are in memory
 //! - `checkpoints`: what becomes of that where a checkpoint leaves out a step
 //! - `creation`: the same while a file is created
 //! - `fault`: every single call to the disk fails once
@@ -11,10 +12,11 @@
 //! - `effects`: what was recorded of random work is made again
 //! - `journal`: a journal by itself, beside a file that has nothing but metas
 //!
-//! `setup` says how a database is opened; `workload` makes the work of `edit`s, which `watcher` follows; `model` is what it
-//! should lead to, `losses` chooses what a crash takes, `explore` looks at the rest; `platters` are a whole folder of files. The disk is `disk::sim`, and `ground` what
-//! lies on it: the file, and its journal.
+//! `setup` says how a database is opened; `workload` makes the work of `edits`, which `watcher` follows; `model` is what it
+//! should lead to, `losses` chooses what a crash takes, `explore` looks at the rest; `platters` are a whole folder of files.
+//! The disk is `disk::sim`, and `ground` what lies on it: the file, and its journal.
 
+mod beside;
 mod checkpoints;
 mod creation;
 #[path = "../../tests/common/cursor_steps.rs"]
@@ -23,6 +25,7 @@ mod cursor_steps;
 #[path = "../../tests/common/edit.rs"]
 #[allow(unreachable_pub, clippy::expect_used, reason = "shared with the integration tests")]
 mod edit;
+mod edits;
 mod effects;
 mod explore;
 mod fault;

@@ -8,7 +8,7 @@ use super::ground::{Files, Ground};
 use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
-use super::workload::Worker;
+use super::workload::{Done, Worker};
 use crate::disk::sim::{Event, FileOp, Trap};
 use crate::store::LONGEST_WRITE;
 use crate::{Durability, FreelistStored, JournalKeep};
@@ -47,7 +47,7 @@ fn crash_points_of(seed: u64, setup: fn(&mut Random) -> Setup, looked: &mut Look
     let mut points = 0;
     for life in 0..LIVES {
         let ground = Ground::new(&files, &Trap::default());
-        let (states, positions) = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
+        let Done { states, positions, .. } = Worker::new(setup, &mut random, ground.clone(), start).run(TRANSACTIONS);
         let mut explorer = Explorer::new(setup, &states, &positions, told, &mut random);
         let sound = explorer.explore(&files, &ground.log().take());
         points += explorer.points;
@@ -105,7 +105,7 @@ fn explore_without(lost: impl Fn(&Event, &Event) -> bool) -> Result<(), String> 
     let start = Files::new_database(&setup);
     let mut random = Random::new(1);
     let ground = Ground::new(&start, &Trap::default());
-    let (states, _) = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
+    let Done { states, .. } = Worker::new(setup, &mut random, ground.clone(), Model::default()).run(TRANSACTIONS);
     let mut log = ground.log().take();
     for at in (1..log.len() - 1).rev() {
         if matches!(log[at], Event::SyncFile(_)) && lost(&log[at - 1], &log[at + 1]) {

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::edit::{Answer, Edit, Parts};
+use super::edits::{apply, edits, in_longest, moved};
 use super::ground::Ground;
-use super::model::{BucketPath, Model};
+use super::model::Model;
 use super::random::Random;
 use super::setup::Setup;
 use super::watcher::Watcher;
@@ -15,11 +15,9 @@ use crate::disk::sim::{Fault, Mark};
 use crate::store::{Beside, End};
 use crate::{Db, Durability, Error, JournalPosition, Result, Tx, TxMut};
 
-/// Keys that a bucket may have.
-const KEYS: usize = 120;
-/// Buckets that a database may have, and how deep they are nested.
-const MOST_BUCKETS: usize = 7;
-const DEEPEST: usize = 3;
+/// Small transactions that fill a bucket, and those before a checkpoint beside others.
+const TO_LOAD: usize = 8;
+const SMALL_ONES: usize = 4;
 
 /// Work on one disk, and the states that it went through.
 pub(super) struct Worker<'a> {
@@ -36,17 +34,43 @@ pub(super) struct Worker<'a> {
     unsynced: u64,
     /// Readers, and which state each of them must see.
     readers: Vec<(Tx, usize)>,
+    /// Whether transactions change a few entries each.
+    is_small: bool,
+    /// Checkpoints that were made beside transactions.
+    beside: usize,
+}
+
+/// What was done.
+pub(super) struct Done {
+    /// The content at the beginning and after each commit.
+    pub(super) states: Vec<Model>,
+    /// What a follower was told of, in its order.
+    pub(super) positions: Vec<JournalPosition>,
+    /// Checkpoints that were made beside transactions.
+    pub(super) beside: usize,
 }
 
 impl<'a> Worker<'a> {
     /// For a disk that holds `start`.
     pub(super) fn new(setup: Setup, random: &'a mut Random, ground: Ground, start: Model) -> Self {
         let readers = Vec::new();
-        Self { setup, random, ground, states: vec![start], durable: 0, acknowledged: 0, unsynced: 0, readers }
+        let states = vec![start];
+        Self {
+            setup,
+            random,
+            ground,
+            states,
+            durable: 0,
+            acknowledged: 0,
+            unsynced: 0,
+            readers,
+            is_small: false,
+            beside: 0,
+        }
     }
 
-    /// Runs so many transactions; returns the states, and the positions that a follower was told of, in their order.
-    pub(super) fn run(mut self, transactions: usize) -> (Vec<Model>, Vec<JournalPosition>) {
+    /// Runs so many transactions.
+    pub(super) fn run(mut self, transactions: usize) -> Done {
         let mut positions = Vec::new();
         let mut db = self.open();
         let mut watcher = Watcher::behind_newest(&db, &self.states);
@@ -77,7 +101,44 @@ impl<'a> Worker<'a> {
         }
         self.end_readers();
         drop(db);
-        (self.states, positions)
+        Done { states: self.states, positions, beside: self.beside }
+    }
+
+    /// Fills a bucket of several pages, and closes.
+    pub(super) fn load(mut self) -> Model {
+        let db = self.open();
+        for _ in 0..TO_LOAD {
+            assert!(self.small(&db), "nobody kills it");
+        }
+        db.close().expect("nothing fails on this disk");
+        self.newest().clone()
+    }
+
+    /// Small transactions, and so many checkpoints beside others.
+    pub(super) fn run_beside(mut self, checkpoints: usize) -> Done {
+        self.is_small = true;
+        let db = self.open();
+        for _ in 0..checkpoints {
+            for _ in 0..SMALL_ONES {
+                assert!(self.small(&db), "nobody kills it");
+            }
+            self.read(&db);
+            assert!(self.checkpoint_beside(&db), "nobody kills it");
+            assert!(self.small(&db), "nobody kills it");
+        }
+        self.end_readers();
+        drop(db);
+        Done { states: self.states, positions: Vec::new(), beside: self.beside }
+    }
+
+    /// A transaction that changes a few entries. `false` if the process was killed.
+    fn small(&mut self, db: &Db) -> bool {
+        let mut model = self.newest().clone();
+        let mut tx = db.begin_mut().expect("nothing fails on this disk");
+        apply(&in_longest(self.random, &mut model), &mut tx);
+        self.ground.log().mark(Mark::Begun);
+        let committed = tx.commit();
+        self.committed(model, committed.map(drop), false)
     }
 
     /// `false` if the process was killed.
@@ -134,6 +195,7 @@ impl<'a> Worker<'a> {
             Err(End::Failed(Error::NoSpace { .. })) if self.ground.trap().sprung().is_none() => true,
             Err(End::Failed(error)) => !self.is_killed(Err::<(), _>(error)),
             Ok(()) => {
+                self.beside += 1;
                 self.durable();
                 self.ground.trap().sprung().is_none()
             }
@@ -183,6 +245,7 @@ impl<'a> Worker<'a> {
     /// `false` if the process was killed.
     fn transaction(&mut self, db: &Db) -> bool {
         match self.random.below(8) {
+            _ if self.is_small => self.small(db),
             0 => self.closure(db, |db, change| db.try_update(change)),
             1 => self.closure(db, |db, change| db.try_batch(change)),
             _ => self.steps(db),
@@ -297,103 +360,3 @@ impl<'a> Worker<'a> {
 }
 
 type Closure = Box<dyn FnOnce(&mut TxMut) -> Result<(), Option<Error>> + Send>;
-
-/// An edit that the model has taken, and what it answered.
-pub(super) type Answered = (Edit, Answer);
-
-pub(super) fn apply(edits: &[Answered], tx: &mut TxMut) {
-    for (edit, expected) in edits {
-        let answer = edit.apply(tx).unwrap_or_else(|error| panic!("{edit:?}: {error}"));
-        assert_eq!(answer, *expected, "{edit:?}");
-    }
-}
-
-/// The edits of one transaction, which are made to the model too.
-pub(super) fn edits(random: &mut Random, model: &mut Model) -> Vec<Answered> {
-    let count = match random.below(10) {
-        0 => 0,
-        1 => 40 + random.below(40),
-        _ => 1 + random.below(8),
-    };
-    (0..count).filter_map(|_| taken(some_edit(random, model), model)).collect()
-}
-
-/// A bucket moved, and edits in it: first, often, one that takes whole leaves away.
-pub(super) fn moved(random: &mut Random, model: &mut Model) -> Vec<Answered> {
-    let mut kinds = [(); 4].map(|()| random.below(Edit::KINDS));
-    if random.once_in(2) {
-        kinds[0] = Edit::DELETE_RANGE;
-    }
-    let then: Vec<_> = kinds.into_iter().map(|kind| (kind, parts(random, Vec::new(), Vec::new()))).collect();
-    let which = [(); 2].map(|()| random.below(MOST_BUCKETS * MOST_BUCKETS));
-    Edit::of_moved(model, which, then).into_iter().filter_map(|edit| taken(edit, model)).collect()
-}
-
-/// The edit with its answer, if the model takes it.
-fn taken(edit: Edit, model: &mut Model) -> Option<Answered> {
-    // One that is refused may have been made in part.
-    let mut changed = model.clone();
-    let answer = edit.apply_to_model(&mut changed).ok()?;
-    *model = changed;
-    Some((edit, answer))
-}
-
-fn some_edit(random: &mut Random, model: &Model) -> Edit {
-    let paths = model.bucket_paths();
-    if paths.is_empty() || (paths.len() < MOST_BUCKETS && random.once_in(12)) {
-        return Edit::Create(new_path(random, &paths));
-    }
-    let path = paths[random.below(paths.len())].clone();
-    let old_key = model.bucket(&path).ok().and_then(|bucket| bucket.some_key(random.next()));
-    match (random.below(100), old_key) {
-        (0..=14, _) => any_edit(random, path, &paths),
-        (15..=17, _) if model.bucket(&path).is_ok_and(|bucket| bucket.items.len() < KEYS) => many(random, path),
-        (15..=40, Some(key)) => Edit::Delete(path, key),
-        (41..=55, Some(key)) => Edit::Put(path, key, value(random)),
-        _ => Edit::Put(path, key(random), value(random)),
-    }
-}
-
-/// What makes trees grow levels; only small ones, because each crash point is compared with the model.
-fn many(random: &mut Random, path: BucketPath) -> Edit {
-    let (key, [count, len, ..]) = (key(random), random.next().to_le_bytes());
-    Edit::PutMany(path, key, count % 100, random.bytes((len % 40).into()))
-}
-
-/// Each kind comes up; what makes much of the content go, not often.
-fn any_edit(random: &mut Random, path: BucketPath, paths: &[BucketPath]) -> Edit {
-    let to = paths[random.below(paths.len())].clone();
-    let parts = parts(random, path, to);
-    match Edit::of_kind(random.below(Edit::KINDS), parts) {
-        Edit::Drop(path) | Edit::DeleteMany(path, _) if random.once_in(2) => Edit::Open(path),
-        Edit::DeleteRange(path, low, high, limit) => Edit::DeleteRange(path, low, high, limit.min(40)),
-        edit => edit,
-    }
-}
-
-fn parts(random: &mut Random, path: BucketPath, to: BucketPath) -> Parts {
-    let (key, other_key) = (key(random), key(random));
-    Parts { path, to, key, other_key, value: value(random), number: random.next() }
-}
-
-fn key(random: &mut Random) -> Vec<u8> {
-    format!("{:05}", random.below(KEYS)).into()
-}
-
-/// Bucket names are no keys that values have.
-fn new_path(random: &mut Random, paths: &[BucketPath]) -> BucketPath {
-    let above = if paths.is_empty() || random.once_in(2) { &[][..] } else { &paths[random.below(paths.len())] };
-    let mut path = above[..above.len().min(DEEPEST - 1)].to_vec();
-    path.push(format!("bucket {}", random.below(MOST_BUCKETS)).into_bytes());
-    path
-}
-
-fn value(random: &mut Random) -> Vec<u8> {
-    let len = match random.below(100) {
-        0..=9 => 0,
-        10..=17 => random.below(900),
-        18 => random.below(12_000),
-        _ => random.below(60),
-    };
-    random.bytes(len)
-}
