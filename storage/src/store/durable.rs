@@ -160,10 +160,15 @@ fn sync_journal(shared: &Shared, writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Syncs the pages, then writes and syncs the meta that refers to them: the one place where an open database gets a new meta.
-/// Between the two the journal gets a link to it. When its state was the newest, so many bytes had been `recorded`.
+/// Syncs the pages, then writes and syncs the meta that refers to them.
 pub(super) fn make_durable(meta: &Meta, recorded: u64, shared: &Shared, writer: &mut Writer) -> Result<()> {
     sync_file(shared, writer)?;
+    make_meta_durable(meta, recorded, shared, writer)
+}
+
+/// Writes and syncs the meta that refers to pages that are on the disk: the one place where an open database gets a new meta.
+/// Before it the journal gets a link to it. When its state was the newest, so many bytes had been `recorded`.
+pub(super) fn make_meta_durable(meta: &Meta, recorded: u64, shared: &Shared, writer: &mut Writer) -> Result<()> {
     if let Some(journal) = &mut writer.journal {
         let linked = journal.link(meta.txid, &MetaBytes::of(meta), recorded);
         linked.map_err(|error| shared.poison("write the journal of", error))?;

@@ -20,6 +20,7 @@ mod durable;
 mod journal_options;
 mod open;
 mod options;
+mod pace;
 mod patched;
 mod place;
 mod pressure;

@@ -1,6 +1,7 @@
 //! What the writer has of the patches: the memory, whose leaves they are of, and what this transaction has added.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::names::Names;
 use crate::Result;
@@ -38,7 +39,7 @@ pub(crate) struct Patcher {
 }
 
 /// What is kept in memory, in figures.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct MemoryStats {
     /// Bytes that there may be.
     pub(crate) bytes: u64,
@@ -55,6 +56,8 @@ pub(crate) struct MemoryStats {
     pub(crate) is_kept: bool,
     /// How full the last slab is, in thousandths; 0 where there are others.
     pub(crate) last_filled: u32,
+    /// From how many bytes on there is room, and up to how many.
+    pub(crate) room: Range<u64>,
 }
 
 impl Patcher {
@@ -97,6 +100,7 @@ impl Patcher {
             missed: self.missed,
             is_kept: self.filling.is_kept(),
             last_filled: self.filling.last_filled(),
+            room: self.filling.room(),
         }
     }
 

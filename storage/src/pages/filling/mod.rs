@@ -8,6 +8,7 @@ mod due;
 mod moving;
 
 use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use fnv::FnvBuildHasher;
@@ -138,13 +139,22 @@ impl Filling {
         self.live
     }
 
+    /// Bytes that are left for changes.
+    fn left(&self) -> usize {
+        let free = self.row.iter().take_while(|part| part.pages == 0).count();
+        let others = (self.most - 1).saturating_sub(self.row.len() - free) * self.each;
+        others + self.row.back().map_or(0, |last| self.each - last.filled)
+    }
+
+    /// From how many bytes on there is room for changes, and up to how many.
+    pub(crate) fn room(&self) -> Range<u64> {
+        let all = ((self.most - 1) * self.each) as u64;
+        all.saturating_sub(self.left() as u64)..all
+    }
+
     /// How full the last slab is that there is for changes, in thousandths; 0 where there are others.
     pub(crate) fn last_filled(&self) -> u32 {
-        let free = self.row.iter().take_while(|part| part.pages == 0).count();
-        match self.row.back() {
-            Some(last) if self.row.len() - free + 1 >= self.most => (1000 * last.filled / self.each) as u32,
-            _ => 0,
-        }
+        (1000 * self.each.saturating_sub(self.left()) / self.each) as u32
     }
 
     /// Gives the oldest slabs back to which no page of the newest state refers, all but so many.

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies, Out};
-use super::durable::{in_work, make_durable, number_of_sync_point};
+use super::durable::{in_work, make_meta_durable, number_of_sync_point};
 use super::patched::{FEW, commit, open_bucket, set_aside};
 use super::writer::{Coming, Unsynced};
 use super::{Shared, What, Writer};
@@ -159,8 +159,17 @@ impl<'a> Beside<'a> {
         let leaves = table.all().filter(|&(_, at)| is_meant(at));
         let (shared, names) = (self.shared, Arc::clone(&self.names));
         shared.pressure.writes_leaves(done..done + slots.len(), self.all_slots);
+        let room = shared
+            .writer
+            .with(|writer| writer.spare.patcher.as_ref().map(|patcher| patcher.stats().room).unwrap_or_default());
         let write = |batch: &[Ahead<'_>], pages: &[Pgid], next| self.write_batch(batch, pages, next);
-        shared.write_round(&table, &names, leaves, write, |done, all| shared.pressure.step(done, all))?;
+        let giving_back = shared.pressure.gives_back(&room);
+        giving_back.part(&(0..1), 1);
+        let tell = |done, all| {
+            shared.pressure.step(done, all);
+            giving_back.step(done, all);
+        };
+        shared.write_round(&table, &names, leaves, write, tell)?;
         self.state.recents.table = Some(shared::Arc::new(table.without(&slots)));
         Ok(true)
     }
@@ -306,8 +315,9 @@ impl<'a> Beside<'a> {
             if let Some(list) = writer.stored_freelist.take() {
                 writer.freelist.free_later(list, meta.txid)?;
             }
-            // No record comes between the link and the meta: one behind a link says that its meta is on the disk.
-            make_durable(&meta, self.recorded, shared, writer)?;
+            // Its pages are synced: what commits have written since is not this state's. No record comes between the link
+            // and the meta: one behind a link says that its meta is on the disk.
+            make_meta_durable(&meta, self.recorded, shared, writer)?;
             self.is_in_the_file(meta, writer);
             writer.stalls.note(clock.elapsed());
             shared.note_figures(writer);

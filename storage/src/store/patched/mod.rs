@@ -13,6 +13,7 @@ use std::sync::MutexGuard;
 use super::commit::{Sync, ids_used_up, write};
 use super::copier::{Ahead, Copied, Copier, Copies};
 use super::durable::{in_work, is_full};
+use super::pressure::GivingBack;
 use super::{Shared, Writer};
 use crate::format::{PatchId, Pgid, alike_in_all, prefix};
 use crate::pages::{Oldest, Recents, Run, Table};
@@ -31,6 +32,8 @@ pub(super) const FEW: u64 = if cfg!(test) { 2 } else { 64 };
 const ROUNDS: usize = 8;
 /// Of ten entries in the oldest slabs so many are moved on at most: more would leave too little room for new ones.
 const MOVED_OF_TEN: u64 = 5;
+/// To write a leaf takes so many times as long as to move its patches on.
+const WRITE: usize = 4;
 /// Pages by which the file grows where none is free.
 pub(super) const GROWTH: u64 = if cfg!(test) { 4 } else { 1024 };
 
@@ -86,14 +89,15 @@ impl Shared {
                     patcher.is_not_told();
                     return None;
                 }
-                patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest))
+                patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest, patcher.stats().room))
             });
-            let Some(((Recents { table: Some(table), .. }, names), oldest)) = full else { return Ok(()) };
+            let Some(((Recents { table: Some(table), .. }, names), oldest, room)) = full else { return Ok(()) };
+            let giving_back = self.pressure.gives_back(&room);
             self.check_usable()?;
             round = if last == oldest.first() { round + 1 } else { 0 };
             last = oldest.first();
             if round < ROUNDS {
-                self.write_or_move(&table, &names, &oldest, round == 0)?;
+                self.write_or_move(&table, &names, &oldest, round == 0, &giving_back)?;
                 continue;
             }
             // Leaves that get patches all the time, where there is no room to move them, are left to a commit.
@@ -118,7 +122,14 @@ impl Shared {
 
     /// Writes the leaves that refer to the oldest slabs, or moves what they have in memory: where not all `may_move`, only of
     /// those that got another patch meanwhile.
-    fn write_or_move(&self, table: &Table, names: &Names, oldest: &Oldest, may_move: bool) -> Result<()> {
+    fn write_or_move(
+        &self,
+        table: &Table,
+        names: &Names,
+        oldest: &Oldest,
+        may_move: bool,
+        giving_back: &GivingBack<'_>,
+    ) -> Result<()> {
         let mut leaves = table.pages_of(oldest);
         let changes = |&(_, at): &(Pgid, u32)| table.header(at).map_or(0, |header| u64::from(header.changes) + 1);
         leaves.sort_by_cached_key(changes);
@@ -129,10 +140,16 @@ impl Shared {
             moved <= most
         });
         let kept = kept.count();
-        self.write_round(table, names, leaves[kept..].iter().copied(), self.batches(names), |_, _| {})?;
+        let written = WRITE * (leaves.len() - kept);
+        let all = written + leaves.len();
+        giving_back.part(&(0..written), all);
+        let tell = |done, all| giving_back.step(done, all);
+        self.write_round(table, names, leaves[kept..].iter().copied(), self.batches(names), tell)?;
         // Also those that got another patch meanwhile.
         let pages: Vec<Pgid> = leaves.iter().map(|(page, _)| *page).collect();
-        for batch in pages.chunks(BATCH) {
+        giving_back.part(&(written..all), all);
+        for (number, batch) in pages.chunks(BATCH).enumerate() {
+            giving_back.step((number * BATCH) as u64, pages.len() as u64);
             for &page in batch {
                 table.prefetch(page);
             }
