@@ -102,6 +102,8 @@ impl Pressure {
     /// The oldest memory is about to be given back, for which there is so much room.
     pub(super) fn gives_back(&self, room: &Range<u64>) -> GivingBack<'_> {
         self.giving_back.begin(room);
+        // What was given back before no commit has told yet.
+        self.giving_back.note(room.start);
         GivingBack { pressure: self, since: Instant::now() }
     }
 
@@ -235,7 +237,10 @@ mod tests {
         begin();
         pressure.last_took.store(1000, Ordering::Relaxed);
         pressure.usual_leaves.store(1000, Ordering::Relaxed);
+        taken(1900);
         let giving_back = pressure.gives_back(&(1000..2000));
+        begin();
+        assert_eq!(pressure.held(), 0, "that was before");
         taken(1100);
         begin();
         assert_eq!(pressure.held(), 0, "as much as he may be behind");
