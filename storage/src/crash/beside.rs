@@ -1,6 +1,6 @@
 //! A power cut at every moment of checkpoints that are made beside transactions, whose leaves are in memory.
 
-use super::checkpoints::meta_of;
+use super::checkpoints::checkpoints;
 use super::explore::Explorer;
 use super::ground::{Files, Ground};
 use super::model::Model;
@@ -51,9 +51,8 @@ fn a_crash_at_any_moment_of_a_checkpoint_beside_transactions_leaves_what_was_pro
 #[test]
 fn that_its_pages_are_not_synced_is_noticed() {
     let without = |log: &mut Vec<Event>| {
-        for meta in (0..log.len()).rev().filter(|&at| meta_of(&log[at]).is_some()).collect::<Vec<_>>() {
-            let synced = log[..meta].iter().rposition(|event| matches!(event, Event::SyncFile(0)));
-            log.remove(synced.expect("pages are synced before a meta"));
+        for checkpoint in checkpoints(log).iter().rev() {
+            log.remove(checkpoint.pages_synced);
         }
     };
     let is_noticed = |seed: &u64| {

@@ -22,9 +22,9 @@ const META: usize = 16;
 const META_LEN: usize = size_of::<MetaBytes>();
 
 /// Where a checkpoint is in a log.
-struct Checkpoint {
+pub(super) struct Checkpoint {
     /// The sync of the pages, before the link.
-    pages_synced: usize,
+    pub(super) pages_synced: usize,
     link: usize,
     /// The first of the syncs of the journal, which go up to the meta.
     link_synced: usize,
@@ -32,7 +32,7 @@ struct Checkpoint {
 }
 
 /// The page of a meta that an event writes.
-pub(super) fn meta_of(event: &Event) -> Option<&[u8]> {
+fn meta_of(event: &Event) -> Option<&[u8]> {
     match event {
         Event::File(0, FileOp::Write { offset, data }) if *offset < 2 * PAGE_SIZE as usize => Some(data),
         _ => None,
@@ -49,7 +49,7 @@ fn is_link_to(meta: &[u8], event: &Event) -> bool {
 }
 
 /// The checkpoints in a log. That each meta has its link before it is the first thing that this shows.
-fn checkpoints(log: &[Event]) -> Vec<Checkpoint> {
+pub(super) fn checkpoints(log: &[Event]) -> Vec<Checkpoint> {
     let metas = log.iter().enumerate().filter_map(|(at, event)| Some((at, meta_of(event)?)));
     let checkpoint = |(meta, page): (usize, &[u8])| {
         let syncs = log[..meta].iter().rev().take_while(|event| matches!(event, Event::SyncFile(1..)));

@@ -100,8 +100,13 @@ impl Patcher {
             missed: self.missed,
             is_kept: self.filling.is_kept(),
             last_filled: self.filling.last_filled(),
-            room: self.filling.room(),
+            room: self.room(),
         }
+    }
+
+    /// From how many bytes on there is room, and up to how many.
+    pub(crate) fn room(&self) -> Range<u64> {
+        self.filling.room()
     }
 
     /// The transaction `txid` begins, which may patch.

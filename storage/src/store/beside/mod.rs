@@ -161,7 +161,7 @@ impl<'a> Beside<'a> {
         shared.pressure.writes_leaves(done..done + slots.len(), self.all_slots);
         let room = shared
             .writer
-            .with(|writer| writer.spare.patcher.as_ref().map(|patcher| patcher.stats().room).unwrap_or_default());
+            .with(|writer| writer.spare.patcher.as_ref().map(|patcher| patcher.room()).unwrap_or_default());
         let write = |batch: &[Ahead<'_>], pages: &[Pgid], next| self.write_batch(batch, pages, next);
         let giving_back = shared.pressure.gives_back(&room);
         giving_back.part(&(0..1), 1);

@@ -89,7 +89,7 @@ impl Shared {
                     patcher.is_not_told();
                     return None;
                 }
-                patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest, patcher.stats().room))
+                patcher.oldest().map(|oldest| (patcher.to_be_written(), oldest, patcher.room()))
             });
             let Some(((Recents { table: Some(table), .. }, names), oldest, room)) = full else { return Ok(()) };
             let giving_back = self.pressure.gives_back(&room);
