@@ -18,7 +18,7 @@ type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 const ENTRIES: u64 = 1_000_000;
 /// Bytes of records that are to wait; a thread brings the file up to date after three quarters of what a checkpoint is due
 /// for.
-const FULL: u64 = 128 << 20;
+const FULL: u64 = 192 << 20;
 const CHECKPOINT: u64 = FULL / 3 * 4 + 4096;
 /// Puts a commit, and bytes of a value.
 const COMMITS: [(u64, usize); 5] = [(1, 100), (25, 100), (400, 100), (100_000, 100), (16, 100_000)];

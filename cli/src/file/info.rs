@@ -15,7 +15,8 @@ use crate::failure::{Failure, Outcome};
 
 /// Print the size of the file's pages, its metas, and how much of it is in use
 ///
-/// Of a file that is too damaged to be opened, all that can be told is printed (exit code 1).
+/// Of a file that is too damaged to be opened, or whose journal waits to be applied, all that can be told is printed (exit
+/// code 1).
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   boltkv file info etcd.db

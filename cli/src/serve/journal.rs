@@ -43,12 +43,12 @@ pub(super) struct JournalArgs {
     #[arg(long, value_name = "WHERE", default_value = "on", value_parser = place)]
     journal: Place,
     /// Bring the file up to date before so many bytes of journal are full, from half on: bounds what the journal
-    /// takes on the disk, and the time that it takes to open the file after a crash; at least 64KiB. Default: 128MiB, or twice
-    /// `--journal-memory` where that is more
+    /// takes on the disk (about twice as much), and the time that it takes to open the file after a crash; at least 64KiB.
+    /// Default: 192MiB, or twice `--journal-memory` where that is more
     #[arg(long, value_name = "SIZE")]
     journal_size: Option<Size>,
     /// Memory for what is new, until it is written to the file, beside `--memory`: 1MiB to 128MiB, and twice as much while
-    /// long readers still see what was in it; 0: none. Default: 32MiB, or a sixteenth of the file where that is more, up to
+    /// long readers still see what was in it; 0: none. Default: 32MiB, or a sixteenth of a file of 768MiB or more, up to
     /// 128MiB and a quarter of `--memory`
     #[arg(long, value_name = "SIZE")]
     journal_memory: Option<Size>,

@@ -22,8 +22,9 @@ fn serve_with(mounted: &Mounted, kept: &Path, bytes: u64) -> Command {
     command
 }
 
-/// A killed server's files, as it leaves them where the disk had no room to make the next file of the journal ahead.
-fn killed_on_a_full_disk(db: &Path, journal: &Path) {
+/// A killed server's files, as it leaves them where the disk had no room to make the next file of the journal ahead, or
+/// so much that one was kept back.
+fn killed_on_a_full_disk(db: &Path, journal: &Path, most: u64) {
     let server = Server::start_with(db, args!["--journal", journal]);
     for number in 0..50 {
         assert_eq!(server.text(&format!("SET k{number} v\n")), "OK\n");
@@ -31,7 +32,8 @@ fn killed_on_a_full_disk(db: &Path, journal: &Path) {
     server.kill();
     for segment in fs::read_dir(journal).unwrap() {
         let segment = segment.unwrap().path();
-        if !fs::read(&segment).unwrap().starts_with(MAGIC) {
+        let content = fs::read(&segment).unwrap();
+        if !content.starts_with(MAGIC) && content.len() as u64 > most {
             fs::remove_file(segment).unwrap();
         }
     }
@@ -43,7 +45,7 @@ fn killed_on_a_full_disk(db: &Path, journal: &Path) {
 fn a_killed_server_starts_again_with_32_kib_more_and_otherwise_says_what_is_missing_where() {
     let Some(mounted) = Mounted::new("12m") else { return };
     let (db, journal) = (mounted.db(), mounted.folder.path().join("journal"));
-    killed_on_a_full_disk(&db, &journal);
+    killed_on_a_full_disk(&db, &journal, 0);
     let said = Ran::from(serve_with(&mounted, &journal, 20_000).output().unwrap()).failed(3);
     assert!(said.contains("32768 bytes has to be made there") && said.contains("a.db-journal"), "{said}");
     assert!(said.contains("make room") && !said.contains("--journal"), "{said}");
@@ -54,4 +56,17 @@ fn a_killed_server_starts_again_with_32_kib_more_and_otherwise_says_what_is_miss
     assert_eq!(server.stop().code, Some(0));
     fs::remove_dir(mounted.small()).unwrap();
     assert_eq!(Server::start(&db).text("COUNT\nGET after\n"), "50\n1\n");
+}
+
+// Promises: ops-journal-full-start.
+#[test]
+#[boltkv_needs::program("unshare")]
+fn a_killed_server_that_had_room_for_32_kib_once_starts_again_with_none() {
+    let Some(mounted) = Mounted::new("12m") else { return };
+    let (db, journal) = (mounted.db(), mounted.folder.path().join("journal"));
+    killed_on_a_full_disk(&db, &journal, 32 << 10);
+    let server = Server::spawn(&mut serve_with(&mounted, &journal, 0));
+    assert!(server.ready.contains("50 transactions done again"), "{}", server.ready);
+    assert_eq!(server.text("COUNT\nSET after 1\nDELETE k0\nCOUNT\n"), "50\nOK\nOK\n50\n");
+    assert_eq!(server.stop().code, Some(0));
 }

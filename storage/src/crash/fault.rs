@@ -14,6 +14,7 @@ use super::model::Model;
 use super::platters::Platters;
 use super::random::Random;
 use super::setup::{Setup, every};
+use super::workload::checkpoint_beside;
 use crate::disk::sim::{Call, Fault, Trap};
 use crate::{Db, Durability, Error, FreelistStored, JournalKeep, Result};
 
@@ -92,10 +93,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the thread that syncs does while much is written.
     fn checkpoint_beside(&self, db: &Db) -> Result<()> {
-        let shared = &db.0.shared;
-        let is_done = shared.checkpoint_beside(&shared.turn_to_write())?;
+        let is_done = checkpoint_beside(db)?;
         self.beside.set(self.beside.get() + usize::from(is_done));
         if is_done { Ok(()) } else { db.checkpoint().map(drop) }
     }

@@ -40,6 +40,12 @@ pub(super) struct Worker<'a> {
     beside: usize,
 }
 
+/// What the thread that syncs does while much is written; whether it could.
+pub(super) fn checkpoint_beside(db: &Db) -> Result<bool> {
+    let shared = &db.0.shared;
+    shared.checkpoint_beside(&shared.turn_to_write())
+}
+
 /// What was done.
 pub(super) struct Done {
     /// The content at the beginning and after each commit.

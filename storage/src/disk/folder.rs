@@ -150,11 +150,12 @@ pub(super) fn lock_within(file: &File, shared: bool, timeout: Option<Duration>) 
 
 /// Returns when the names beside `path`, and its own, would survive a power cut.
 pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder that a path's last name is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A link that leads nowhere is not a missing file: no file can be made under its name.

@@ -25,7 +25,7 @@ use std::{fmt, io};
 
 pub(crate) use create::{Publish, create};
 pub(crate) use file::FileDisk;
-pub(crate) use folder::{Folder, OsFolder};
+pub(crate) use folder::{Folder, OsFolder, folder_of};
 pub(crate) use heap::HeapDisk;
 #[cfg(fuzzing)]
 pub(crate) use heap_folder::HeapJournalFolder;

@@ -3,11 +3,11 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use super::block::{BLOCK_LEN, ENTRY_HEADER, EntryKind, Header, Position, blocks_of};
 use super::retain::{History, JournalLimits};
 use super::segment::{Current, Spare};
+use super::spares::Making;
 use super::stats::JournalStats;
 use super::sync::Outcome;
 use super::tail::Tail;
@@ -32,8 +32,10 @@ pub(crate) struct Journal {
     pub(super) tail: Arc<Tail>,
     pub(super) history: History,
     pub(super) spares: Vec<Spare>,
+    /// The shortest one, for where no other can be had: once the file holds everything, or by the next opening.
+    pub(super) last_resort: Option<Spare>,
     /// The thread that makes the next one.
-    pub(super) making: Option<JoinHandle<io::Result<Spare>>>,
+    pub(super) making: Option<Making>,
     /// The checksum of the last entry, and the number of the last record.
     pub(super) last_crc: u32,
     pub(super) follows: TxId,
@@ -109,13 +111,7 @@ impl Journal {
             contains,
         };
         let mut free = found.free(&*folder, &limits);
-        // A full disk is no reason not to open: what was used before is used again, and what has to be made may be short,
-        // unless nothing is there yet that waits.
-        let first = match free.pop().or_else(|| found.unneeded(&*folder, &limits)) {
-            Some(spare) => spare,
-            None if found.store.is_some() => Spare::make_or_shortest(&*folder, limits.segment_size)?,
-            None => Spare::make(&*folder, limits.segment_size)?,
-        };
+        let first = found.first(&mut free, &*folder, &limits)?;
         let current = Current::begin(first, header)?;
         current.disk.sync()?;
         folder.sync()?;
@@ -134,6 +130,7 @@ impl Journal {
             tail,
             history: found.history,
             spares: free,
+            last_resort: found.last_resort,
             making: None,
             last_crc: header.before_crc,
             follows,
@@ -151,6 +148,7 @@ impl Journal {
         // Where records wait, the checkpoint of the opening is done first: it needs room, and makes segments free.
         if found.figures.replayed == 0 {
             journal.prepare_spare();
+            journal.keep_last_resort();
         }
         Ok(journal)
     }
@@ -164,7 +162,19 @@ impl Journal {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         let record = effects.map(|effects| effects.checked_add(ENTRY_HEADER as u64).ok_or_else(too_large));
         let blocks = record.transpose()?.map_or(0, blocks_of);
-        let needed = (blocks + 1).checked_mul(BLOCK_LEN).ok_or_else(too_large)?;
+        self.reserve_blocks(blocks.checked_add(1).ok_or_else(too_large)?)
+    }
+
+    /// The same for a link after which there is to be room for another one: the file holds less than the journal then.
+    ///
+    /// # Errors
+    /// As [`Self::reserve`].
+    pub(crate) fn reserve_two_links(&mut self) -> io::Result<()> {
+        self.reserve_blocks(2)
+    }
+
+    fn reserve_blocks(&mut self, blocks: u64) -> io::Result<()> {
+        let needed = blocks.checked_mul(BLOCK_LEN).ok_or(io::ErrorKind::FileTooLarge)?;
         loop {
             let room = self.current.room() + self.spares.iter().map(Spare::room).sum::<u64>();
             if room >= needed {
@@ -327,6 +337,7 @@ impl Journal {
             self.named_in = (self.link_segment, self.current.header.number + 1);
             self.prepare_spare();
             self.trim();
+            self.keep_last_resort();
         }
     }
 

@@ -138,10 +138,10 @@ impl<'a> Forward<'a> {
     /// unless others have changed the file after a clean close, or it was replaced.
     fn enter(&mut self, index: usize) -> Result<()> {
         let (header, before) = (&self.path[index].header, &self.path[index - 1].header);
-        if header.epoch == before.epoch || index <= self.located {
+        if header.epoch == before.epoch {
             return Ok(());
         }
-        if !self.known.contains(&header.base) {
+        if index > self.located && !self.known.contains(&header.base) {
             // Others changed it after a clean close, and an older copy has its place now.
             if self.reach.closed.is_some() {
                 self.reach.held = Some(header.contains);

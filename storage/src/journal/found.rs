@@ -1,13 +1,15 @@
 //! What was found of a journal when it is begun anew: what its new segment follows, and which files it can be.
 
+use std::io;
+
 use super::block::Position;
-use super::judge::Waiting;
 use super::log::Segment;
 use super::retain::{History, JournalKeep, JournalLimits, Needed, Used};
 use super::segment::Spare;
 use super::stats::JournalStats;
+use super::waiting::Waiting;
 use crate::base::TxId;
-use crate::disk::JournalFolder;
+use crate::disk::{JournalFolder, is_no_room};
 
 impl Waiting {
     /// What a new segment's header says of those before it.
@@ -36,6 +38,7 @@ impl Waiting {
             end_crc: 0,
             history: History::default(),
             free: self.free,
+            last_resort: None,
         };
         let Some(reach) = reach else { return found };
         found.end = Position { segment: self.path[reach.end.0].header.number, offset: reach.end.1 };
@@ -68,6 +71,8 @@ pub(super) struct FoundLog {
     pub(super) end_crc: u32,
     pub(super) history: History,
     free: Vec<(String, u64)>,
+    /// The shortest segment that nobody needs.
+    pub(super) last_resort: Option<Spare>,
 }
 
 impl FoundLog {
@@ -76,7 +81,9 @@ impl FoundLog {
         let mut spares = Vec::new();
         for (name, len) in self.free.drain(..) {
             let fits = len == limits.segment_size && spares.len() < limits.most_free();
+            let is_last_resort = len == limits.shortest() && self.last_resort.is_none();
             match folder.open(&name) {
+                Ok(disk) if is_last_resort => self.last_resort = Some(Spare { name, disk, len }),
                 Ok(disk) if fits => spares.push(Spare { name, disk, len }),
                 // One that stays takes its room, and no more.
                 _ => drop(folder.remove(&name)),
@@ -88,19 +95,45 @@ impl FoundLog {
         spares
     }
 
+    /// The segment to go on in: one of those that are free, or the oldest, or a new one. A full disk is no reason not to open:
+    /// what is kept for the last is taken then, or a short one is made, unless nothing is there yet that waits.
+    pub(super) fn first(
+        &mut self,
+        free: &mut Vec<Spare>,
+        folder: &dyn JournalFolder,
+        limits: &JournalLimits,
+    ) -> io::Result<Spare> {
+        if let Some(spare) = free.pop().or_else(|| self.unneeded(folder, limits)) {
+            return Ok(spare);
+        }
+        match Spare::make(folder, limits.segment_size) {
+            Err(error) if is_no_room(&error) && self.store.is_some() => match self.last_resort.take() {
+                Some(spare) => Ok(spare),
+                None => Spare::make_shortest(folder, limits),
+            },
+            made => made,
+        }
+    }
+
     /// The number of the newest segment that may have been in use again before: see [`History::newest_unneeded`].
     pub(super) fn doubtful(&self) -> u64 {
         self.history.newest_unneeded(&Needed { link: u64::MAX, ..self.needed })
     }
 
     /// The oldest segment, where nobody needs it.
-    pub(super) fn unneeded(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Option<Spare> {
+    fn unneeded(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Option<Spare> {
         while let Some(used) = self.history.take_unneeded(&self.needed) {
-            if used.len == limits.segment_size {
-                return folder.open(&used.name).ok().map(|disk| Spare { name: used.name, disk, len: used.len });
+            let len = used.len;
+            let opened = || folder.open(&used.name).ok().map(|disk| Spare { name: used.name.clone(), disk, len });
+            if len == limits.segment_size {
+                return opened();
             }
-            // Its room may be what is needed. One that stays takes its room, and no more.
-            let _ = folder.remove(&used.name);
+            if len == limits.shortest() && self.last_resort.is_none() {
+                self.last_resort = opened();
+            } else {
+                // Its room may be what is needed. One that stays takes its room, and no more.
+                let _ = folder.remove(&used.name);
+            }
         }
         None
     }

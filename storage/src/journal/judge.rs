@@ -1,14 +1,12 @@
 //! From a meta to the records that follow it, all of them found to be whole.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
 use super::MetaBytes;
 use super::block::{BLOCK_LEN, EntryHeader, EntryKind};
 use super::forward::{Forward, Reach};
 use super::log::{Chain, Log, Segment, damaged, limit, shows_a_sync_of, unreadable};
 use super::newest::NEWEST_OF_NEW;
-use super::replay::Records;
+use super::segment::SHORTEST_SEGMENT;
+use super::waiting::Waiting;
 use super::walk::{Blocks, Payload};
 use crate::base::TxId;
 use crate::{Error, Result};
@@ -18,25 +16,6 @@ const OF_NO_USE: u64 = 0;
 
 /// A place among the segments: which of them, and the offset in it.
 pub(super) type Place = (usize, u64);
-
-/// What is recorded beyond a meta.
-#[derive(Debug)]
-pub(crate) struct Waiting {
-    pub(super) folder: PathBuf,
-    /// The segments that follow each other, as far as they were read and beyond.
-    pub(super) path: Vec<Segment>,
-    /// Files that nobody needs, and their lengths.
-    pub(super) free: Vec<(String, u64)>,
-    pub(super) store: Option<u64>,
-    /// The highest number that a segment has.
-    pub(super) highest: u64,
-    pub(super) contains: TxId,
-    /// The number of the segment with which reading of what the meta does not contain begins, at the latest; 0 where it does
-    /// not begin.
-    pub(super) first: u64,
-    /// How far the segments were read; `None` where they are left aside.
-    pub(super) reach: Option<Reach>,
-}
 
 /// Where a meta was found.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +69,7 @@ impl Log {
                 Reading::From(first, located) => {
                     let (contains, first_number) = (located.contains, chain.path[first].header.number);
                     let (mut reach, damage) = Forward::new(&chain.path, &folder, meta, located).read_from(first);
-                    if is_cut {
+                    if is_cut || ends_where_its_file_was_cut(&chain, &free, reach.end) {
                         reach.torn = reach.torn.or(Some(reach.end));
                     }
                     let reach = Some(reach);
@@ -147,6 +126,16 @@ impl Log {
         let free = files.map(|(name, len)| (name, if is_kept { len } else { OF_NO_USE })).collect();
         Waiting { folder, path: Vec::new(), free, store, highest, contains, first: 0, reach: None }
     }
+}
+
+/// Whether reading came to the end of the newest segment's file, which is not as long as the others: a segment has its length
+/// before it is used, so that somebody has made it shorter, and what was behind there may have been synced.
+fn ends_where_its_file_was_cut(chain: &Chain, free: &[(String, u64)], (segment, offset): Place) -> bool {
+    let Some(newest) = chain.path.last().filter(|_| segment + 1 == chain.path.len()) else { return false };
+    let others = chain.path.iter().chain(&chain.others).map(|segment| segment.len);
+    let longest = others.chain(free.iter().map(|&(_, len)| len)).max();
+    let is_short = longest.is_some_and(|longest| newest.len < longest) && newest.len != SHORTEST_SEGMENT;
+    offset + BLOCK_LEN > newest.len && (is_short || !newest.len.is_multiple_of(BLOCK_LEN))
 }
 
 impl Chain {
@@ -310,79 +299,4 @@ fn meta_of(entry: &EntryHeader, block: &[u8]) -> Option<MetaBytes> {
     let payload = block.get(super::block::ENTRY_HEADER..)?.first_chunk::<64>()?;
     let is_whole = entry.payload == payload.len() as u64 && crc32c::crc32c(payload) == entry.payload_crc;
     is_whole.then_some(MetaBytes(*payload))
-}
-
-impl Waiting {
-    /// The journal's folder.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// Whether it says where the file stands: it is the journal that was kept of it last.
-    pub(crate) fn knows_file(&self) -> bool {
-        self.store.is_some() && self.changed_since().is_none()
-    }
-
-    /// Whether no record waits.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.records() == 0
-    }
-
-    /// The last transaction that the database's file contains.
-    pub(crate) fn contains(&self) -> TxId {
-        self.contains
-    }
-
-    /// Whether the database was closed, so that others may change its file.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.highest == 0 || self.reach.is_some_and(|reach| reach.closed.is_some())
-    }
-
-    /// What the journal was closed with, where the file was changed without it since.
-    pub(crate) fn changed_since(&self) -> Option<TxId> {
-        self.reach.and_then(|reach| reach.changed_since)
-    }
-
-    /// How many records wait.
-    pub(crate) fn records(&self) -> u64 {
-        self.reach.map_or(0, |reach| reach.records)
-    }
-
-    /// The bytes of these records, with what fills their blocks.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.reach.map_or(0, |reach| reach.bytes)
-    }
-
-    /// When the last transaction that the file contains was written, or the next opening was, in milliseconds since 1970.
-    pub(crate) fn contains_time_ms(&self) -> u64 {
-        self.reach.map_or(0, |reach| reach.contains_time_ms)
-    }
-
-    /// The greatest number of a transaction or of a checkpoint.
-    pub(crate) fn newest(&self) -> TxId {
-        self.reach.map_or(self.contains, |reach| reach.newest)
-    }
-
-    /// The last transaction that waits; where none does, the last one in the file.
-    pub(crate) fn last(&self) -> TxId {
-        self.reach.map_or(self.contains, |reach| reach.last)
-    }
-
-    /// Where reading ended at something that is not whole and was never synced: the segment's file, and where in it.
-    pub(crate) fn torn_at(&self) -> Option<(PathBuf, u64)> {
-        let (segment, offset) = self.reach?.torn?;
-        Some((self.folder.join(self.path[segment].file.name()), offset))
-    }
-
-    /// The records, in the order of their numbers.
-    pub(crate) fn iter(&self) -> Records<'_> {
-        let start = self.reach.map_or((0, 0), |reach| reach.start);
-        Records::new(&self.path, &self.folder, start, self.contains, self.records())
-    }
-
-    /// Syncs what was read. A process that was killed may have left it in the system's cache only.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        let read = self.reach.map_or(0..0, |reach| reach.start.0..reach.end.0 + 1);
-        self.path[read].iter().try_for_each(|segment| segment.file.sync())
-    }
 }

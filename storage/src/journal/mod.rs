@@ -7,7 +7,7 @@
 //! - `found`: what an opening goes on from; `stats`: figures
 //! - `file`: a segment's file while it is read; `log`: what a folder holds, and which segment follows which
 //! - `walk`: from entry to entry of a segment
-//! - `judge`: from a meta to the records that follow it; `forward`: where a tear ends them, and what is damage
+//! - `judge`: from a meta to the records that follow it, which are `waiting`; `forward`: where a tear ends them, and what is damage
 //! - `tail`: up to where it may be told to those who follow it; `follow`: following it while it is written
 //! - `since`: from a meta that the file once had; `position`: from a transaction; `replay`: these records, one by one; `list`: all that lies in a folder, for people
 //!
@@ -34,6 +34,7 @@ mod sync;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod waiting;
 mod walk;
 mod write;
 
@@ -45,7 +46,6 @@ use crate::{Error, Result};
 pub(crate) use append::Journal;
 pub(crate) use block::{EntryKind, Header};
 pub(crate) use follow::{Follow, Kept};
-pub(crate) use judge::Waiting;
 pub(crate) use list::{Listed, Listing};
 pub(crate) use log::{Log, read, scan};
 pub(crate) use newest::DamagedPage;
@@ -57,6 +57,7 @@ pub(crate) use segment::SHORTEST_SEGMENT;
 pub(crate) use since::{Stretch, Until};
 pub(crate) use sync::PendingSync;
 pub(crate) use tail::Tail;
+pub(crate) use waiting::Waiting;
 
 /// A meta as it stands in its page, without the page's header.
 ///

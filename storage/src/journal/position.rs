@@ -4,8 +4,9 @@
 //! transactions of one follow each other, and the next one begins where it was gone on from.
 
 use super::forward::Forward;
-use super::judge::{Located, Waiting};
+use super::judge::Located;
 use super::log::{Chain, Log, Segment};
+use super::waiting::Waiting;
 use crate::base::TxId;
 use crate::{Error, Result};
 

@@ -39,6 +39,11 @@ impl JournalLimits {
         Self { segment_size: self.segment_size.min(most), ..self }
     }
 
+    /// Bytes of the shortest segment.
+    pub(super) fn shortest(&self) -> u64 {
+        self.segment_size.min(SHORTEST_SEGMENT)
+    }
+
     /// Free segments that are worth keeping: with those in use enough up to the next checkpoint.
     pub(super) fn most_free(&self) -> usize {
         usize::try_from(self.checkpoint_size / self.segment_size).unwrap_or(usize::MAX).saturating_add(2)

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::block::{BLOCK, BLOCK_LEN, Header};
-use super::retain::Used;
+use super::retain::{JournalLimits, Used};
 use crate::disk::{Disk, JournalFolder, is_no_room};
 
 /// So many bytes has the shortest segment that an opening does with: room for its header, the links of the checkpoints that an
@@ -33,15 +33,10 @@ impl Spare {
         }
     }
 
-    /// The same; where there is no room for so much, one that is just long enough for an opening.
-    pub(super) fn make_or_shortest(folder: &dyn JournalFolder, len: u64) -> io::Result<Self> {
-        match Self::make(folder, len) {
-            Err(error) if is_no_room(&error) => {
-                let len = len.min(SHORTEST_SEGMENT);
-                Self::make(folder, len).map_err(|error| with_len(error, len))
-            }
-            made => made,
-        }
+    /// Makes one that is just long enough for an opening.
+    pub(super) fn make_shortest(folder: &dyn JournalFolder, limits: &JournalLimits) -> io::Result<Self> {
+        let len = limits.shortest();
+        Self::make(folder, len).map_err(|error| with_len(error, len))
     }
 
     /// Bytes that entries may have in it.

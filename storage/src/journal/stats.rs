@@ -1,6 +1,7 @@
 //! What a journal has done and takes, in figures.
 
 use super::Journal;
+use super::spares::Making;
 use crate::base::TxId;
 
 /// What a journal has done since it was begun, and what it takes.
@@ -17,7 +18,7 @@ pub(crate) struct JournalStats {
     pub(crate) syncs: u64,
     /// Bytes written, with headers and what fills blocks.
     pub(crate) bytes_written: u64,
-    /// Segments, and bytes of them: in use, kept, free, and being made.
+    /// Segments, and bytes of them: in use, kept, and free.
     pub(crate) segments: u64,
     pub(crate) bytes: u64,
     /// Bytes of records that a checkpoint would let go, and after how many one is due.
@@ -27,11 +28,11 @@ pub(crate) struct JournalStats {
 
 impl Journal {
     pub(crate) fn stats(&self) -> JournalStats {
-        let making = self.making.as_ref().map_or(0, |_| self.limits.segment_size);
-        let free = self.spares.iter().map(|spare| spare.len).sum::<u64>();
+        let made = self.making.as_ref().and_then(Making::len);
+        let free = || self.spares.iter().chain(&self.last_resort).map(|spare| spare.len).chain(made);
         JournalStats {
-            segments: (self.history.len() + self.spares.len()) as u64 + u64::from(making > 0) + 1,
-            bytes: self.history.bytes() + self.current.len + free + making,
+            segments: (self.history.len() + free().count()) as u64 + 1,
+            bytes: self.history.bytes() + self.current.len + free().sum::<u64>(),
             since_checkpoint: self.since_checkpoint(),
             checkpoint_size: self.limits.checkpoint_size,
             ..self.figures

@@ -133,6 +133,70 @@ fn a_link_finds_room_on_a_full_disk_where_a_record_does_not() {
     assert!(waiting(&folder, 4).unwrap().is_empty());
 }
 
+/// Records one to a block, until there is no room; answers the last.
+fn record_until_full(journal: &mut Journal, mut txid: TxId) -> TxId {
+    while journal.reserve(Some(8)).is_ok() {
+        txid += 1;
+        journal.append(txid, 0, &[&effects(txid, 8)]).unwrap();
+        journal.sync().unwrap();
+    }
+    txid
+}
+
+fn checkpoint(journal: &mut Journal, txid: TxId) {
+    journal.reserve(None).unwrap();
+    journal.link(txid, &meta(txid), journal.recorded()).unwrap();
+    journal.sync().unwrap();
+    journal.checkpointed();
+}
+
+/// The journal takes all that the disk has: one segment, and the shortest, which is kept for the last.
+#[test]
+fn on_a_disk_that_it_has_filled_it_goes_on_after_each_checkpoint_and_after_each_kill() {
+    let trap = Trap::default();
+    let limits = JournalLimits { segment_size: 16 * 4096, ..LIMITS };
+    trap.limit_room(limits.segment_size + limits.shortest());
+    let folder = folder_with(&trap);
+    let (mut last, mut base) = (1, 1);
+    for life in 0..20 {
+        let waiting = waiting(&folder, base).unwrap();
+        assert_eq!(waiting.last(), last);
+        let mut journal = Journal::begin(Arc::clone(&folder), &limits, waiting, &meta(base), base, 0).unwrap();
+        if last > base {
+            // As an opening does it.
+            checkpoint(&mut journal, last);
+            base = last;
+        }
+        for _ in 0..life % 4 {
+            let full = record_until_full(&mut journal, last);
+            assert!(full > last, "life {life}: there is room after a checkpoint");
+            checkpoint(&mut journal, full);
+            (last, base) = (full, full);
+        }
+        last = record_until_full(&mut journal, last);
+        assert_eq!(folder.list().unwrap().len(), 2);
+    }
+}
+
+#[test]
+fn a_segment_counts_once_it_is_there_and_not_where_it_could_not_be_made() {
+    for room in [LIMITS.segment_size, u64::MAX] {
+        let trap = Trap::default();
+        trap.limit_room(room);
+        let folder = folder_with(&trap);
+        let limits = JournalLimits { ahead: true, ..LIMITS };
+        let waiting = waiting(&folder, 1).unwrap();
+        let mut journal = Journal::begin(Arc::clone(&folder), &limits, waiting, &meta(1), 1, 0).unwrap();
+        if room == u64::MAX {
+            // It waits for the one that is made.
+            journal.reserve(Some(3 * 4096)).unwrap();
+        }
+        let stats = journal.stats();
+        assert_eq!(stats.segments, folder.list().unwrap().len() as u64);
+        assert_eq!(stats.bytes, stats.segments * LIMITS.segment_size);
+    }
+}
+
 #[test]
 fn where_the_disk_has_room_for_short_segments_only_small_records_go_on_in_few_of_them() {
     let trap = Trap::default();

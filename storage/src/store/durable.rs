@@ -223,7 +223,7 @@ impl Shared {
     }
 
     /// The same by the journal; `None` where there is none.
-    fn sync_records(&self) -> Result<Option<TxId>> {
+    pub(super) fn sync_records(&self) -> Result<Option<TxId>> {
         let Some((txid, pending)) = self.writer.with(|writer| {
             let journal = writer.journal.as_ref()?;
             let pending = journal.begin_sync();

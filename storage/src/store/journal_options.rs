@@ -8,11 +8,14 @@ use crate::journal::{JournalKeep, JournalLimits};
 use crate::tree::Patcher;
 use crate::{Error, Result};
 
-/// The smallest and the largest segments that are made, and how many of them go between two checkpoints.
-const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13 } else { 1 << 16 }..=16 << 20;
+/// The smallest and the largest segments that are made, and how many of them go between two checkpoints at least, where those
+/// are large enough. A longer journal has more of them: the first one is there before anything is written.
+const SEGMENT_SIZES: RangeInclusive<u64> = if cfg!(any(test, fuzzing)) { 1 << 13 } else { 1 << 16 }..=8 << 20;
 const SEGMENTS: u64 = 16;
-/// Of a file's bytes this part may be in memory where nothing was said of it, and journal is there for twice the memory: in
-/// a large file what is new is scattered over more leaves, and each is to be written for several changes.
+/// Of the bytes of a file that is as large as this one this part may be in memory where nothing was said of it, and journal is
+/// there for twice the memory: in a large file what is new is scattered over more leaves, and each is to be written for
+/// several changes. A million keys of 100 bytes, whose file overwrites make 600 MB, do with what a small one has.
+const LARGE: u64 = 768 << 20;
 const MEMORY_PART: u64 = 16;
 const MEMORIES_OF_JOURNAL: u64 = 2;
 /// What segments are a multiple of.
@@ -47,10 +50,10 @@ impl JournalOptions {
     /// The least for [`Self::checkpoint_size`]: 64 KiB.
     pub const LEAST_CHECKPOINT_SIZE: u64 = 64 << 10;
 
-    /// The default of [`Self::checkpoint_size`], where twice [`Self::memory`] is not more: 128 MiB.
-    pub const DEFAULT_CHECKPOINT_SIZE: u64 = 128 << 20;
+    /// The default of [`Self::checkpoint_size`], where twice [`Self::memory`] is not more: 192 MiB.
+    pub const DEFAULT_CHECKPOINT_SIZE: u64 = 192 << 20;
 
-    /// The default of [`Self::memory`], where a sixteenth of the file is not more: 32 MiB.
+    /// The default of [`Self::memory`], where the file has less than 768 MiB: 32 MiB.
     pub const DEFAULT_MEMORY: usize = 32 << 20;
 
     /// The least for [`Self::memory`], but for none: 2 KiB.
@@ -112,8 +115,8 @@ impl JournalOptions {
     /// [`Self::checkpoint_every`]; where readers hold on to what they have seen, up to twice as many, and up to four times
     /// while a file is opened whose journal has what it lacks.
     /// 0: no memory, each commit writes the pages that it changes. Other sizes count as the nearest from
-    /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`], and a sixteenth of the file where that
-    /// is more, up to [`Self::MOST_MEMORY`]: it grows with the file.
+    /// [`Self::LEAST_MEMORY`] to [`Self::MOST_MEMORY`]. Default: [`Self::DEFAULT_MEMORY`], and a sixteenth of a file of
+    /// 768 MiB or more, up to [`Self::MOST_MEMORY`]: it grows with the file.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = Some(if bytes == 0 { 0 } else { bytes.clamp(Self::LEAST_MEMORY, Self::MOST_MEMORY) });
@@ -174,7 +177,7 @@ impl JournalOptions {
 
     /// Bytes of memory for a file of so many.
     pub(super) fn memory_for(&self, file: u64) -> usize {
-        let part = usize::try_from(file / MEMORY_PART).unwrap_or(usize::MAX);
+        let part = if file < LARGE { 0 } else { usize::try_from(file / MEMORY_PART).unwrap_or(usize::MAX) };
         let most = self.most_memory.unwrap_or(usize::MAX).min(Self::MOST_MEMORY);
         self.memory.unwrap_or(Self::DEFAULT_MEMORY.max(part).min(most))
     }

@@ -32,6 +32,7 @@ impl Shared {
         options.journal.as_ref().map_or(Ok(()), JournalOptions::check)?;
         recover::refuse_own_folder(path, options)?;
         recover::refuse_orphans(path, options)?;
+        recover::refuse_no_folder(path, options)?;
         let to_be_made = recover::asked(path, options).filter(|folder| folder.symlink_metadata().is_err());
         let opened = Self::open_in(&OsFolder { map: options.map }, path, options, recover::folders);
         if let (Err(error), Some(made)) = (&opened, to_be_made)

@@ -18,7 +18,7 @@ use super::durable::{is_full, now_ms, sync_point};
 use super::journal_options::Discard;
 use super::replay::Way;
 use super::{JournalOptions, Options, Shared, Writer};
-use crate::disk::{JournalFolder, OsJournalFolder, journal_of, journal_path};
+use crate::disk::{JournalFolder, OsJournalFolder, folder_of, journal_of, journal_path};
 use crate::format::Meta;
 use crate::journal::{DamagedPage, Journal, MetaBytes, Waiting, read, refuse_missing, scan};
 use crate::tree::Fill;
@@ -37,7 +37,7 @@ pub(super) struct Found {
 /// The journals that a file at `path` may have: the one that is asked for, and the one in the usual place.
 pub(super) fn folders(path: &Path, options: &Options) -> Result<Vec<Arc<dyn JournalFolder>>> {
     let mut folders: Vec<Arc<dyn JournalFolder>> = Vec::new();
-    let named = options.journal.as_ref().and_then(|journal| journal.folder.as_deref());
+    let named = named(options);
     // Who names one may mean that which was left beside a link.
     let usual = if named.is_some() { path.canonicalize().map(|real| journal_of(&real)) } else { journal_path(path) };
     let usual = usual.map_err(Error::io("look for the journal of", Some(path)))?;
@@ -76,6 +76,11 @@ pub(super) fn asked(path: &Path, options: &Options) -> Option<PathBuf> {
     journal.folder.clone().or_else(|| journal_path(path).ok())
 }
 
+/// The folder that the options name for the journal.
+fn named(options: &Options) -> Option<&Path> {
+    options.journal.as_ref().and_then(|journal| journal.folder.as_deref())
+}
+
 /// Whether both paths lead to one folder; where there is none, by their words.
 fn is_same_place(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
@@ -83,16 +88,33 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
 
 /// Refuses the folder of the database's file for its journal: nothing else may use a journal's folder. Before anything is made.
 pub(super) fn refuse_own_folder(path: &Path, options: &Options) -> Result<()> {
-    let Some(asked) = options.journal.as_ref().and_then(|journal| journal.folder.as_deref()) else { return Ok(()) };
+    let Some(asked) = named(options) else { return Ok(()) };
     let file = path.canonicalize().ok();
-    let beside = path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
-    let own = file.as_deref().and_then(Path::parent).or(beside).and_then(|folder| folder.canonicalize().ok());
+    let own = file.as_deref().map_or_else(|| folder_of(path), folder_of).canonicalize().ok();
     if own.is_none() || asked.canonicalize().ok() != own {
         return Ok(());
     }
     let what = "the database's file is in it, and nothing but a journal may be in a journal's folder: name one of its own \
                 (segments that lie there already can be moved into it)";
     Err(Error::journal_io("keep a journal in", asked)(io::Error::new(io::ErrorKind::InvalidInput, what)))
+}
+
+/// Refuses a folder for the journal that is none, or cannot be made, before a file is made that would be left.
+pub(super) fn refuse_no_folder(path: &Path, options: &Options) -> Result<()> {
+    let is_to_be_made = options.keeps_journal() && !path.exists();
+    let Some(asked) = named(options).filter(|_| is_to_be_made) else { return Ok(()) };
+    let is_folder = match asked.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            folder_of(asked).metadata().map(|parent| parent.is_dir())
+        }
+        there => there.map(|there| there.is_dir()),
+    };
+    let refused = match is_folder {
+        Ok(true) => return Ok(()),
+        Ok(false) => io::ErrorKind::NotADirectory.into(),
+        Err(error) => error,
+    };
+    Err(Error::journal_io("keep a journal in", asked)(refused))
 }
 
 /// The folder of a journal that will not be kept, if it is there.
@@ -115,9 +137,9 @@ pub(crate) fn refuse_orphans(path: &Path, options: &Options) -> Result<()> {
     if !is_new || !options.create || options.read_only || discards {
         return Ok(());
     }
-    let beside = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = folder_of(path);
     let usual = beside.canonicalize().ok().zip(path.file_name()).map(|(folder, name)| journal_of(&folder.join(name)));
-    let asked = options.journal.as_ref().and_then(|journal| journal.folder.clone());
+    let asked = named(options).map(Path::to_path_buf);
     for folder in asked.into_iter().chain(usual) {
         if let Some(folder) = opened(&folder, path, options)?
             && !read(&folder)?.is_empty()
@@ -235,7 +257,7 @@ impl Shared {
     pub(super) fn keep_journal(&self, found: Found, way: Way) -> Result<()> {
         let Found { folder, waiting } = found;
         let options = self.options.journal.clone().unwrap_or_default();
-        let (is_behind, clock) = (!waiting.is_empty(), Instant::now());
+        let (is_behind, clock) = (waiting.is_ahead(), Instant::now());
         // One that was given up is begun anew, and one that was closed, others may have been kept after.
         let is_ours = self.options.discards() == Discard::Nothing && waiting.knows_file() && !waiting.is_closed();
         let (base, max_size) = self.writer.with(|writer| {

@@ -53,8 +53,20 @@ impl Shared {
             }
             self.write_leaves(&turn).or_else(unless_full)
         })?;
-        // Whatever is left, for it has no room kept; and the checkpoint would take a number for it.
-        self.writer.with(|writer| commit(self, writer, |work| work.take_patched_apart(None)))
+        self.writer.with(|writer| {
+            self.take_numbers(writer, waiting.last())?;
+            // Whatever is left, for it has no room kept; and the checkpoint would take a number for it.
+            commit(self, writer, |work| work.take_patched_apart(None))
+        })
+    }
+
+    /// Gives the newest state the number that the journal's last one had, where checkpoints and closes have taken some since the
+    /// last record, and the file is of before them: what is recorded from now on follows that.
+    fn take_numbers(&self, writer: &mut Writer, last: TxId) -> Result<()> {
+        if self.readers.current().meta.txid >= last {
+            return Ok(());
+        }
+        in_work(self, writer, |work, writer| write(work, last, self, writer, Sync::Later).map(drop))
     }
 
     /// Lets `write` tell of bytes that it has written. What many of them were is synced by a thread beside it, where there can be

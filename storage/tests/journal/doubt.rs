@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "test code: a panic is how it reports")]
 
 use crate::common::{assert_check_clean, committed, copy_as_killed};
-use boltkv_storage::tools::{FileJournal, RawFile, RepairEvent, RepairOptions};
+use boltkv_storage::tools::{FileJournal, JournalState, RawFile, RepairEvent, RepairOptions};
 use boltkv_storage::{Db, Durability, Error, JournalOptions, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,6 +156,14 @@ fn a_stored_freelist_that_names_a_page_in_use_can_be_left_aside() {
     assert_check_clean(&Db::open(&file).unwrap(), "with the list that was stored since");
 }
 
+/// What is to be said of the journal of a file, and its segments, from the oldest on.
+fn journal_of(file: &Path) -> (JournalState, Vec<(u64, PathBuf)>) {
+    let journal = FileJournal::find(file, None).unwrap().unwrap();
+    let mut segments: Vec<_> = journal.segments().map(|it| (it.number, journal.folder().join(it.file))).collect();
+    segments.sort();
+    (journal.state().unwrap().clone(), segments)
+}
+
 /// Without syncs nothing shows that what cannot be read was ever on the disk. Behind it more is recorded, and that is told.
 #[test]
 fn what_is_recorded_behind_a_segment_that_cannot_be_read_is_not_passed_over_in_silence() {
@@ -168,19 +176,13 @@ fn what_is_recorded_behind_a_segment_that_cannot_be_read_is_not_passed_over_in_s
     }
     copy_as_killed(&file, &killed);
     drop(db);
-    let state = |file: &Path| {
-        let journal = FileJournal::find(file, None).unwrap().unwrap();
-        let mut segments: Vec<_> = journal.segments().map(|it| (it.number, journal.folder().join(it.file))).collect();
-        segments.sort();
-        (journal.state().unwrap().clone(), segments)
-    };
-    let (whole, segments) = state(&killed);
+    let (whole, segments) = journal_of(&killed);
     assert!(whole.torn.is_none() && whole.records == 60 && segments.len() > 3, "{whole:?}, {segments:?}");
     let mut bytes = fs::read(&segments[1].1).unwrap();
     bytes[100] ^= 1;
     fs::write(&segments[1].1, bytes).unwrap();
 
-    let (cut, _) = state(&killed);
+    let (cut, _) = journal_of(&killed);
     let (torn, _) = cut.torn.expect("more is recorded");
     assert!(cut.records < 60 && torn == segments[0].1, "{torn:?}");
     let mut told = Vec::new();
@@ -193,4 +195,31 @@ fn what_is_recorded_behind_a_segment_that_cannot_be_read_is_not_passed_over_in_s
         })
         .unwrap();
     assert_eq!(told, [torn]);
+}
+
+/// A segment has its length before it is used. One that is shorter was cut, and held what was acknowledged.
+#[test]
+fn what_the_newest_segment_lacks_that_was_cut_is_not_passed_over_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, killed) = (folder.path().join("a.db"), folder.path().join("killed.db"));
+    let options = Options::new().journal(JournalOptions::new());
+    let db = options.open(&file).unwrap();
+    for n in 0..20 {
+        db.update(|tx| tx.create_bucket_if_not_exists("b")?.put([n], "v")).unwrap();
+    }
+    copy_as_killed(&file, &killed);
+    let (whole, segments) = journal_of(&killed);
+    assert!(whole.torn.is_none() && whole.records == 20, "{whole:?}");
+    let (_, newest) = segments.last().unwrap();
+    let cut_to = |len| fs::OpenOptions::new().write(true).open(newest).unwrap().set_len(len).unwrap();
+    // A header, a link and 20 records have a block each. Behind all of them first, then within one, and between two.
+    for (len, records) in [(23 * 4096, 20), (18 * 4096 + 300, 16), (12 * 4096, 10)] {
+        cut_to(len);
+        let (cut, _) = journal_of(&killed);
+        assert_eq!((cut.records, cut.torn.is_some()), (records, records < 20), "{len}");
+    }
+    let db = options.open(&killed).unwrap();
+    assert!(db.stats().journal.unwrap().torn);
+    drop(db);
+    assert!(!options.open(&killed).unwrap().stats().journal.unwrap().torn, "it is told once");
 }

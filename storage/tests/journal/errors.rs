@@ -33,6 +33,24 @@ fn the_folder_of_the_file_is_no_folder_for_its_journal_whatever_leads_to_it() {
 }
 
 #[test]
+fn a_folder_for_the_journal_that_is_none_or_cannot_be_made_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, other) = (folder.path().join("app.db"), folder.path().join("other"));
+    std::fs::write(&other, "a file").unwrap();
+    for journal in [other.clone(), other.join("journal"), folder.path().join("missing/journal")] {
+        let open = || Options::new().journal(JournalOptions::new().folder(&journal)).open(&file);
+        let error = open().unwrap_err();
+        assert!(matches!(error, Error::JournalIo { op: "keep a journal in", .. }), "{error}");
+        assert!(!file.exists(), "{}", journal.display());
+        let reader = Options::new().read_only(true).journal(JournalOptions::new().folder(&journal)).open(&file);
+        assert!(!reader.unwrap_err().is_of_journal(), "it is the file that is missed");
+        Db::open(&file).and_then(Db::close).unwrap();
+        assert!(matches!(open().unwrap_err(), Error::JournalIo { .. }));
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_journal_is_told_from_what_is_wrong_with_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("app.db");

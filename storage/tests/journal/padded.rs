@@ -20,12 +20,12 @@ fn write(db: &Db) {
     }
 }
 
-/// Appends so many bytes to every segment: zeros, or what stands at its beginning.
+/// Appends so many bytes to every segment: zeros, or what stands at its beginning, which may be less.
 fn pad(journal: &Path, len: usize, with_itself: bool) {
     for segment in fs::read_dir(journal).unwrap() {
         let path = segment.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
-        let more = if with_itself { bytes[..len].to_vec() } else { vec![0; len] };
+        let more = if with_itself { bytes[..len.min(bytes.len())].to_vec() } else { vec![0; len] };
         bytes.extend(more);
         fs::write(&path, bytes).unwrap();
     }

@@ -33,8 +33,8 @@ use crate::failure::{Failure, Outcome, before_a_verdict, journal_command};
   boltkv file journal --apply app.db
   boltkv file journal --discard app.db          # one that does not fit: the file as it is becomes the newest state
 
-Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, or does not fit the file; \
-2: the command line cannot be used; 3: a file could not be opened. A journal that was kept elsewhere, with serve --journal DIR, is \
+Exit code 0: the file holds everything, or will when the journal is applied; 1: the journal is damaged, does not fit the file, or is \
+missing though the file needs it; 2: the command line cannot be used; 3: a file could not be opened. A journal that was kept elsewhere, with serve --journal DIR, is \
 not known of unless --folder names it.
 
 With --json each line is an object with one field: \"journal\", and then \"segment\", \"entry\" and \"effect\" as far as they are \

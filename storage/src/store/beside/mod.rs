@@ -302,6 +302,8 @@ impl<'a> Beside<'a> {
         }
         out.write()?;
         shared.write_back_beside(self.turn)?;
+        // Records that nobody asked to be synced yet would keep commits waiting for it.
+        shared.sync_records()?;
         self.with_writer(|writer| {
             writer.commits.count_writes(out.writes, out.bytes);
             // It may have been lowered, and the file with it.
@@ -310,7 +312,7 @@ impl<'a> Beside<'a> {
             }
             let clock = Instant::now();
             if let Some(journal) = &mut writer.journal {
-                journal.reserve(None).map_err(|error| shared.unwritten(error))?;
+                journal.reserve_two_links().map_err(|error| shared.unwritten(error))?;
             }
             if let Some(list) = writer.stored_freelist.take() {
                 writer.freelist.free_later(list, meta.txid)?;

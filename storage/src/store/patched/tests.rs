@@ -127,14 +127,14 @@ fn memory_and_journal_grow_with_the_file_where_nothing_was_said_of_them() {
     const MIB: u64 = 1 << 20;
     let auto = JournalOptions::new();
     let cases = [
-        (auto.clone(), [(0, 32, 128), (512, 32, 128), (800, 50, 128), (1600, 100, 200), (10_000, 128, 256)]),
+        (auto.clone(), [(0, 32, 192), (767, 32, 192), (800, 50, 192), (1600, 100, 200), (10_000, 128, 256)]),
         (
             auto.clone().most_default_memory(64 << 20),
-            [(0, 32, 128), (512, 32, 128), (800, 50, 128), (1600, 64, 128), (10_000, 64, 128)],
+            [(0, 32, 192), (767, 32, 192), (800, 50, 192), (1600, 64, 192), (10_000, 64, 192)],
         ),
-        (auto.clone().most_default_memory(16 << 20), [0, 512, 800, 1600, 10_000].map(|file| (file, 16, 128))),
+        (auto.clone().most_default_memory(16 << 20), [0, 512, 800, 1600, 10_000].map(|file| (file, 16, 192))),
         (auto.clone().memory(100 << 20), [0, 512, 800, 1600, 10_000].map(|file| (file, 100, 200))),
-        (auto.clone().memory(0), [0, 512, 800, 1600, 10_000].map(|file| (file, 0, 128))),
+        (auto.clone().memory(0), [0, 512, 800, 1600, 10_000].map(|file| (file, 0, 192))),
     ];
     for (options, files) in cases {
         for (file, memory, journal) in files {
