@@ -131,8 +131,11 @@ mod tests {
     #[tokio::test]
     async fn it_tells_how_far_it_is_and_what_it_came_to() {
         let (db, shrinks) = (half_empty(), Shrinks::new());
+        // While somebody writes it cannot end before it is asked for once more.
+        let writing = db.begin_mut().unwrap();
         let mut run = shrinks.start(&db).unwrap();
         assert_eq!(shrinks.start(&db).unwrap_err().code, ErrorCode::Overloaded);
+        drop(writing);
         let mut told = 0;
         let (before, after) = loop {
             poll_fn(|cx| run.poll_ready(cx)).await;

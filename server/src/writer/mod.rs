@@ -1,10 +1,10 @@
 //! The writer: one thread, the only one that changes the database, but for requests that come alone (`seat`).
 //!
 //! It takes all that waits in its queue, applies it in one transaction, commits once and answers each request. While it syncs,
-//! the next group gathers, and a lone write waits for nobody; where syncs take long, those who were just answered are waited
-//! for, for two milliseconds at most (`company`). It depends on no client, and no client waits for it in vain: whatever becomes
-//! of it, every request that it was given is answered. Between groups it removes keys that have expired, a few at a time
-//! (`reclaim`). Answers arrive in each connection's `mailbox`.
+//! the next group gathers, and a lone write waits for nobody; where a sync takes 100 µs or longer, those who were just answered
+//! are waited for, for two milliseconds at most (`company`). It depends on no client, and no client waits for it in vain:
+//! whatever becomes of it, every request that it was given is answered. Between groups it removes keys that have expired, a few
+//! at a time (`reclaim`). Answers arrive in each connection's `mailbox`.
 
 mod company;
 mod group;

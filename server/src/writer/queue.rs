@@ -81,7 +81,9 @@ pub(crate) struct Bell(Queue);
 
 impl Drop for Bell {
     fn drop(&mut self) {
-        let is_due = take(&mut self.0.waiting.lock().is_to_be_told);
+        let mut gathered = self.0.waiting.lock();
+        let is_due = take(&mut gathered.is_to_be_told) && gathered.jobs.len() >= gathered.wanted;
+        drop(gathered);
         if is_due {
             self.0.tell();
         }
@@ -97,6 +99,11 @@ struct Gathered {
     jobs: Vec<Job>,
     /// Somebody has the bell.
     is_to_be_told: bool,
+    /// The writer waits for so many, and wants to be told of no fewer: to be woken for each of them would cost more of the
+    /// processor than they do.
+    wanted: usize,
+    /// Somebody found no room since it took what there was: no more can come before it does so again.
+    is_full: bool,
     /// The writer is gone.
     is_over: bool,
 }
@@ -112,10 +119,26 @@ impl Waiting {
     pub(super) fn take(&self) -> Vec<Job> {
         let mut gathered = self.lock();
         gathered.is_to_be_told = false;
+        (gathered.wanted, gathered.is_full) = (0, false);
         let jobs = take(&mut gathered.jobs);
         // As many are likely to come again, and room for them need not grow while they do.
         gathered.jobs.reserve(jobs.len().min(LIKELY));
         jobs
+    }
+
+    /// Whether there are so many, or as many as there can be. Where there are not, nobody tells the writer of fewer, until it
+    /// takes what there is.
+    pub(super) fn has(&self, wanted: usize) -> bool {
+        let mut gathered = self.lock();
+        gathered.wanted = wanted;
+        gathered.is_full || gathered.jobs.len() >= wanted
+    }
+
+    /// Notes that there is no room for more; answers whether the writer waits for some.
+    fn note_full(&self) -> bool {
+        let mut gathered = self.lock();
+        gathered.is_full = true;
+        gathered.wanted > gathered.jobs.len()
     }
 
     /// How many there are.
@@ -224,6 +247,9 @@ impl Queue {
         match permits {
             Ok(permits) => return self.take_in(job, permits),
             Err(TryAcquireError::NoPermits) => {
+                if self.waiting.note_full() {
+                    self.tell();
+                }
                 return Pushed::Waits(Box::pin(self.clone().push_when_there_is_room(job)));
             }
             // The writer is gone; the ticket says so.
@@ -263,7 +289,8 @@ impl Queue {
             return None;
         }
         waiting.jobs.push(job);
-        let is_enough = waiting.jobs.len().is_multiple_of(ENOUGH);
+        let here = waiting.jobs.len();
+        let is_enough = if waiting.wanted > 0 { here == waiting.wanted } else { here.is_multiple_of(ENOUGH) };
         let will_be_told = replace(&mut waiting.is_to_be_told, !is_enough);
         drop(waiting);
         if is_enough {
