@@ -15,5 +15,6 @@ mod following;
 mod journal;
 mod metas;
 mod missing;
+mod older;
 mod padded;
 mod twins;
