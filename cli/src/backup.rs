@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::arguments::Size;
 use crate::failure::{Failure, Outcome};
 use crate::file::{Interrupt, Progress, holder, json_line, must_be_new, must_have_no_journal};
-use crate::permission::about_new;
+use crate::permission::{about_new, folder_of};
 use crate::remote::Remote;
 
 /// So many bytes are written before they are synced. What waits for the disk is bounded by it: a server that has the same
@@ -276,7 +276,7 @@ impl Target<'_> {
         let name = self.file.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
         let mut prefix = name.to_os_string();
         prefix.push(".new-");
-        let created = tempfile::Builder::new().prefix(&prefix).make_in(self.folder(), |path| {
+        let created = tempfile::Builder::new().prefix(&prefix).make_in(folder_of(self.file), |path| {
             interrupt.remove(path);
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
         });
@@ -296,12 +296,8 @@ impl Target<'_> {
     }
 
     fn sync_folder(&self) -> Outcome {
-        let synced = File::open(self.folder()).and_then(|folder| folder.sync_all());
+        let synced = File::open(folder_of(self.file)).and_then(|folder| folder.sync_all());
         synced.map_err(|error| self.failed("sync the folder of", &error))
-    }
-
-    fn folder(&self) -> &Path {
-        self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> Failure {

@@ -5,14 +5,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::{fs, io};
 
+/// The folder that a path's last name is in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// What to say behind a file's "Permission denied": who asked, and whose the file is, called `what`, or the folder that it is
 /// in where there is none to be seen. Empty where nothing is known.
 pub(crate) fn who_asked(file: &Path, what: &str) -> String {
     // A process's own folder belongs to the user that it acts as.
     let Ok(me) = fs::metadata("/proc/self") else { return String::new() };
     let me = format!("; this process is user {}, group {}", me.uid(), me.gid());
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let owned = [(file, what), (folder, "the folder around it")];
+    let owned = [(file, what), (folder_of(file), "the folder around it")];
     let found = owned.iter().find_map(|(path, what)| Some((fs::metadata(path).ok()?, what)));
     found.map_or_else(
         || me.clone(),

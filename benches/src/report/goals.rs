@@ -127,7 +127,11 @@ fn new(servers: &Servers, row: &str) -> Option<f64> {
 }
 
 /// What a SET brings to the disk beside one without memory for what is new.
+/// A run of a few seconds has no checkpoint in it, or little else.
 fn bytes(servers: &Servers) -> Option<f64> {
+    if !servers.is_of_its_own() {
+        return None;
+    }
     beside_other(servers, "set-50", [Who::Fresh, Who::NoMemory], |run| run.bytes.unwrap_or(f64::NAN))
 }
 

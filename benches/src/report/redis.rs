@@ -16,8 +16,9 @@ const NAMES: u32 = 340;
 const MARGIN: u32 = 24;
 /// Where the axis has its labels.
 const TICKS: [f64; 9] = [0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0, 10.0, 20.0];
-/// Pixels from one machine's name to the next one's.
-const LEGEND: u32 = 140;
+/// Pixels before the first machine's name, from one to the next, and how many stand side by side.
+const LEGEND: (u32, u32) = (100, 140);
+const BESIDE: u32 = (NAMES + PANEL.0 + MARGIN - LEGEND.0) / LEGEND.1;
 
 /// From a ratio to a place on the logarithmic axis.
 struct Axis {
@@ -60,7 +61,8 @@ pub(super) fn draw(file: &Path, all: &[&Servers]) -> Result<()> {
     });
     let axis = Axis::over(reached);
     let bottom = i32::try_from(ROW * (u32::try_from(bars.len())? + 1))?;
-    let size = (NAMES + PANEL.0 + MARGIN, u32::try_from(bottom)? + 3 * ROW);
+    let machines = u32::try_from(all.len())?;
+    let size = (NAMES + PANEL.0 + MARGIN, u32::try_from(bottom)? + (2 + machines.div_ceil(BESIDE)) * ROW);
     let root = SVGBackend::new(file, size).into_drawing_area();
     root.fill(&WHITE).map_err(said)?;
     let text = |size: i32, from: HPos| TextStyle::from(("sans-serif", size)).pos(Pos::new(from, VPos::Center));
@@ -91,7 +93,9 @@ pub(super) fn draw(file: &Path, all: &[&Servers]) -> Result<()> {
     let line = bottom + 2 * i32::try_from(ROW)?;
     root.draw(&Text::new("on a disk of", (8, line), text(15, HPos::Left))).map_err(said)?;
     for (machine, servers) in all.iter().enumerate() {
-        let at = i32::try_from(100 + LEGEND * u32::try_from(machine)?)?;
+        let place = u32::try_from(machine)?;
+        let at = i32::try_from(LEGEND.0 + LEGEND.1 * (place % BESIDE))?;
+        let line = line + i32::try_from(place / BESIDE * ROW)?;
         if machine == 0 {
             root.draw(&Rectangle::new([(at, line - 6), (at + 12, line + 6)], colour(0).filled())).map_err(said)?;
         } else {
@@ -130,6 +134,28 @@ mod tests {
         assert!(["70 writes/s", "syncs/s", "Redis"].iter().all(|word| drawn.contains(word)));
         assert_eq!(drawn.matches("<rect").count(), rows().len() + 2, "the ground, the bars and the legend's");
         assert_eq!(drawn.matches("<circle").count(), 2 * rows().len() + 1);
+    }
+
+    #[test]
+    fn however_many_machines_there_are_their_names_are_within_the_picture() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("redis.svg");
+        let all: Vec<_> = (1..=9).map(|writes| Servers { disk_writes: Some(writes), ..made_up() }).collect();
+        draw(&file, &all.iter().collect::<Vec<_>>()).unwrap();
+        let drawn = std::fs::read_to_string(file).unwrap();
+        let number = |text: &str, name: &str| -> u32 {
+            let from = text.split_once(&format!("{name}=\"")).unwrap().1;
+            from.split_once('"').unwrap().0.parse().unwrap()
+        };
+        let (wide, high) = (number(&drawn, "width"), number(&drawn, "height"));
+        let of = |writes: u32| {
+            let end = drawn.find(&format!("\n{writes} writes/s\n")).unwrap();
+            let element = &drawn[drawn[..end].rfind("<text").unwrap()..end];
+            (number(element, " x"), number(element, " y"))
+        };
+        let places: Vec<_> = (1..=9).map(of).collect();
+        assert!(places.iter().all(|&(x, y)| x + LEGEND.1 - 18 <= wide && y + ROW / 2 <= high), "{places:?}");
+        assert!(places.windows(2).all(|two| two[0] != two[1]));
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub(super) fn of_its_own(servers: &Servers, page: &mut Page) {
     let (millions, seconds) = (servers.keys / 1_000_000, servers.seconds);
     page.heading(&format!("### Out of {millions} million keys, {seconds:.0} s on end"));
     page.paragraph(&format!(
-        "With the checkpoints that come in so much time. {} rounds by {}.\n\n```sh\n{}\n```",
+        "With the checkpoints that come in so much time. Rounds: {}, by {}.\n\n```sh\n{}\n```",
         servers.rounds,
         measured_by(servers),
         servers.command

@@ -10,6 +10,7 @@ use boltkv_load::{Dialect, Limit, Mix, Op, Order, Server, Target, Work};
 use super::{Bench, Distribution, Report};
 use crate::arguments::{Size, address_with, is_loopback};
 use crate::failure::{Failure, Outcome};
+use crate::permission::folder_of;
 use crate::remote::address_variable;
 use crate::remote_tls;
 
@@ -126,8 +127,7 @@ pub(super) fn may_plot(file: &Path) -> Outcome {
     if !file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
         return wrong("it is an SVG that is drawn, and its name ends with .svg");
     }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.is_dir() && !file.is_dir() { Ok(()) } else { wrong("no file can be there") }
+    if folder_of(file).is_dir() && !file.is_dir() { Ok(()) } else { wrong("no file can be there") }
 }
 
 /// Draws what was measured.

@@ -126,6 +126,10 @@ fn remarks(test: &str, measured: &Measured, report: &Report, out: &mut impl Writ
         }
     }
     errors(test, measured, out)?;
+    if measured.requests == 0 && measured.errors.is_empty() {
+        let late = measured.latencies().map_err(io::Error::other)?.len();
+        all_late(test, late, out)?;
+    }
     if measured.interrupted {
         writeln!(out, "{test}: ended by a signal after {:.1} s", measured.elapsed.as_secs_f64())?;
     }
@@ -141,6 +145,15 @@ fn remarks(test: &str, measured: &Measured, report: &Report, out: &mut impl Writ
         writeln!(out, "{test}: {wanted} requests/s were due, {} were answered", whole(measured.rate()))?;
     }
     processors(test, measured, report.work.threads, out)
+}
+
+/// Where nothing was answered within the time, and so many requests after it.
+fn all_late(test: &str, late: u64, out: &mut impl Write) -> io::Result<()> {
+    if late == 0 {
+        return Ok(());
+    }
+    let requests = counted(late, "request");
+    writeln!(out, "{test}: {requests} answered, all of them after the time was over: a longer --duration finds a rate")
 }
 
 /// Whether the generator or the host of this machine was in the way of the server.
@@ -222,5 +235,17 @@ mod tests {
         let shown = [400, 9_994, 99_949, 123_456, 1_000_000, 12_340_000, 999_000_000, 61_500_000_000].map(nanos);
         let expected = ["0.40 µs", "9.99 µs", "99.9 µs", "123 µs", "1.00 ms", "12.3 ms", "999 ms", "61.5 s"];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn answers_that_all_came_too_late_are_told_of() {
+        let said = |late| {
+            let mut out = Vec::new();
+            all_late("scan", late, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(said(0), "");
+        assert!(said(1).starts_with("scan: 1 request answered, all"));
+        assert!(said(50).starts_with("scan: 50 requests answered, all"));
     }
 }

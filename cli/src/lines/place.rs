@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::file::same_file;
+use crate::permission::folder_of;
 
 /// As many links as the system follows.
 const MOST_LINKS: usize = 40;
@@ -79,11 +80,4 @@ pub(super) fn beside(file: &Path) -> io::Result<NamedTempFile> {
 /// Gives a file the mode of the one whose place it is to take, if that is there.
 pub(super) fn keep_mode(new: &File, old: &Path) -> io::Result<()> {
     old.metadata().map_or(Ok(()), |old| new.set_permissions(old.permissions()))
-}
-
-fn folder_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }

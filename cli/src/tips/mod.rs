@@ -149,12 +149,16 @@ fn of_phrase(args: &[OsString]) -> Option<String> {
     called(&PHRASES, &words.join(" ")).next()
 }
 
-/// For a name that begins with a dash, such as a file's: several letters after a single one are no option. A number is not
-/// meant where it is not taken.
+/// For a name that begins with a dash, such as a file's: several letters after a single one are no option, nor need be those
+/// after two where any bytes are a value. A number is not meant where it is not taken.
 fn meant_as_value(asked: &Command, word: &str, args: &[OsString]) -> Option<String> {
     let typed: Vec<_> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let is_number = is_negative_number(word);
-    let is_meant = |arg: &&str| arg.starts_with(word) && (is_number || arg.len() > 2) && !arg.starts_with("--");
+    let is_value =
+        |positional: &Arg| positional.get_value_names().is_some_and(|names| names.iter().any(|name| name == "VALUE"));
+    let may_be_any = asked.get_positionals().any(is_value);
+    let is_meant =
+        |arg: &&str| arg.starts_with(word) && (is_number || arg.len() > 2) && (may_be_any || !arg.starts_with("--"));
     let at = typed.iter().position(|arg| is_meant(arg) && arg.starts_with('-'))?;
     let (before, name) = (typed.get(at.checked_sub(1)?)?, typed.get(at)?);
     let is_its_value = option(asked, before).is_some_and(takes_value);

@@ -17,6 +17,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::{Failure, Outcome};
 use crate::moment;
+use crate::permission::folder_of;
 
 /// The longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -61,7 +62,7 @@ impl TokensFile {
     pub(crate) fn read_to_change(path: &Path) -> Outcome<Self> {
         // Where a link leads, or the link would be replaced, and who reads the file itself would not see the change.
         let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = folder(path);
+        let folder = folder_of(path);
         let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
         let locked = locked
             .map_err(|error| Failure::unreachable(format!("{}: could not lock its folder: {error}", path.display())))?;
@@ -93,7 +94,7 @@ impl TokensFile {
     fn write(&self) -> Outcome {
         let failed = |error: io::Error| Failure::not_done(format!("{}: could not write: {error}", self.path.display()));
         debug_assert!(self.lock.is_some(), "what was read without the lock may be old");
-        let folder = folder(&self.path);
+        let folder = folder_of(&self.path);
         let mut new = NamedTempFile::new_in(folder).map_err(failed)?;
         new.write_all(self.text.as_bytes()).map_err(failed)?;
         if let Ok(old) = fs::metadata(&self.path) {
@@ -120,11 +121,6 @@ fn keep_owner(new: &File, old: &Metadata) -> Result<(), String> {
             "belongs to user {user} and group {group}, and must go on to: {error}; change it as that user, or as root"
         )
     })
-}
-
-/// The folder that a file is in.
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
 /// The words of a line, without its comment.

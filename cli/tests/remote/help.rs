@@ -194,6 +194,7 @@ fn what_stands_in_the_wrong_place_is_led_to_the_right_one() {
         ("file export -b users my.db", "`boltkv export` takes --bucket"),
         ("scan --from -5", "behind `=`: --from=-5"),
         ("file check -dash.db", "comes after `--`: -- -dash.db"),
+        ("set x --foo", "comes after `--`: -- --foo"),
     ] {
         assert_tip(typed, tip);
     }

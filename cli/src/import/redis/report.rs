@@ -130,7 +130,7 @@ impl Report {
             if tally.all_left_out() > 0 {
                 write!(out, ", {} left out", tally.all_left_out())?;
             }
-            writeln!(out, "; the Redis has {source_keys} keys, the bucket {target_keys}")?;
+            writeln!(out, "; keys of the Redis: {source_keys}, of the bucket: {target_keys}")?;
         }
         if self.databases.is_empty() {
             writeln!(out, "the Redis has no keys")?;
