@@ -80,11 +80,11 @@ impl FoundLog {
     pub(super) fn free(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Vec<Spare> {
         let mut spares = Vec::new();
         for (name, len) in self.free.drain(..) {
+            let is_last_resort = limits.is_last_resort(len, self.last_resort.as_ref());
             let fits = len == limits.segment_size && spares.len() < limits.most_free();
-            let is_last_resort = len == limits.shortest() && self.last_resort.is_none();
-            match folder.open(&name) {
-                Ok(disk) if is_last_resort => self.last_resort = Some(Spare { name, disk, len }),
-                Ok(disk) if fits => spares.push(Spare { name, disk, len }),
+            match Spare::open(folder, &name, len) {
+                Ok(spare) if is_last_resort => self.last_resort = Some(spare),
+                Ok(spare) if fits => spares.push(spare),
                 // One that stays takes its room, and no more.
                 _ => drop(folder.remove(&name)),
             }
@@ -123,12 +123,11 @@ impl FoundLog {
     /// The oldest segment, where nobody needs it.
     fn unneeded(&mut self, folder: &dyn JournalFolder, limits: &JournalLimits) -> Option<Spare> {
         while let Some(used) = self.history.take_unneeded(&self.needed) {
-            let len = used.len;
-            let opened = || folder.open(&used.name).ok().map(|disk| Spare { name: used.name.clone(), disk, len });
-            if len == limits.segment_size {
+            let opened = || Spare::open(folder, &used.name, used.len).ok();
+            if used.len == limits.segment_size {
                 return opened();
             }
-            if len == limits.shortest() && self.last_resort.is_none() {
+            if limits.is_last_resort(used.len, self.last_resort.as_ref()) {
                 self.last_resort = opened();
             } else {
                 // Its room may be what is needed. One that stays takes its room, and no more.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::block::BLOCK_LEN;
-use super::segment::SHORTEST_SEGMENT;
+use super::segment::{SHORTEST_SEGMENT, Spare};
 use crate::base::TxId;
 
 /// How long a journal is kept.
@@ -42,6 +42,11 @@ impl JournalLimits {
     /// Bytes of the shortest segment.
     pub(super) fn shortest(&self) -> u64 {
         self.segment_size.min(SHORTEST_SEGMENT)
+    }
+
+    /// Whether a free segment of this length is kept for where no other can be had, as none is yet.
+    pub(super) fn is_last_resort(&self, len: u64, kept: Option<&Spare>) -> bool {
+        len == self.shortest() && kept.is_none()
     }
 
     /// Free segments that are worth keeping: with those in use enough up to the next checkpoint.

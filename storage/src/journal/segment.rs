@@ -39,6 +39,11 @@ impl Spare {
         Self::make(folder, len).map_err(|error| with_len(error, len))
     }
 
+    /// One that is there, of this length.
+    pub(super) fn open(folder: &dyn JournalFolder, name: &str, len: u64) -> io::Result<Self> {
+        Ok(Self { name: name.into(), disk: folder.open(name)?, len })
+    }
+
     /// Bytes that entries may have in it.
     pub(super) fn room(&self) -> u64 {
         self.len - BLOCK_LEN

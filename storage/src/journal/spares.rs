@@ -13,6 +13,8 @@ use crate::disk::{JournalFolder, is_no_room, is_out_of_files};
 
 /// How many segments are removed at a checkpoint: whoever writes waits for it.
 const AT_ONCE: usize = 8;
+/// How many short segments are made for one commit on a full disk.
+const MOST_SHORT: u64 = 16;
 
 /// A segment that a thread makes.
 #[derive(Debug)]
@@ -76,8 +78,8 @@ impl Journal {
     }
 
     /// A free segment: one that is no longer needed, or the one that is being made, or a new one. On a full disk that may be
-    /// a short one, where only `lacks` bytes have to find room in it. The one that is kept for the last is taken where the
-    /// file holds everything: the one before it is free then.
+    /// a short one, where only `lacks` bytes have to find room in it and some others. The one that is kept for the last is
+    /// taken where the file holds everything: the one before it is free then.
     pub(super) fn obtain_spare(&mut self, lacks: u64) -> io::Result<Spare> {
         if let Some(spare) = self.reuse() {
             return Ok(spare);
@@ -87,7 +89,7 @@ impl Journal {
         }
         let len = self.limits.segment_size;
         let mut made = Spare::make(&*self.folder, len).map_err(|error| with_len(error, len));
-        if made.as_ref().is_err_and(is_no_room) && lacks <= self.limits.shortest() - BLOCK_LEN {
+        if made.as_ref().is_err_and(is_no_room) && lacks <= MOST_SHORT * (self.limits.shortest() - BLOCK_LEN) {
             made = Spare::make_shortest(&*self.folder, &self.limits);
         }
         if made.as_ref().is_err_and(is_no_room) && self.since_checkpoint() == 0 {
@@ -102,23 +104,23 @@ impl Journal {
         while let Some(used) = self.history.take_unneeded(&needed) {
             // One of another size goes, so that a full disk does not come to hold many short ones, but for one of these that
             // is kept for the last; one that cannot be opened, or removed, is left to the next opening, which removes it.
-            let is_as_long = used.len == self.limits.segment_size;
-            let is_last_resort = !is_as_long && used.len == self.limits.shortest() && self.last_resort.is_none();
-            let opened = (is_as_long || is_last_resort).then(|| self.folder.open(&used.name));
-            if let Some(Err(error)) = &opened
-                && is_out_of_files(error)
-            {
+            let is_kept = used.len == self.limits.segment_size;
+            let is_last_resort = !is_kept && self.limits.is_last_resort(used.len, self.last_resort.as_ref());
+            if !is_kept && !is_last_resort {
+                self.tail.forget(used.number);
+                let _ = self.folder.remove(&used.name);
+                continue;
+            }
+            let opened = Spare::open(&*self.folder, &used.name, used.len);
+            if opened.as_ref().is_err_and(is_out_of_files) {
                 self.history.put_back(used);
                 return None;
             }
             self.tail.forget(used.number);
-            let spare = opened.and_then(Result::ok).map(|disk| Spare { name: used.name.clone(), disk, len: used.len });
-            if is_as_long && spare.is_some() {
-                return spare;
-            } else if is_last_resort {
-                self.last_resort = spare;
-            } else if !is_as_long {
-                let _ = self.folder.remove(&used.name);
+            match opened {
+                Ok(spare) if is_kept => return Some(spare),
+                Ok(spare) => self.last_resort = Some(spare),
+                Err(_) => {}
             }
         }
         None

@@ -178,6 +178,37 @@ fn on_a_disk_that_it_has_filled_it_goes_on_after_each_checkpoint_and_after_each_
     }
 }
 
+/// Where there is no room for a segment of the length that others have.
+#[test]
+fn on_a_full_disk_a_record_goes_into_some_short_segments_but_not_into_many() {
+    let trap = Trap::default();
+    let limits = JournalLimits { segment_size: 1 << 20, ..LIMITS };
+    trap.limit_room(limits.segment_size + 20 * limits.shortest());
+    let folder = folder_with(&trap);
+    let waiting_now = waiting(&folder, 1).unwrap();
+    let mut journal = Journal::begin(Arc::clone(&folder), &limits, waiting_now, &meta(1), 1, 0).unwrap();
+    let mut expected = Vec::new();
+    // The first fills the segment that is there, all but a little.
+    for (txid, len) in [(2, 1_000_000), (3, 60_000), (4, 300_000)] {
+        journal.reserve(Some(len as u64)).unwrap();
+        let effects = effects(txid, len);
+        journal.append(txid, 0, &[&effects]).unwrap();
+        journal.sync().unwrap();
+        expected.push((txid, effects));
+    }
+    assert_eq!(records(&waiting(&folder, 1).unwrap()), expected);
+    let files = folder.list().unwrap().len();
+    let refused = journal.reserve(Some(600_000)).unwrap_err();
+    assert_eq!((refused.kind(), folder.list().unwrap().len()), (std::io::ErrorKind::StorageFull, files));
+    journal.reserve(Some(8)).unwrap();
+    // What they held is in the file: the one that is as long as others is written again, and they go.
+    checkpoint(&mut journal, 4);
+    journal.reserve(Some(900_000)).unwrap();
+    journal.append(5, 0, &[&effects(5, 900_000)]).unwrap();
+    let files = folder.list().unwrap();
+    assert!(files.len() <= 3, "{files:?}");
+}
+
 #[test]
 fn a_segment_counts_once_it_is_there_and_not_where_it_could_not_be_made() {
     for room in [LIMITS.segment_size, u64::MAX] {
@@ -220,7 +251,7 @@ fn where_the_disk_has_room_for_short_segments_only_small_records_go_on_in_few_of
             journal.reserve(Some(8)).unwrap();
         }
         journal.append(txid, 0, &[&effects(txid, 8)]).unwrap();
-        let refused = journal.reserve(Some(300_000)).unwrap_err();
+        let refused = journal.reserve(Some(800_000)).unwrap_err();
         assert!(refused.to_string().contains("262144 bytes"), "{refused}");
     }
     assert!(folder.list().unwrap().len() <= 3, "{:?}", folder.list().unwrap());
