@@ -22,7 +22,10 @@ pub(super) fn as_toml(values: &[Found]) -> String {
             let name = setting.name();
             let origin = one_line(&from(&value.origin));
             let line = match written(setting, &value.texts) {
-                None => format!("# {name} is not set"),
+                None => match setting.help().split_once("Default: ") {
+                    Some((_, what)) => format!("# {name} is not set: {what}"),
+                    None => format!("# {name} is not set"),
+                },
                 Some(_) if setting.is_secret() => format!("# {name} is a secret, which is not shown: {origin}"),
                 Some(value) => format!("{name} = {value}  # {origin}"),
             };

@@ -325,6 +325,9 @@ fn what_is_shown_is_a_file_that_says_the_same() {
         "{text}"
     );
     assert!(text.contains("\n# max-size is not set\n"), "{text}");
+    // What then holds depends on what there is.
+    let says = "\n# journal-size is not set: 192MiB, or twice `--journal-memory` where that is more\n";
+    assert!(text.contains(says), "{text}");
 }
 
 #[test]
